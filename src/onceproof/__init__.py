@@ -1,0 +1,1 @@
+"""Onceproof proves or disproves that a Kafka Streams release keeps its promises."""

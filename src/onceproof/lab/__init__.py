@@ -1,0 +1,1 @@
+"""Real processes and real brokers: artifacts, clusters, instances, topics, seeding, trials."""

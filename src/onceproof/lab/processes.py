@@ -1,0 +1,177 @@
+"""Processes that cannot outlive their owner, and leftovers of those that tried."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from onceproof.model.cell import MARK
+from onceproof.model.errors import HarnessError
+
+KEEPER = Path(__file__).with_name("keeper.py")
+
+
+@dataclass
+class Process:
+    """A kept process; `pid` and `started` are the keeper's, which is the command's only parent."""
+
+    pid: int
+    started: float
+    log: Path
+    popen: subprocess.Popen[str] | None = None
+
+    @classmethod
+    def attach(cls, pid: int, started: float, log: Path) -> "Process":
+        """A process that an earlier process of ours started."""
+        return cls(pid, started, log)
+
+    def alive(self) -> bool:
+        """Whether it runs; a zombie, or another process under a reused id, does not count."""
+        if self.popen is not None:
+            return self.popen.poll() is None
+        try:
+            keeper = psutil.Process(self.pid)
+            return keeper.status() != psutil.STATUS_ZOMBIE and abs(keeper.create_time() - self.started) < 1
+        except psutil.NoSuchProcess:
+            return False
+
+    def poll(self) -> int | None:
+        """Exit code, or None while it runs; -1 if it ended and was not our child."""
+        if self.popen is not None:
+            return self.popen.poll()
+        return None if self.alive() else -1
+
+    def kill(self) -> None:
+        """SIGKILL the command as a crash would; the keeper then ends by itself."""
+        with suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.pid).children():
+                child.kill()
+
+    def terminate(self, timeout: float = 10) -> None:
+        """Ask it to stop, and kill it if it has not after `timeout` seconds."""
+        if not self.alive():
+            return
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+        if not self._ended_within(timeout):
+            self.kill()
+            self._ended_within(timeout)
+
+    def _ended_within(self, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        while self.alive():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    owner: int | None = None,
+    piped: bool = False,
+) -> Process:
+    """Start a command under a keeper; it dies with `owner` (default: this process).
+
+    Output goes to `log`; with `piped`, stdin and stdout are pipes of `process.popen` and only stderr is logged.
+    `env` is added to our environment.
+
+    Raises:
+        HarnessError: the log cannot be written or the process cannot be started.
+    """
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as out:
+            popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(KEEPER), str(owner or os.getpid()), *argv],
+                stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if piped else out,
+                stderr=out,
+                env={**os.environ, **(env or {})},
+                # Its own session: Ctrl-C reaches us, and we stop what we started in good order.
+                start_new_session=True,
+                text=True,
+            )
+    except OSError as error:
+        raise HarnessError(f"{argv[0]} could not be started, log {log}: {error.strerror}.") from error
+    return Process(popen.pid, psutil.Process(popen.pid).create_time(), log, popen)
+
+
+def tail(log: Path, lines: int = 5) -> str:
+    """The last lines of a log, for error sentences."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return "(no log)"
+
+
+def await_condition(
+    what: str,
+    condition: Callable[[], object],
+    *,
+    timeout: float,
+    last_seen: Callable[[], str] = lambda: "",
+    check: Callable[[], None] = lambda: None,
+    interval: float = 0.02,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Wait until the condition holds.
+
+    `check` raises if waiting has become pointless, for example because a process died.
+
+    Raises:
+        HarnessError: it did not hold within `timeout` seconds; says what was seen last.
+    """
+    deadline = clock() + timeout
+    while not condition():
+        check()
+        if clock() > deadline:
+            raise HarnessError(f"Waited {timeout:g} s for {what}, in vain. {last_seen()}".strip())
+        sleep(interval)
+
+
+def leftovers() -> Iterator[psutil.Process]:
+    """Kept processes of this user whose keeper or owner is gone.
+
+    By construction there are none; this is the check of it, and the remedy.
+    """
+    for process in psutil.process_iter(["cmdline", "uids", "ppid"]):
+        command = process.info["cmdline"] or []
+        if process.info["uids"] is None or process.info["uids"].real != os.getuid():
+            continue
+        if any(word.startswith(f"-D{MARK}.mark=") for word in command) and not _is_kept(process):
+            yield process
+
+
+def _is_kept(process: psutil.Process) -> bool:
+    """Whether a keeper stands above it whose owner is alive."""
+    try:
+        parent = process.parent()
+        if parent is None:
+            return False
+        command = parent.cmdline()
+        position = command.index(str(KEEPER))
+        return psutil.pid_exists(int(command[position + 1]))
+    except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError, IndexError):
+        return False
+
+
+def open_pipes(process: Process) -> tuple[IO[str], IO[str]]:
+    """Stdin and stdout of a process that was spawned `piped`."""
+    if process.popen is None or process.popen.stdin is None or process.popen.stdout is None:
+        raise HarnessError(f"process {process.pid} has no pipes")
+    return process.popen.stdin, process.popen.stdout

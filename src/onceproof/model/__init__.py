@@ -1,0 +1,1 @@
+"""The language of Onceproof: releases, cells, timelines, anomalies, verdicts. Standard library only."""

@@ -1,0 +1,79 @@
+"""The named things that must not be, and their witnesses. The same names in code, tables, suites and pages."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+ANOMALIES = {
+    "duplicate-id": "One ID was given to more than one key.",
+    "unstable-id": "One key was given more than one ID.",
+    "wrong-id": "A key's ID is its own and stable, but not the one that the order of the input determines.",
+    "lost-record": "A key has fewer records in the output than in the input.",
+    "duplicate-output": "A key has more records in the output than in the input.",
+    "counter-regression": "The counter's changelog did not grow from one record to the next.",
+    "changelog-output-mismatch": "The last value in a changelog is not what the output shows.",
+}
+
+
+@dataclass(frozen=True)
+class Witness:
+    """One proof of an anomaly.
+
+    `offsets` are places in the topic the anomaly is seen in, as `role/partition@offset`;
+    `expected` and `observed` are short texts for people.
+    """
+
+    anomaly: str
+    partition: int
+    key: int | None
+    ids: tuple[int, ...]
+    offsets: tuple[str, ...]
+    expected: str
+    observed: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, one entry per field."""
+        return asdict(self)
+
+
+@dataclass
+class Findings:
+    """What a reader found in the topics of one trial.
+
+    `records` counts committed input records, `outputs` committed output records, `keys` distinct keys of the
+    input, `ids` distinct IDs of the output. One witness per anomaly and key (or ID, or changelog record).
+    """
+
+    records: int
+    outputs: int
+    keys: int
+    ids: int
+    witnesses: list[Witness] = field(default_factory=list)
+
+    @property
+    def anomalies(self) -> dict[str, int]:
+        """Witnesses per anomaly; an anomaly that was not seen is absent."""
+        return dict(sorted(Counter(witness.anomaly for witness in self.witnesses).items()))
+
+    def to_dict(self, witnesses: int = 20) -> dict[str, Any]:
+        """JSON form with the counts and, of each anomaly, the first witnesses."""
+        return {
+            "records": self.records,
+            "outputs": self.outputs,
+            "keys": self.keys,
+            "ids": self.ids,
+            "anomalies": self.anomalies,
+            "witnesses": [w.to_dict() for w in first_of_each(self.witnesses, witnesses)],
+        }
+
+
+def first_of_each(witnesses: Iterable[Witness], limit: int) -> list[Witness]:
+    """The first `limit` witnesses of every anomaly, in the given order."""
+    seen: Counter[str] = Counter()
+    chosen = []
+    for witness in witnesses:
+        seen[witness.anomaly] += 1
+        if seen[witness.anomaly] <= limit:
+            chosen.append(witness)
+    return chosen

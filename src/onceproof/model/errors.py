@@ -1,0 +1,29 @@
+"""The errors a person sees: one sentence that names the value, the reason and the remedy."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the `onceproof` command returns; the same numbers for every subcommand."""
+
+    OK = 0  # no anomaly; a run: everything as the registry of known issues expects
+    ANOMALY = 1  # a trial: an anomaly was seen; a run: a regression
+    USAGE = 2  # the request cannot be carried out as asked; nothing was started
+    INCONCLUSIVE = 3  # the evidence does not carry a verdict
+    ERROR = 4  # the harness failed; says nothing about Kafka
+
+
+class OnceproofError(Exception):
+    """Base of all errors that end in one sentence; `exit_code` is what the command returns."""
+
+    exit_code = ExitCode.ERROR
+
+
+class UsageError(OnceproofError):
+    """The request cannot be carried out as asked: a bad value or a missing prerequisite."""
+
+    exit_code = ExitCode.USAGE
+
+
+class HarnessError(OnceproofError):
+    """The harness failed while it worked: a broker died, a wait timed out, artifacts are incomplete."""

@@ -1,0 +1,61 @@
+"""Kafka releases answer questions about themselves, so that no call site compares version strings."""
+
+import re
+from dataclasses import dataclass
+
+from onceproof.model.errors import UsageError
+
+
+@dataclass(frozen=True, order=True)
+class Release:
+    """A published Kafka version, ordered as versions are (3.9.0 < 3.10.0).
+
+    The lab runs 3.0.0 and later: KRaft with exactly-once starts there.
+    """
+
+    major: int
+    minor: int
+    patch: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Release":
+        """Read `MAJOR.MINOR.PATCH`.
+
+        Raises:
+            UsageError: the text is malformed, or names a release before 3.0.0.
+        """
+        match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", text, re.ASCII)
+        if match is None:
+            raise UsageError(
+                f"{text!r} is not a Kafka release: it must read MAJOR.MINOR.PATCH, for example 3.4.1."
+            )
+        release = cls(*(int(part) for part in match.groups()))
+        if release < OLDEST:
+            raise UsageError(
+                f"Kafka {release} is too old: KRaft brokers with transactions start with {OLDEST}; "
+                f"choose {OLDEST} or later."
+            )
+        return release
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+    @property
+    def line(self) -> str:
+        """The release line, for example `3.4`: patch releases of one line follow each other."""
+        return f"{self.major}.{self.minor}"
+
+    @property
+    def cache_size_config(self) -> str:
+        """Name of the config that bounds the record cache of an instance (KIP-770 renamed it in 3.4)."""
+        if self >= Release(3, 4, 0):
+            return "statestore.cache.max.bytes"
+        return "cache.max.bytes.buffering"
+
+    @property
+    def oldest_java(self) -> int:
+        """The oldest Java feature version the brokers of this release run on (4.0 requires 17, KIP-1013)."""
+        return 17 if self.major >= 4 else 11
+
+
+OLDEST = Release(3, 0, 0)

@@ -1,0 +1,164 @@
+"""A run is a plain folder that explains itself; copying it copies the truth.
+
+```
+<run>/
+  run.json                         what was asked: matrix, trials with their seeds, refused cells
+  clusters/<broker>.json           the brokers of the run: bootstrap servers, process, log
+  trials/<trial>/
+    trial.json                     the trial and every config that was used
+    timeline.jsonl                 every event in order: bulks, states, assignments, faults, drains
+    instances/<name>.log           log of each instance
+    reader.json                    what the independent reader counted (no Spark involved)
+    outcome.json                   exercised or not, seconds by phase, or the error; written last
+  tables/<table>/trial=<trial>/    Parquet: records, assignments, changelogs, findings, counts
+  validations/<trial>.json         outcome of each Great Expectations suite
+  data_docs/index.html             the suites' results in the browser
+  verdicts.json                    one verdict per cell
+```
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.cell import Trial
+from onceproof.model.errors import HarnessError
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write as a whole or not at all: a file that exists is complete.
+
+    Raises:
+        HarnessError: the disk is full or read-only.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = Path(file.name)
+            json.dump(data, file, indent=2)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise HarnessError(
+            f"{path} could not be written ({error.strerror}): make room or set ONCEPROOF_HOME to a writable folder."
+        ) from error
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        HarnessError: it is missing or not JSON.
+    """
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"{path} could not be read ({error}): the run is incomplete or damaged.") from error
+
+
+@dataclass(frozen=True)
+class TrialFolder:
+    """The folder of one trial."""
+
+    path: Path
+
+    @property
+    def trial_file(self) -> Path:
+        """The trial and every config that was used."""
+        return self.path / "trial.json"
+
+    @property
+    def timeline(self) -> Path:
+        """Every event in order, one JSON object a line."""
+        return self.path / "timeline.jsonl"
+
+    @property
+    def instances(self) -> Path:
+        """Folder of the instances' logs."""
+        return self.path / "instances"
+
+    @property
+    def state(self) -> Path:
+        """Folder of the instances' state directories; removed when the trial has ended well."""
+        return self.path / "state"
+
+    @property
+    def reader_file(self) -> Path:
+        """Findings of the independent reader."""
+        return self.path / "reader.json"
+
+    @property
+    def outcome_file(self) -> Path:
+        """How the trial ended; exists only when it ended."""
+        return self.path / "outcome.json"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the folder's name."""
+        return self.path.name
+
+    @property
+    def run_file(self) -> Path:
+        """What was asked."""
+        return self.path / "run.json"
+
+    def cluster_file(self, broker: str) -> Path:
+        """The brokers of one release."""
+        return self.path / "clusters" / f"{broker}.json"
+
+    def trial(self, trial: Trial | str) -> TrialFolder:
+        """Folder of the trial with this key."""
+        key = trial if isinstance(trial, str) else trial.key
+        return TrialFolder(self.path / "trials" / key)
+
+    def table(self, name: str) -> Path:
+        """Folder of a Parquet table, partitioned by `trial`."""
+        return self.path / "tables" / name
+
+    def validation_file(self, trial: Trial | str) -> Path:
+        """Outcome of the suites on one trial."""
+        key = trial if isinstance(trial, str) else trial.key
+        return self.path / "validations" / f"{key}.json"
+
+    @property
+    def data_docs(self) -> Path:
+        """First page of the Data Docs."""
+        return self.path / "data_docs" / "index.html"
+
+    @property
+    def verdicts_file(self) -> Path:
+        """One verdict per cell."""
+        return self.path / "verdicts.json"
+
+    def trials(self) -> Iterator[Trial]:
+        """The trials of the plan, in its order.
+
+        Raises:
+            HarnessError: the plan is missing or damaged.
+        """
+        for data in read_json(self.run_file)["trials"]:
+            yield Trial.from_dict(data)
+
+    def driven_trials(self) -> list[Trial]:
+        """The trials whose topics are complete: they were driven to the end without an error."""
+        return [trial for trial in self.trials() if self.outcome(trial).get("error", "not run") is None]
+
+    def outcome(self, trial: Trial) -> dict[str, Any]:
+        """How the trial ended; empty while it has not."""
+        file = self.trial(trial).outcome_file
+        return dict(read_json(file)) if file.exists() else {}
