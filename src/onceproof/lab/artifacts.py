@@ -1,0 +1,132 @@
+"""Class paths of Kafka releases, resolved by Maven and remembered.
+
+Maven does the resolving, so mirrors, proxies and credentials of its settings are honoured. What was resolved once
+is read from a file afterwards: no Maven, no network.
+"""
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from filelock import FileLock
+
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.release import Release
+from onceproof.settings import get_settings
+
+# kafka-clients and the brokers bring slf4j-api without a binding.
+LOGGING = ("org.slf4j", "slf4j-reload4j", "1.7.36")
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>onceproof</groupId><artifactId>class-path</artifactId><version>1</version>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
+
+
+class UnknownReleaseError(UsageError):
+    """The release is not published."""
+
+
+def streams_class_path(release: Release) -> list[Path]:
+    """Jars of kafka-streams and kafka-clients of the release, with logging.
+
+    Raises:
+        UnknownReleaseError: the release is not published.
+        HarnessError: its artifacts are incomplete, or Maven failed.
+    """
+    return _class_path("kafka-streams", release)
+
+
+def broker_class_path(release: Release) -> list[Path]:
+    """Jars of a broker of the release, with logging; raises as `streams_class_path` does."""
+    return _class_path("kafka_2.13", release)
+
+
+def check_published(releases: Iterable[Release]) -> None:
+    """Check that each release exists; one with incomplete artifacts does.
+
+    Raises:
+        UnknownReleaseError: a release is not published.
+    """
+    for release in releases:
+        try:
+            streams_class_path(release)
+        except UsageError:
+            raise
+        except HarnessError:  # its cells will say so
+            continue
+
+
+def _class_path(artifact: str, release: Release) -> list[Path]:
+    settings = get_settings()
+    file = settings.artifacts / f"{artifact}-{release}.classpath"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{file}.lock"):
+        jars = _remembered(file)
+        if not jars:
+            resolved = _resolve([("org.apache.kafka", artifact, str(release)), LOGGING], settings.maven)
+            file.write_text(resolved)
+            jars = _remembered(file)
+    return jars
+
+
+def _remembered(file: Path) -> list[Path]:
+    """The jars of a class path file; none if it is missing or one of its jars is."""
+    if not file.exists():
+        return []
+    jars = [Path(jar) for jar in file.read_text().strip().split(":") if jar]
+    return jars if all(jar.is_file() for jar in jars) else []
+
+
+def _resolve(dependencies: list[tuple[str, str, str]], maven: str) -> str:
+    """The class path of the dependencies, as `:`-separated absolute paths."""
+    listed = "".join(
+        f"<dependency><groupId>{escape(g)}</groupId><artifactId>{escape(a)}</artifactId>"
+        f"<version>{escape(v)}</version></dependency>"
+        for g, a, v in dependencies
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        pom, out = Path(folder, "pom.xml"), Path(folder, "class-path")
+        pom.write_text(POM.format(dependencies=listed))
+        command = [maven, "-q", "-B", "-ntp", "-f", str(pom), f"{DEPENDENCY_PLUGIN}:build-classpath"]
+        try:
+            done = subprocess.run(
+                [*command, f"-Dmdep.outputFile={out}", "-DincludeScope=runtime"],
+                capture_output=True,
+                text=True,
+                timeout=600,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise UsageError(f"No Maven: {maven!r} is not on the PATH; install Maven 3.8 or later.") from error
+        except subprocess.TimeoutExpired as error:
+            raise HarnessError(f"Maven did not resolve {dependencies[0][1]} within 10 minutes; try again.") from error
+        if done.returncode:
+            raise _explained(dependencies[0], done.stdout + done.stderr)
+        return out.read_text()
+
+
+def _explained(wanted: tuple[str, str, str], output: str) -> UsageError | HarnessError:
+    """One sentence for what Maven could not do; registry hosts are left out."""
+    group, artifact, version = wanted
+    missing = re.findall(r"(?:Could not find artifact|Failure to find) ([\w.\-]+:[\w.\-]+:\S+)", output)
+    missing += re.findall(r"^\s*([\w.\-]+:[\w.\-]+:jar:\S+) \(absent\)", output, re.MULTILINE)
+    if any(re.match(rf"{group}:{re.escape(artifact)}:\w+:{re.escape(version)}$", name) for name in missing):
+        return UnknownReleaseError(
+            f"Kafka {version} is not published: Maven does not find {group}:{artifact}:{version}; "
+            "choose a published release."
+        )
+    if missing:
+        return HarnessError(
+            f"Kafka {version} is incomplete: {artifact} needs {missing[0]}, which Maven does not find; "
+            "try again later or choose another release."
+        )
+    reason = next((line for line in output.splitlines() if "ERROR" in line), "no reason given")
+    reason = re.sub(r"https?://\S+", "the registry", reason)
+    return HarnessError(f"Maven could not resolve {artifact} {version}: {reason.strip()}")

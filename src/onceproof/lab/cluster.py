@@ -1,0 +1,246 @@
+"""Kafka clusters: embedded KRaft brokers of any release, or somebody else's brokers; one interface."""
+
+import base64
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from onceproof.lab.artifacts import broker_class_path
+from onceproof.lab.java import FAST_START, require_java
+from onceproof.lab.processes import Process, await_condition, spawn, tail
+from onceproof.model.cell import MARK
+from onceproof.model.errors import HarnessError
+from onceproof.model.release import Release
+from onceproof.settings import get_settings
+
+LOG4J = Path(__file__).with_name("log4j.properties")
+READY_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Brokers that can be reached: what every part of a trial needs to know of them.
+
+    `client_config` is in librdkafka's words (`security.protocol`, `sasl.username`, ...) and may hold
+    credentials: it is never written anywhere.
+    """
+
+    release: Release
+    bootstrap_servers: str
+    client_config: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def client(self) -> dict[str, Any]:
+        """Configuration of a confluent-kafka client."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "reconnect.backoff.max.ms": 200,  # brokers are near; librdkafka would wait up to 10 s
+            "log_level": 2,  # what matters comes back as an exception
+            **self.client_config,
+        }
+
+    def java_client(self) -> dict[str, str]:
+        """The same configuration in the words of the Java clients."""
+        return {"bootstrap.servers": self.bootstrap_servers, **java_client_config(self.client_config)}
+
+    def check_alive(self) -> None:
+        """Raise a HarnessError if it is known that the brokers are gone; external ones are not watched."""
+
+
+def java_client_config(config: dict[str, str]) -> dict[str, str]:
+    """Translate librdkafka's security settings into those of the Java clients."""
+    java = dict(config)
+    user, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
+    if user is not None and password is not None:
+        module = (
+            "org.apache.kafka.common.security.plain.PlainLoginModule"
+            if config.get("sasl.mechanism", "PLAIN") == "PLAIN"
+            else "org.apache.kafka.common.security.scram.ScramLoginModule"
+        )
+        quoted = [value.replace("\\", "\\\\").replace('"', '\\"') for value in (user, password)]
+        java["sasl.jaas.config"] = f'{module} required username="{quoted[0]}" password="{quoted[1]}";'
+    authority = java.pop("ssl.ca.location", None)
+    if authority is not None:
+        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
+    return java
+
+
+@dataclass(frozen=True)
+class EmbeddedCluster(Cluster):
+    """KRaft brokers of our own, as local processes on loopback."""
+
+    folder: Path = Path()
+    nodes: tuple[Process, ...] = ()
+
+    @classmethod
+    def start(cls, release: Release, folder: Path, owner: int | None = None, nodes: int = 1) -> "EmbeddedCluster":
+        """Start brokers and wait until they serve; they die with the process `owner` (default: this one).
+
+        Each of the `nodes` is broker and controller. Logs and data go below `folder`.
+
+        Raises:
+            UsageError: Java is missing or too old, or the release does not exist.
+            HarnessError: artifacts are incomplete, or a broker did not start.
+        """
+        settings = get_settings()
+        require_java(settings.java, release.oldest_java, f"a broker of Kafka {release}")
+        command = [
+            settings.java,
+            *FAST_START,
+            "-Xms256m",
+            "-Xmx1g",
+            f"-Dlog4j.configuration={LOG4J.as_uri()}",
+            f"-D{MARK}.mark={folder}",
+            "-cp",
+            ":".join(str(jar) for jar in broker_class_path(release)),
+        ]
+        ports = free_ports(2 * nodes)
+        files = _write_configs(folder, ports[:nodes], ports[nodes:])
+        _format(command, files)
+        started: list[Process] = []
+        try:
+            for number, file in enumerate(files, 1):
+                log = folder / f"node-{number}.log"
+                started.append(spawn([*command, "kafka.Kafka", str(file)], log=log, owner=owner))
+            bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:nodes])
+            cluster = cls(release, bootstrap, {}, folder, tuple(started))
+            cluster._await_ready()  # noqa: SLF001
+        except BaseException:
+            for node in started:
+                node.terminate(timeout=1)
+            raise
+        return cluster
+
+    def _await_ready(self) -> None:
+        for server in self.bootstrap_servers.split(","):
+            host, port = server.split(":")
+            await_condition(
+                f"the broker at {server} to listen",
+                lambda address=(host, int(port)): _listens(address),
+                timeout=READY_TIMEOUT,
+                check=self.check_alive,
+            )
+        admin = AdminClient(self.client())
+
+        def complete() -> bool:
+            with contextlib.suppress(KafkaException):
+                return len(admin.list_topics(timeout=2).brokers) == len(self.nodes)
+            return False
+
+        await_condition(
+            f"{len(self.nodes)} brokers of Kafka {self.release} to register",
+            complete,
+            timeout=READY_TIMEOUT,
+            check=self.check_alive,
+        )
+
+    def check_alive(self) -> None:
+        """Raise a HarnessError if a broker has ended."""
+        for node in self.nodes:
+            if not node.alive():
+                raise HarnessError(
+                    f"A broker of Kafka {self.release} ended (exit code {node.poll()}); its log {node.log} ends with:\n"
+                    f"{tail(node.log)}"
+                )
+
+    def stop(self) -> None:
+        """Stop the brokers and delete their data; the logs stay."""
+        for node in self.nodes:
+            # The data is deleted next, so there is nothing that an orderly shutdown would save.
+            node.kill()
+        for node in self.nodes:
+            node.terminate(timeout=5)
+        for data in self.folder.glob("data-*"):
+            shutil.rmtree(data, ignore_errors=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, from which another process can reach and stop the brokers."""
+        return {
+            "release": str(self.release),
+            "bootstrap_servers": self.bootstrap_servers,
+            "folder": str(self.folder),
+            "nodes": [{"pid": n.pid, "started": n.started, "log": str(n.log)} for n in self.nodes],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "EmbeddedCluster":
+        """Read what `to_dict` wrote."""
+        nodes = tuple(Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"])
+        return cls(Release.parse(data["release"]), data["bootstrap_servers"], {}, Path(data["folder"]), nodes)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        ports = []
+        for _ in range(count):
+            bound = stack.enter_context(socket.socket())
+            bound.bind(("127.0.0.1", 0))
+            ports.append(bound.getsockname()[1])
+        return ports
+
+
+def _listens(address: tuple[str, int]) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex(address) == 0
+
+
+def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> list[Path]:
+    """One server.properties per node."""
+    voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in enumerate(controllers, 1))
+    replicas = min(len(ports), 3)
+    files = []
+    for number, (port, controller) in enumerate(zip(ports, controllers, strict=True), 1):
+        config = {
+            "process.roles": "broker,controller",
+            "node.id": number,
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": folder / f"data-{number}",
+            "auto.create.topics.enable": "false",
+            "default.replication.factor": replicas,
+            "min.insync.replicas": 1,
+            "offsets.topic.replication.factor": replicas,
+            "offsets.topic.num.partitions": 4,  # few, because one node opens them all
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": 1,
+            "transaction.state.log.num.partitions": 4,
+            # A group with its first member starts at once; the trial itself decides who joins when.
+            "group.initial.rebalance.delay.ms": 0,
+        }
+        file = folder / f"node-{number}.properties"
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
+        except OSError as error:
+            raise HarnessError(
+                f"{file} could not be written ({error.strerror}): make room or set ONCEPROOF_HOME to a writable folder."
+            ) from error
+        files.append(file)
+    return files
+
+
+def _format(command: list[str], files: list[Path]) -> None:
+    """Prepare the data folders, as KRaft wants it (`kafka-storage format`)."""
+    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
+    for file in files:
+        argv = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(file)]
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=READY_TIMEOUT, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HarnessError(f"The data folder of a broker could not be prepared: {error}") from error
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise HarnessError(f"The data folder of {file} could not be prepared: {said[-1] if said else os.strerror(5)}")

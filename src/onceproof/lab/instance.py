@@ -1,0 +1,187 @@
+"""Instances: processes that run the application under test, and speak its protocol (streams_app/README.md)."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from onceproof.lab.artifacts import streams_class_path
+from onceproof.lab.cluster import LOG4J
+from onceproof.lab.java import FAST_START
+from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
+from onceproof.model.cell import MARK
+from onceproof.model.errors import HarnessError
+from onceproof.model.release import Release
+from onceproof.model.timeline import Event, Timeline
+from onceproof.settings import get_settings
+
+START_TIMEOUT = 60.0
+
+
+class Instance:
+    """One process running the application under test.
+
+    What it prints goes to the timeline as it comes; the last event of each kind is kept in `last`.
+    """
+
+    def __init__(self, name: str, release: Release, folder: Path, timeline: Timeline) -> None:
+        """Prepare an instance; `folder` takes its log."""
+        self.name = name
+        self.release = release
+        self.log = folder / f"{name}.log"
+        self.last: dict[str, Event] = {}
+        self._timeline = timeline
+        self._commands = 0
+        self._process: Process | None = None
+
+    def start(self, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
+        """Start the process; returns at once.
+
+        Args:
+            topology: name of the topology in the application's jar.
+            app: the topology's own settings.
+            config: Kafka Streams configuration. May hold credentials, so it goes through a pipe.
+
+        Raises:
+            HarnessError: the jar or the release's artifacts are missing, or the process cannot be started.
+        """
+        settings = get_settings()
+        if not settings.application_jar.is_file():
+            raise HarnessError(f"{settings.application_jar} is missing: type `make setup`.")
+        jars = [settings.application_jar, *streams_class_path(self.release)]
+        command = [
+            settings.java,
+            *FAST_START,
+            "-Xmx512m",
+            f"-Dlog4j.configuration={LOG4J.as_uri()}",
+            f"-D{MARK}.mark={self.log.parent}",
+            "-cp",
+            ":".join(str(jar) for jar in jars),
+            "onceproof.streams.Main",
+        ]
+        self._process = spawn(command, log=self.log, piped=True)
+        self._timeline.add("driver", "instance", name=self.name, action="started")
+        self._send(json.dumps({"topology": topology, "app": app, "config": config}))
+        threading.Thread(target=self._listen, name=f"listen-{self.name}", daemon=True).start()
+
+    def _listen(self) -> None:
+        """Take in what the process prints until it ends."""
+        _, stdout = open_pipes(self.process)
+        for line in stdout:
+            try:
+                event = {**json.loads(line), "source": self.name}
+                kind = event["event"]
+            except (ValueError, KeyError, TypeError):
+                event = {"t": int(time.time() * 1000), "source": self.name, "event": "noise", "line": line.strip()}
+                kind = "noise"
+            self._timeline.append(event)
+            self.last[kind] = event
+
+    @property
+    def process(self) -> Process:
+        """The process that was started."""
+        if self._process is None:
+            raise HarnessError(f"{self.name} was not started.")
+        return self._process
+
+    def _send(self, line: str) -> None:
+        stdin, _ = open_pipes(self.process)
+        try:
+            stdin.write(line + "\n")
+            stdin.flush()
+        except OSError:
+            self.check_alive()
+
+    def check_alive(self) -> None:
+        """Raise a HarnessError if the instance threw, or ended though nobody asked it to."""
+        error = self.last.get("error") or self.last.get("uncaught")
+        if error is not None:
+            said = error["message"] if error["event"] == "error" else f"{error['exception']}: {error['message']}"
+            raise HarnessError(f"{self.name} (Kafka Streams {self.release}) failed: {said} Its log is {self.log}.")
+        if not self.process.alive():
+            raise HarnessError(
+                f"{self.name} (Kafka Streams {self.release}) ended (exit code {self.process.poll()}); "
+                f"its log {self.log} ends with:\n{tail(self.log)}"
+            )
+
+    @property
+    def state(self) -> str:
+        """Last `KafkaStreams.State` it told, or NOT_STARTED."""
+        return str(self.last.get("state", {}).get("to", "NOT_STARTED"))
+
+    @property
+    def threads(self) -> list[dict[str, Any]]:
+        """Its StreamThreads with their tasks, as last told."""
+        return list(self.last.get("assignment", {}).get("threads", []))
+
+    @property
+    def processed(self) -> int:
+        """Records it has processed since it started."""
+        return sum(p["count"] for p in self.last.get("progress", {}).get("processed", []))
+
+    def tasks(self, role: str) -> list[str]:
+        """Tasks that its threads hold as `active` or `standby`."""
+        return sorted(task for thread in self.threads for task in thread[role])
+
+    def await_hello(self) -> dict[str, Any]:
+        """Wait for the greeting and check that the release that loaded is the one of the cell.
+
+        Returns:
+            streams_version, streams_commit, clients_version, clients_commit, java.
+
+        Raises:
+            HarnessError: it did not start, or another release was loaded.
+        """
+        self.await_(lambda: "hello" in self.last, f"{self.name} to start", START_TIMEOUT)
+        hello = self.last["hello"]
+        loaded = (hello["streams_version"], hello["clients_version"])
+        if loaded != (str(self.release), str(self.release)):
+            raise HarnessError(
+                f"{self.name} loaded kafka-streams {loaded[0]} and kafka-clients {loaded[1]}, "
+                f"but the cell asks for {self.release}: the class path is wrong."
+            )
+        wanted = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
+        return {name: hello[name] for name in wanted}
+
+    def await_(self, condition: Any, what: str, timeout: float) -> None:
+        """Wait for something of this instance; ends at once when it dies."""
+        await_condition(
+            what,
+            condition,
+            timeout=timeout,
+            check=self.check_alive,
+            last_seen=lambda: f"{self.name} was last {self.state} with {self.threads}; its log is {self.log}.",
+        )
+
+    def command(self, command: str, timeout: float = 30.0) -> Any:
+        """Have a command carried out (`add-thread`, `remove-thread`) and return its result."""
+        seen = self.last.get("command")
+        self._send(command)
+        self.await_(lambda: self.last.get("command") is not seen, f"{self.name} to {command}", timeout)
+        return self.last["command"]["result"]
+
+    def close(self) -> None:
+        """Ask it to close; returns at once, `await_closed` waits."""
+        self._send("close")
+
+    def await_closed(self, timeout: float = 30.0) -> None:
+        """Wait until it has ended by itself after `close`.
+
+        Raises:
+            HarnessError: it did not end in time.
+        """
+        await_condition(
+            f"{self.name} to close",
+            lambda: not self.process.alive(),
+            timeout=timeout,
+            last_seen=lambda: f"It was last {self.state}; its log is {self.log}.",
+        )
+        self._timeline.add("driver", "instance", name=self.name, action="closed")
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL), as a crash would; safe to call at any time."""
+        if self._process is not None and self._process.alive():
+            self._process.kill()
+            self._process.terminate(timeout=5)
+            self._timeline.add("driver", "instance", name=self.name, action="killed")

@@ -1,0 +1,148 @@
+"""Every event of a trial in order, and what can be concluded from it.
+
+An event is one JSON object: `t` (epoch milliseconds), `source` (`driver` or the name of an instance), `event`,
+and what belongs to it. Those of instances are what the application under test printed
+(`streams_app/README.md`); those of the driver are listed here:
+
+| event | fields |
+|---|---|
+| `phase` | `name`: what the driver begins to do |
+| `bulk` | `name`, `records`, `rate` (records/s, null for full speed): producing starts |
+| `produced` | `name`, `records`: delivered so far |
+| `step` | `action`, `instance`: the driver scales out or in |
+| `instance` | `name`, `action`: started, closed, killed |
+| `drained` | `committed`: all input is processed and committed |
+"""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from onceproof.model.errors import HarnessError
+
+Event = Mapping[str, Any]
+
+
+class Timeline:
+    """Collects the events of one trial in memory and in its file, from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Start a new file at `path`.
+
+        Raises:
+            HarnessError: the file cannot be written.
+        """
+        self._lock = Lock()
+        self.events: list[Event] = []
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("w", buffering=1)
+        except OSError as error:
+            raise HarnessError(f"{path} could not be written ({error.strerror}): make room or set ONCEPROOF_HOME.") from error
+
+    def add(self, source: str, event: str, **fields: Any) -> None:
+        """Record something that happens now."""
+        self.append({"t": int(time.time() * 1000), "source": source, "event": event, **fields})
+
+    def append(self, event: Event) -> None:
+        """Record an event that carries its own time."""
+        with self._lock:
+            self.events.append(event)
+            if not self._file.closed:
+                self._file.write(json.dumps(event) + "\n")
+
+    def close(self) -> None:
+        """Close the file; later events are kept in memory only."""
+        with self._lock:
+            self._file.close()
+
+
+def read_timeline(path: Path) -> Iterator[Event]:
+    """The events of a timeline file."""
+    with path.open() as file:
+        for line in file:
+            yield json.loads(line)
+
+
+@dataclass(frozen=True)
+class Return:
+    """A task that one thread held active, then standby, then active again.
+
+    Times are epoch milliseconds. `elsewhere` counts the records that other threads processed of the task while
+    the thread held it as standby; `after` those that the thread itself processed after it came back.
+    """
+
+    task: str
+    thread: str
+    left: int
+    back: int
+    elsewhere: int
+    after: int
+
+
+def returns(events: Iterable[Event]) -> list[Return]:
+    """Tasks that came back to a thread they had left, in order (the precondition of KAFKA-14172).
+
+    The thread must have held the task as a standby in between (so that it was recycled and not closed).
+    """
+    roles: dict[tuple[str, str], str] = {}  # (thread, task) -> active | standby
+    left: dict[tuple[str, str], int] = {}  # when the thread lost it as active and kept it as standby
+    back: list[tuple[str, str, int, int]] = []
+    progress: list[tuple[int, str, str, int]] = []  # t, task, thread, count
+    for event in events:
+        if event["event"] == "progress":
+            progress += [(event["t"], p["task"], p["thread"], p["count"]) for p in event["processed"]]
+        if event["event"] != "assignment":
+            continue
+        for thread in event["threads"]:
+            # Between two assignments a thread shows no task at all: that says nothing.
+            if not thread["active"] and not thread["standby"]:
+                continue
+            now = dict.fromkeys(thread["standby"], "standby") | dict.fromkeys(thread["active"], "active")
+            for task in {task for name, task in roles if name == thread["thread"]} | set(now):
+                place = (thread["thread"], task)
+                before, role = roles.get(place), now.get(task)
+                if before == "active" and role == "standby":
+                    left[place] = event["t"]
+                elif role == "active" and place in left:
+                    back.append((*place, left.pop(place), event["t"]))
+                elif role is None:
+                    left.pop(place, None)
+                if role is None:
+                    roles.pop(place, None)
+                else:
+                    roles[place] = role
+    return [
+        Return(
+            task,
+            thread,
+            since,
+            until,
+            elsewhere=sum(
+                max(0, _count(progress, task, other, until) - _count(progress, task, other, since))
+                for other in {p[2] for p in progress if p[1] == task} - {thread}
+            ),
+            after=_count(progress, task, thread, None) - _count(progress, task, thread, until),
+        )
+        for thread, task, since, until in back
+    ]
+
+
+def _count(progress: list[tuple[int, str, str, int]], task: str, thread: str, at: int | None) -> int:
+    """Records of the task that the thread had processed at a time, as far as it had told."""
+    return max((n for t, k, who, n in progress if (k, who) == (task, thread) and (at is None or t <= at)), default=0)
+
+
+def processed(events: Iterable[Event]) -> dict[str, int]:
+    """Records processed per source (instance), as last told."""
+    counts: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
+    for event in events:
+        if event["event"] == "progress":
+            for p in event["processed"]:
+                counts[event["source"]][p["task"], p["thread"]] = p["count"]
+    return {source: sum(by_task.values()) for source, by_task in counts.items()}
