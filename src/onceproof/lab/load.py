@@ -1,0 +1,116 @@
+"""Producing the input: in the background, paced, and counted as it is delivered."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from onceproof.lab.cluster import Cluster
+from onceproof.model.errors import HarnessError
+from onceproof.model.timeline import Timeline
+from onceproof.scenarios.base import encode_integer
+
+PRODUCER_CONFIG = {
+    "enable.idempotence": True,  # each record once and in order: the input itself must be beyond doubt
+    "linger.ms": 5,
+    "delivery.timeout.ms": 30_000,
+}
+TICK = 0.01  # seconds between two portions of a paced bulk
+REPORT_EVERY = 0.1  # seconds between two `produced` events
+DELIVERY_TIMEOUT = 60.0
+
+
+class Bulk:
+    """Records on their way into a topic."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        partition: Callable[[int], int],
+        name: str,
+        records: Sequence[tuple[int, int]],
+        rate: float | None,
+        timeline: Timeline,
+    ) -> None:
+        """Start producing `records` (key, value) at `rate` records/s, None for full speed."""
+        self._producer = Producer({**cluster.client(), **PRODUCER_CONFIG})
+        self._topic, self._partition, self._name = topic, partition, name
+        self._records, self._rate, self._timeline = records, rate, timeline
+        self._error: str | None = None
+        self._stop = False
+        self._reported = 0.0
+        self.delivered = 0
+        timeline.add("driver", "bulk", name=name, records=len(records), rate=rate)
+        self._thread = threading.Thread(target=self._run, name=f"bulk-{name}", daemon=True)
+        self._thread.start()
+
+    def full_speed(self) -> None:
+        """Stop pacing: the rest is sent as fast as possible."""
+        self._rate = None
+
+    def stop(self) -> None:
+        """Give up what has not been sent."""
+        self._stop = True
+
+    def check(self) -> None:
+        """Raise a HarnessError if a record could not be delivered."""
+        if self._error:
+            raise HarnessError(f"Producing to {self._topic} failed: {self._error}.")
+
+    def done(self) -> bool:
+        """Whether every record is delivered."""
+        return self.delivered == len(self._records)
+
+    def await_delivered(self) -> None:
+        """Wait until every record is delivered.
+
+        Raises:
+            HarnessError: a record was not.
+        """
+        self._thread.join(DELIVERY_TIMEOUT)
+        self.check()
+        if not self.done():
+            raise HarnessError(
+                f"Waited {DELIVERY_TIMEOUT:g} s for {len(self._records):,} records to reach {self._topic}, "
+                f"{self.delivered:,} did."
+            )
+
+    def _run(self) -> None:
+        try:
+            self._send()
+            self._producer.flush(DELIVERY_TIMEOUT)
+        except (KafkaException, BufferError) as error:
+            self._error = str(error)
+        self._report(0)
+
+    def _send(self) -> None:
+        begin, sent = time.monotonic(), 0
+        while sent < len(self._records) and not self._stop and not self._error:
+            rate = self._rate
+            due = len(self._records) if rate is None else min(len(self._records), int((time.monotonic() - begin) * rate))
+            # In portions, so that deliveries are counted while a bulk runs at full speed.
+            for key, value in self._records[sent : min(due, sent + 5_000)]:
+                self._producer.produce(
+                    self._topic,
+                    key=encode_integer(key),
+                    value=encode_integer(value),
+                    partition=self._partition(key),
+                    on_delivery=self._delivered,
+                )
+                sent += 1
+            self._producer.poll(TICK if sent == due and rate is not None else 0)
+            self._report(REPORT_EVERY)
+
+    def _delivered(self, error: Any, _message: Any) -> None:
+        if error is None:
+            self.delivered += 1
+        else:
+            self._error = str(error)
+
+    def _report(self, every: float) -> None:
+        if time.monotonic() - self._reported >= every:
+            self._reported = time.monotonic()
+            self._timeline.add("driver", "produced", name=self._name, records=self.delivered)

@@ -1,0 +1,105 @@
+"""The independent reader: reads a trial's topics with confluent-kafka while the trial runs. No Spark involved."""
+
+import threading
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from onceproof.lab.cluster import Cluster
+from onceproof.model.errors import HarnessError
+from onceproof.scenarios.base import Record, decode_record
+
+BATCH = 10_000
+FINISH_TIMEOUT = 60.0
+
+
+class Reader:
+    """Reads committed records of topics, from their beginning, in the background."""
+
+    def __init__(self, cluster: Cluster, group: str, topics: Mapping[str, str], partitions: int) -> None:
+        """Start reading; `topics` maps roles to topics, all with the same partitions."""
+        self._roles = {topic: role for role, topic in topics.items()}
+        self._consumer = Consumer(
+            {
+                **cluster.client(),
+                "group.id": f"{group}-reader",
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 50,
+            }
+        )
+        self._places = [TopicPartition(t, p, 0) for t in topics.values() for p in range(partitions)]
+        self._consumer.assign(self._places)
+        self._records: dict[str, list[Record]] = {role: [] for role in topics}
+        self._ends: dict[tuple[str, int], int] = {}  # where a partition was last seen to end
+        self._targets: dict[tuple[str, int], int] | None = None
+        self._error: HarnessError | None = None
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> dict[str, list[Record]]:
+        """Read to the end and return the records by role, each partition in offset order.
+
+        To be called when nobody writes any more.
+
+        Raises:
+            HarnessError: a record is not a pair of integers, or the topics could not be read to their end.
+        """
+        try:
+            targets = {}
+            for place in self._places:
+                _, end = self._consumer.get_watermark_offsets(place, timeout=FINISH_TIMEOUT)
+                targets[place.topic, place.partition] = end
+            self._targets = targets
+            self._thread.join(FINISH_TIMEOUT)
+        except KafkaException as error:
+            raise HarnessError(f"The topics could not be read to their end: {error}.") from error
+        finally:
+            self.stop()
+        if self._error:
+            raise self._error
+        if not self._complete():
+            raise HarnessError(f"Waited {FINISH_TIMEOUT:g} s for the end of the topics; {self._ends} was reached.")
+        return self._records
+
+    def stop(self) -> None:
+        """Stop reading."""
+        self._stopped = True
+        self._thread.join()
+        self._consumer.close()
+
+    def _complete(self) -> bool:
+        targets = self._targets
+        return targets is not None and all(self._ends.get(place, -1) >= end for place, end in targets.items())
+
+    def _run(self) -> None:
+        deadline = None
+        while not self._stopped and not self._complete():
+            if self._targets is not None and deadline is None:
+                deadline = time.monotonic() + FINISH_TIMEOUT
+            if deadline is not None and time.monotonic() > deadline:
+                return
+            try:
+                for message in self._consumer.consume(BATCH, timeout=0.05):
+                    self._take(message)
+            except HarnessError as error:
+                self._error = error
+                return
+            except KafkaException as error:
+                self._error = HarnessError(f"The topics could not be read: {error}.")
+                return
+
+    def _take(self, message: Message) -> None:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        error = message.error()
+        if error is None:
+            record = decode_record(topic, partition, offset, message.key(), message.value())
+            self._records[self._roles[topic]].append(record)
+        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            self._ends[topic, partition] = offset
+        elif not error.retriable():
+            raise HarnessError(f"{topic} could not be read: {error.str()}.")

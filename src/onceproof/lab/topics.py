@@ -1,0 +1,71 @@
+"""Topics and offsets through the Admin API."""
+
+import contextlib
+from collections.abc import Iterable
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.processes import await_condition
+from onceproof.model.errors import HarnessError
+
+TIMEOUT = 30.0
+
+
+class Topics:
+    """The topics and the consumer group of one application id."""
+
+    def __init__(self, cluster: Cluster, application_id: str) -> None:
+        """Connect to the cluster."""
+        self._admin = AdminClient(cluster.client())
+        self._cluster = cluster
+        self._prefix = application_id
+
+    def names(self) -> set[str]:
+        """Existing topics of the application, its changelogs included."""
+        return {topic for topic in self._admin.list_topics(timeout=TIMEOUT).topics if topic.startswith(self._prefix + "-")}
+
+    def create(self, names: Iterable[str], partitions: int) -> None:
+        """Create topics and wait until they are known; what is left of an earlier attempt is deleted first.
+
+        Raises:
+            HarnessError: the brokers refused.
+        """
+        wanted = set(names)
+        try:
+            self.delete()
+            for future in self._admin.create_topics([NewTopic(name, partitions) for name in wanted]).values():
+                future.result(TIMEOUT)
+        except KafkaException as error:
+            raise HarnessError(f"The topics of {self._prefix} could not be created: {error}.") from error
+        await_condition(
+            f"the topics of {self._prefix}", lambda: wanted <= self.names(), timeout=TIMEOUT, check=self._cluster.check_alive
+        )
+
+    def delete(self) -> None:
+        """Delete all topics of the application and wait until they are gone."""
+        old = self.names()
+        if not old:
+            return
+        for future in self._admin.delete_topics(list(old)).values():
+            with contextlib.suppress(KafkaException):
+                future.result(TIMEOUT)
+        await_condition(f"old topics of {self._prefix} to go", lambda: not self.names(), timeout=TIMEOUT)
+
+    def committed(self, topic: str) -> int:
+        """Sum of the offsets that the application's group has committed for a topic."""
+        group = ConsumerGroupTopicPartitions(self._prefix)
+        try:
+            answer = self._admin.list_consumer_group_offsets([group], request_timeout=5)[self._prefix].result(TIMEOUT)
+        except KafkaException:  # no coordinator yet: nothing is committed
+            return 0
+        return sum(max(0, place.offset) for place in answer.topic_partitions if place.topic == topic)
+
+    def ends(self, topic: str, partitions: int) -> int:
+        """Sum of the end offsets of a topic."""
+        asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
+        try:
+            return sum(future.result(TIMEOUT).offset for future in self._admin.list_offsets(asked).values())
+        except KafkaException as error:
+            raise HarnessError(f"The end of {topic} could not be read: {error}.") from error

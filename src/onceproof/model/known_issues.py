@@ -1,0 +1,111 @@
+"""The registry of known issues (`known_issues.toml`): what is expected, and where each fact comes from."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.cell import Cell
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.release import Release
+
+REGISTRY = Path(__file__).with_name("known_issues.toml")
+
+
+@dataclass(frozen=True)
+class KnownIssue:
+    """A row of the registry; ranges are inclusive."""
+
+    key: str
+    title: str
+    scenario: str
+    variants: tuple[str, ...]
+    affected: tuple[tuple[Release, Release], ...]
+    fixed: tuple[Release, ...]
+    sources: tuple[str, ...]
+
+    def concerns(self, cell: Cell) -> bool:
+        """Whether it can show in the cell's scenario and variant, on some release."""
+        return self.scenario == cell.scenario and cell.variant in self.variants
+
+    def affects(self, cell: Cell) -> bool:
+        """Whether it is expected to show in the cell."""
+        return self.concerns(cell) and any(first <= cell.streams <= last for first, last in self.affected)
+
+
+@dataclass(frozen=True)
+class Avoidance:
+    """A declaration that variants avoid the mechanism of their scenario."""
+
+    scenario: str
+    variants: tuple[str, ...]
+    reason: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All that is known before a run."""
+
+    issues: tuple[KnownIssue, ...]
+    avoided: tuple[Avoidance, ...]
+
+    def affecting(self, cell: Cell) -> tuple[KnownIssue, ...]:
+        """Known issues that are expected to show in a cell."""
+        return tuple(issue for issue in self.issues if issue.affects(cell))
+
+    def avoidance(self, cell: Cell) -> Avoidance | None:
+        """The declaration that a cell avoids the mechanism, if there is one."""
+        return next((a for a in self.avoided if a.scenario == cell.scenario and cell.variant in a.variants), None)
+
+
+def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
+    """Read a registry.
+
+    Raises:
+        HarnessError: it is not TOML, a field is missing, or a range is inverted; names the row.
+    """
+    row = "the file"
+    try:
+        data: dict[str, Any] = tomllib.loads(text)
+        issues, avoided = [], []
+        for entry in data.get("issue", []):
+            row = str(entry.get("key", "an issue without key"))
+            issues.append(_issue(entry))
+        for entry in data.get("avoided", []):
+            row = f"avoided {entry.get('scenario')}"
+            avoided.append(
+                Avoidance(
+                    entry["scenario"], tuple(entry["variants"]), entry["reason"], tuple(entry["sources"])
+                )
+            )
+    except KeyError as error:
+        raise HarnessError(f"{name}: {row} lacks the field {error.args[0]!r}; add it.") from error
+    except (ValueError, UsageError) as error:
+        raise HarnessError(f"{name}: {row} cannot be read: {error}") from error
+    return Registry(tuple(issues), tuple(avoided))
+
+
+def _issue(entry: dict[str, Any]) -> KnownIssue:
+    ranges = []
+    for affected in entry["affected"]:
+        first, last = Release.parse(affected["first"]), Release.parse(affected["last"])
+        if last < first:
+            raise ValueError(f"the affected range {first} to {last} is inverted; write the older release first.")
+        ranges.append((first, last))
+    return KnownIssue(
+        entry["key"],
+        entry["title"],
+        entry["scenario"],
+        tuple(entry["variants"]),
+        tuple(ranges),
+        tuple(Release.parse(text) for text in entry["fixed"]),
+        tuple(entry["sources"]),
+    )
+
+
+@cache
+def registry() -> Registry:
+    """The registry of this installation."""
+    return parse_registry(REGISTRY.read_text(), REGISTRY.name)

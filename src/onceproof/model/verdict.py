@@ -1,0 +1,148 @@
+"""What is said of a cell, and why. Red is proof, green must be earned, the rest is not known."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from onceproof.model.cell import Cell
+from onceproof.model.errors import ExitCode
+from onceproof.model.known_issues import Registry
+
+
+class Verdict(StrEnum):
+    """The words of the design."""
+
+    CLEAN = "clean"
+    KNOWN = "known"
+    REGRESSION = "regression"
+    AVOIDED = "avoided"
+    INCONCLUSIVE = "inconclusive"
+    ERROR = "error"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a run returns if this is its worst verdict."""
+        return {
+            Verdict.REGRESSION: ExitCode.ANOMALY,
+            Verdict.ERROR: ExitCode.ERROR,
+            Verdict.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+        }.get(self, ExitCode.OK)
+
+
+# A regression outweighs an error (it is proved), an error outweighs what is merely not known.
+WORST_FIRST = (Verdict.REGRESSION, Verdict.ERROR, Verdict.INCONCLUSIVE)
+
+
+@dataclass(frozen=True)
+class TrialEvidence:
+    """What is known of one trial when it is judged.
+
+    `error` is a sentence if the harness failed in any part; then nothing else counts.
+    """
+
+    key: str
+    seed: int
+    exercised: bool = False
+    all_steps_tried: bool = False
+    reason: str = ""
+    anomalies: Mapping[str, int] = field(default_factory=dict)
+    suites_passed: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class CellVerdict:
+    """A verdict with its arithmetic: `red` of `counted` trials showed an anomaly.
+
+    `counted` are the trials that carry the claim: red ones, and those that were exercised.
+    """
+
+    cell: Cell
+    verdict: Verdict
+    sentence: str
+    red: int
+    counted: int
+    trials: int
+    anomalies: Mapping[str, int]
+    issues: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            **self.cell.to_dict(),
+            "cell": self.cell.key,
+            "verdict": str(self.verdict),
+            "sentence": self.sentence,
+            "red": self.red,
+            "counted": self.counted,
+            "trials": self.trials,
+            "anomalies": dict(self.anomalies),
+            "issues": list(self.issues),
+        }
+
+
+def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> CellVerdict:
+    """Judge a cell by the rules of the design, first form (no statistics: one exercised trial carries a green).
+
+    1. A harness failure is `error`; a cell in which no trial was exercised is `inconclusive`, unless the registry
+       declares that its variant avoids the mechanism: then it is `avoided`, if the driver tried all its steps.
+    2. An anomaly is proof, whether its trial was exercised or not, and whatever became of the other trials:
+       `known` where the registry says affected, else `regression`.
+    """
+    sound = [trial for trial in trials if trial.error is None]
+    broken = [trial for trial in trials if trial.error is not None]
+    red = [trial for trial in sound if trial.anomalies]
+    exercised = [trial for trial in sound if trial.exercised]
+    anomalies: Counter[str] = Counter()
+    for trial in red:
+        anomalies.update(trial.anomalies)
+    issues = tuple(issue.key for issue in registry.affecting(cell))
+
+    counted = {trial.key for trial in [*red, *exercised]}
+    verdict, sentence = _decide(cell, sound, broken, red, exercised, anomalies, registry)
+    return CellVerdict(cell, verdict, sentence, len(red), len(counted), len(trials), anomalies, issues)
+
+
+def _decide(
+    cell: Cell,
+    sound: Sequence[TrialEvidence],
+    broken: Sequence[TrialEvidence],
+    red: Sequence[TrialEvidence],
+    exercised: Sequence[TrialEvidence],
+    anomalies: Mapping[str, int],
+    registry: Registry,
+) -> tuple[Verdict, str]:
+    issues = ", ".join(issue.key for issue in registry.affecting(cell))
+    if red:
+        seen = ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
+        if issues:
+            return Verdict.KNOWN, f"{seen}: expected, {cell.streams} is affected by {issues}."
+        return Verdict.REGRESSION, f"{seen}: no known issue explains it on {cell.streams}."
+    if broken or not sound:
+        return Verdict.ERROR, broken[0].error or "" if broken else "No trial was run."
+    unexplained = [trial for trial in sound if not trial.suites_passed]
+    if unexplained:
+        return Verdict.ERROR, f"{unexplained[0].key}: a suite failed though no anomaly was found; see the Data Docs."
+    if not exercised:
+        avoidance = registry.avoidance(cell)
+        if avoidance is None:
+            return Verdict.INCONCLUSIVE, sound[0].reason
+        if not all(trial.all_steps_tried for trial in sound):
+            return Verdict.INCONCLUSIVE, f"Not all steps were tried: {sound[0].reason}"
+        return Verdict.AVOIDED, avoidance.reason
+    if issues:
+        return (
+            Verdict.INCONCLUSIVE,
+            f"No anomaly in {len(exercised)} exercised trials, though {cell.streams} is affected by {issues}.",
+        )
+    return Verdict.CLEAN, f"No anomaly in {len(exercised)} exercised trials. {exercised[0].reason}"
+
+
+def exit_code(verdicts: Sequence[Verdict]) -> ExitCode:
+    """What a run returns: 0 if everything is as the registry expects."""
+    for verdict in WORST_FIRST:
+        if verdict in verdicts:
+            return verdict.exit_code
+    return ExitCode.OK if verdicts else ExitCode.ERROR

@@ -1,0 +1,359 @@
+"""Seed 000, KAFKA-14172: a stream that gives each key an ID, and must never give one ID to two keys.
+
+The application keeps a counter and the IDs given so far in two stores, with a standby replica, under exactly-once.
+An ID is `counter * partitions + partition`, so the output is a pure function of the input's order within a
+partition: replaying the input tells every ID that must come out, and any other is an anomaly.
+
+What can go wrong: a thread that held a task active, then standby, then active again (it was *recycled*, not
+closed) finds its old record cache, because what was restored meanwhile by-passed the cache. It then counts on
+from an old counter and gives IDs a second time. So a trial is *exercised* when the assignments prove that a task
+came back like this, another thread had advanced it meanwhile, and the thread processed records of it afterwards.
+With caching off, or a cache of no bytes, the same journey must do no harm.
+"""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from onceproof.model.anomaly import Findings, Witness
+from onceproof.model.cell import Trial
+from onceproof.model.timeline import returns
+from onceproof.scenarios.base import Exercise, Instance, Lab, Record, Scenario, Variant, Workload
+
+PARTITIONS = 2
+FIRST, SECOND = 3_000, 60_000
+RATE = 6_000.0  # records/s while the group is scaled: unpaced, all is processed before any rebalance
+ROUNDS = 3  # how often the driver scales out and in before it gives up
+PATIENCE = 2.5  # seconds that the group is given to answer a step
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),
+        Variant("CACHING_DISABLED", "Stores without caching.", app={"caching": False}),
+        Variant(
+            "NO_LAG_ACCEPTABLE",
+            "acceptable.recovery.lag=0: a task moves only when its new owner has caught up completely.",
+            config=lambda _: {"acceptable.recovery.lag": "0"},
+        ),
+        Variant(
+            "CACHE_SIZE_ZERO",
+            "Stores cached, but the instance's cache has no bytes.",
+            config=lambda release: {release.cache_size_config: "0"},
+        ),
+        Variant(
+            "REPEATED_KEYS",
+            "As DEFAULT_CONFIG; a fifth of the second bulk repeats keys, whose IDs must stay.",
+            repeated_keys=0.2,
+        ),
+    )
+}
+
+
+def workload(trial: Trial) -> Workload:
+    """3,000 records with new keys, then 60,000; key and value are equal, the order is drawn from the seed."""
+    rng = random.Random(trial.seed)
+    keys = list(range(FIRST + SECOND))
+    rng.shuffle(keys)
+    first, second = keys[:FIRST], keys[FIRST:]
+    share = VARIANTS[trial.cell.variant].repeated_keys
+    for place in rng.sample(range(SECOND), int(share * SECOND)):
+        second[place] = rng.choice(first)
+    return Workload([(key, key) for key in first], [(key, key) for key in second])
+
+
+def partition(key: int, partitions: int) -> int:
+    """The seed's partitioning, which the application uses for its output, too."""
+    return (key + 1) % partitions
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `enumerator`."""
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "partitions": PARTITIONS,
+        "caching": True,
+        **VARIANTS[trial.cell.variant].app,
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration of the seed."""
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": "1",
+        "num.stream.threads": "1",
+        **VARIANTS[trial.cell.variant].config(trial.cell.streams),
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """The flow of the seed, with conditions for its waits."""
+    work = workload(lab.trial)
+    with lab.phase("first bulk"):
+        lab.start_instance("instance-1")
+        lab.await_(f"{FIRST:,} records to be committed", lambda: lab.committed() >= FIRST)
+    with lab.phase("sync"):
+        second = lab.start_instance("instance-2")
+        lab.await_("instance-2 to sync", lambda: _synced(second))
+    with lab.phase("rebalance"):
+        bulk = lab.produce("second", work.second, RATE)
+        steps = _scale_until_returned(lab, second)
+    with lab.phase("drain"):
+        bulk.full_speed()
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    return _exercise(lab, steps)
+
+
+def _synced(instance: Instance) -> bool:
+    """Whether it runs and holds restored data of a store."""
+    lags = instance.last.get("lags", {}).get("stores", [])
+    return (
+        instance.state == "RUNNING"
+        and bool(instance.tasks("standby") or instance.tasks("active"))
+        and any(store["position"] > 0 for store in lags)
+    )
+
+
+def _scale_until_returned(lab: Lab, second: Instance) -> int:
+    """Scale the second instance out and in until a task has come back; the number of steps it took."""
+    steps = 0
+    for _ in range(ROUNDS):
+        # It must have advanced the keys of a task before the task goes back.
+        ahead = second.processed + lab.rng.randint(1_000, 3_000)
+        lab.holds_within(PATIENCE, lambda ahead=ahead: second.processed >= ahead)
+        threads = len(second.threads)
+        lab.step("add-thread", second)
+        steps += 1
+        lab.holds_within(PATIENCE, lambda threads=threads: _settled(second, threads + 1))
+        while second.threads:
+            threads = len(second.threads)
+            lab.step("remove-thread", second)
+            steps += 1
+            lab.holds_within(PATIENCE, lambda threads=threads: len(second.threads) < threads)
+            # Only the last thread's leaving sends all tasks back.
+            if lab.holds_within(PATIENCE if threads == 1 else 0, lambda: _returned(lab)):
+                return steps
+        lab.step("add-thread", second)
+        steps += 1
+        lab.holds_within(PATIENCE, lambda: _settled(second, 1) and second.tasks("active"))
+        if _returned(lab):
+            return steps
+    return steps
+
+
+def _settled(instance: Instance, threads: int) -> bool:
+    """Whether it runs this many threads, none of them still rebalancing."""
+    return len(instance.threads) == threads and all(t["state"] == "RUNNING" for t in instance.threads)
+
+
+def _returned(lab: Lab) -> bool:
+    return any(r.elsewhere and r.after for r in returns(lab.events))
+
+
+def _exercise(lab: Lab, steps: int) -> Exercise:
+    proofs = [r for r in returns(lab.events) if r.elsewhere and r.after]
+    if not proofs:
+        reason = (
+            f"No task went active, standby, active on one thread while records flowed, in {steps} steps of scaling "
+            "out and in."
+        )
+        return Exercise(exercised=False, reason=reason, steps=steps, all_steps_tried=True)
+    r = proofs[0]
+    reason = (
+        f"Task {r.task} was active, standby, active on {r.thread}: away for {r.back - r.left:,} ms, in which other "
+        f"threads processed {r.elsewhere:,} of its records; {r.after:,} came after its return."
+    )
+    return Exercise(exercised=True, reason=reason, steps=steps, all_steps_tried=True)
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+COUNTER_KEY = 0
+
+
+def check(topics: Mapping[str, Sequence[Record]], partitions: int = PARTITIONS) -> Findings:
+    """Judge the committed records of a trial without Spark, by exact replay of the input.
+
+    Written independently of the Spark transforms (`spark_jobs/transforms`), with which it must agree.
+
+    Args:
+        topics: by role (`input`, `output`, `counter-changelog`, `ids-changelog`), each partition in offset order.
+        partitions: of the input topic.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    expected = _replay(inputs, partitions)
+    keys_of, ids_of = _first_places(outputs)
+    witnesses = [
+        *_duplicate_ids(keys_of),
+        *_unstable_ids(ids_of),
+        *_wrong_ids(expected, keys_of, ids_of),
+        *_completeness(inputs, outputs),
+        *_counter_regressions(topics["counter-changelog"]),
+        *_ids_mismatches(outputs, topics["ids-changelog"]),
+        *_counter_mismatches(outputs, topics["counter-changelog"], partitions),
+    ]
+    return Findings(len(inputs), len(outputs), len(expected), len(keys_of), witnesses)
+
+
+Places = dict[Any, dict[Any, tuple[int, int]]]  # of each ID its keys (or the reverse), with their first place
+
+
+def _replay(inputs: Sequence[Record], partitions: int) -> dict[int | None, int]:
+    """The ID that each key must get."""
+    counters: Counter[int] = Counter()
+    expected = {}
+    for p, _, key, _ in inputs:
+        if key not in expected:
+            expected[key] = counters[p] * partitions + p
+            counters[p] += 1
+    return expected
+
+
+def _first_places(outputs: Sequence[Record]) -> tuple[Places, Places]:
+    keys_of: Places = defaultdict(dict)
+    ids_of: Places = defaultdict(dict)
+    for p, offset, key, number in outputs:
+        place = (p, offset)
+        keys_of[number][key] = min(place, keys_of[number].get(key, place))
+        ids_of[key][number] = min(place, ids_of[key].get(number, place))
+    return keys_of, ids_of
+
+
+def _place(role: str, place: tuple[int, int]) -> str:
+    return f"{role}/{place[0]}@{place[1]}"
+
+
+def _by_place(record: Record) -> tuple[int, int]:
+    return record[:2]
+
+
+def _listed(numbers: Sequence[Any]) -> str:
+    return ", ".join(str(number) for number in numbers)
+
+
+def _duplicate_ids(keys_of: Places) -> Iterator[Witness]:
+    for number, keys in keys_of.items():
+        if len(keys) > 1:
+            places = sorted((place, key) for key, place in keys.items())[:5]
+            yield Witness(
+                "duplicate-id",
+                places[0][0][0],
+                None,
+                (number,),
+                tuple(_place("output", place) for place, _ in places),
+                "one key",
+                f"{len(keys)} keys: {_listed([key for _, key in places])}",
+            )
+
+
+def _unstable_ids(ids_of: Places) -> Iterator[Witness]:
+    for key, ids in ids_of.items():
+        if len(ids) > 1:
+            places = sorted((place, number) for number, place in ids.items())
+            numbers = tuple(number for _, number in places)
+            offsets = tuple(_place("output", place) for place, _ in places)
+            observed = f"{len(ids)} IDs: {_listed(numbers)}"
+            yield Witness("unstable-id", places[0][0][0], key, numbers, offsets, "one ID", observed)
+
+
+def _wrong_ids(expected: Mapping[int | None, int], keys_of: Places, ids_of: Places) -> Iterator[Witness]:
+    for key, ids in ids_of.items():
+        if len(ids) > 1 or key not in expected:
+            continue
+        [(number, place)] = ids.items()
+        if len(keys_of[number]) == 1 and number != expected[key]:
+            offsets = (_place("output", place),)
+            yield Witness("wrong-id", place[0], key, (number,), offsets, str(expected[key]), str(number))
+
+
+def _completeness(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iterator[Witness]:
+    entered, left = Counter(r[2] for r in inputs), Counter(r[2] for r in outputs)
+    first = {key: (p, offset) for p, offset, key, _ in sorted(inputs, key=_by_place, reverse=True)}
+    last = {key: (p, offset) for p, offset, key, _ in sorted(outputs, key=_by_place)}
+    for key in entered.keys() | left.keys():
+        counts = (f"{entered[key]} records", f"{left[key]} records")
+        if left[key] < entered[key]:
+            yield Witness("lost-record", first[key][0], key, (), (_place("input", first[key]),), *counts)
+        elif left[key] > entered[key]:
+            yield Witness("duplicate-output", last[key][0], key, (), (_place("output", last[key]),), *counts)
+
+
+def _counter_regressions(counter: Sequence[Record]) -> Iterator[Witness]:
+    previous: dict[int, tuple[int, int]] = {}  # partition -> offset, value
+    for p, offset, key, value in sorted(counter, key=_by_place):
+        if value is None:
+            continue
+        if p in previous and value <= previous[p][1]:
+            places = tuple(_place("counter-changelog", (p, o)) for o in (previous[p][0], offset))
+            yield Witness("counter-regression", p, key, (), places, f"more than {previous[p][1]}", str(value))
+        previous[p] = (offset, value)
+
+
+def _ids_mismatches(outputs: Sequence[Record], changelog: Sequence[Record]) -> Iterator[Witness]:
+    shown, stored = _last_by_key(outputs), _last_by_key(changelog)
+    for key in shown.keys() | {key for key, (_, value) in stored.items() if value is not None}:
+        output, store = shown.get(key), stored.get(key)
+        if (output and output[1]) != (store and store[1]):
+            yield _mismatch("ids-changelog", key, output, store, place=output and output[0])
+
+
+def _counter_mismatches(
+    outputs: Sequence[Record], changelog: Sequence[Record], partitions: int
+) -> Iterator[Witness]:
+    implied: dict[int, int] = {}
+    for p, _, _, number in outputs:
+        if number is not None:
+            implied[p] = max((number - p) // partitions, implied.get(p, -(2**31)))
+    stored = {p: ((p, offset), value) for p, offset, _, value in sorted(changelog, key=_by_place)}
+    for p in implied.keys() | stored.keys():
+        output = ((p, -1), implied[p]) if p in implied else None
+        store = stored.get(p)
+        if (output and output[1]) != (store and store[1]):
+            yield _mismatch("counter-changelog", COUNTER_KEY, output, store, place=None)
+
+
+Last = tuple[tuple[int, int], int | None]  # place and value of a key's last record
+
+
+def _last_by_key(records: Sequence[Record]) -> dict[int | None, Last]:
+    return {key: ((p, offset), value) for p, offset, key, value in sorted(records, key=_by_place)}
+
+
+def _mismatch(
+    role: str, key: int | None, output: Last | None, store: Last | None, place: tuple[int, int] | None
+) -> Witness:
+    def text(last: Last | None) -> str:
+        return "nothing" if last is None or last[1] is None else str(last[1])
+
+    offsets = [_place(role, store[0])] if store else []
+    offsets += [_place("output", place)] if place else []
+    where = (store or output or ((0, 0), None))[0][0]
+    ids = tuple(last[1] for last in (output, store) if last and last[1] is not None) if role == "ids-changelog" else ()
+    return Witness("changelog-output-mismatch", where, key, ids, tuple(offsets), text(output), text(store))
+
+
+SCENARIO = Scenario(
+    name="enumerator",
+    title="IDs given by a counter stay unique and stable when tasks move (seed 000, KAFKA-14172)",
+    topology="enumerator",
+    partitions=PARTITIONS,
+    roles=("input", "output", "counter-changelog", "ids-changelog"),
+    variants=VARIANTS,
+    workload=workload,
+    partition=partition,
+    app=app,
+    config=config,
+    drive=drive,
+    check=partial(check, partitions=PARTITIONS),
+)
