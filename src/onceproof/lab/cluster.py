@@ -8,6 +8,7 @@ import socket
 import subprocess
 import uuid
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ class EmbeddedCluster(Cluster):
                 started.append(spawn([*command, "kafka.Kafka", str(file)], log=log, owner=owner))
             bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:nodes])
             cluster = cls(release, bootstrap, {}, folder, tuple(started))
-            cluster._await_ready()  # noqa: SLF001
+            cluster._await_ready()
         except BaseException:
             for node in started:
                 node.terminate(timeout=1)
@@ -124,7 +125,7 @@ class EmbeddedCluster(Cluster):
             host, port = server.split(":")
             await_condition(
                 f"the broker at {server} to listen",
-                lambda address=(host, int(port)): _listens(address),
+                partial(_listens, (host, int(port))),
                 timeout=READY_TIMEOUT,
                 check=self.check_alive,
             )
@@ -243,4 +244,6 @@ def _format(command: list[str], files: list[Path]) -> None:
             raise HarnessError(f"The data folder of a broker could not be prepared: {error}") from error
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise HarnessError(f"The data folder of {file} could not be prepared: {said[-1] if said else os.strerror(5)}")
+            raise HarnessError(
+                f"The data folder of {file} could not be prepared: {said[-1] if said else os.strerror(5)}"
+            )

@@ -73,7 +73,12 @@ class Instance:
                 event = {**json.loads(line), "source": self.name}
                 kind = event["event"]
             except (ValueError, KeyError, TypeError):
-                event = {"t": int(time.time() * 1000), "source": self.name, "event": "noise", "line": line.strip()}
+                event = {
+                    "t": int(time.time() * 1000),
+                    "source": self.name,
+                    "event": "noise",
+                    "line": line.strip(),
+                }
                 kind = "noise"
             self._timeline.append(event)
             self.last[kind] = event

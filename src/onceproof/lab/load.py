@@ -90,7 +90,9 @@ class Bulk:
         begin, sent = time.monotonic(), 0
         while sent < len(self._records) and not self._stop and not self._error:
             rate = self._rate
-            due = len(self._records) if rate is None else min(len(self._records), int((time.monotonic() - begin) * rate))
+            due = (
+                len(self._records) if rate is None else min(len(self._records), int((time.monotonic() - begin) * rate))
+            )
             # In portions, so that deliveries are counted while a bulk runs at full speed.
             for key, value in self._records[sent : min(due, sent + 5_000)]:
                 self._producer.produce(

@@ -99,7 +99,7 @@ class Reader:
         if error is None:
             record = decode_record(topic, partition, offset, message.key(), message.value())
             self._records[self._roles[topic]].append(record)
-        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+        elif error.code() == KafkaError._PARTITION_EOF:
             self._ends[topic, partition] = offset
         elif not error.retriable():
             raise HarnessError(f"{topic} could not be read: {error.str()}.")

@@ -24,7 +24,9 @@ class Topics:
 
     def names(self) -> set[str]:
         """Existing topics of the application, its changelogs included."""
-        return {topic for topic in self._admin.list_topics(timeout=TIMEOUT).topics if topic.startswith(self._prefix + "-")}
+        return {
+            topic for topic in self._admin.list_topics(timeout=TIMEOUT).topics if topic.startswith(self._prefix + "-")
+        }
 
     def create(self, names: Iterable[str], partitions: int) -> None:
         """Create topics and wait until they are known; what is left of an earlier attempt is deleted first.
@@ -40,7 +42,10 @@ class Topics:
         except KafkaException as error:
             raise HarnessError(f"The topics of {self._prefix} could not be created: {error}.") from error
         await_condition(
-            f"the topics of {self._prefix}", lambda: wanted <= self.names(), timeout=TIMEOUT, check=self._cluster.check_alive
+            f"the topics of {self._prefix}",
+            lambda: wanted <= self.names(),
+            timeout=TIMEOUT,
+            check=self._cluster.check_alive,
         )
 
     def delete(self) -> None:

@@ -211,11 +211,11 @@ class TrialLab:
         )
         return Reader(self._cluster, self.trial.application_id, topics, self.what.partitions)
 
-    def step(self, action: str, instance: Instance) -> None:
-        """Scale: carry out a command on an instance, and record it."""
-        self._timeline.add("driver", "step", action=action, instance=instance.name)
-        self._report(f"{action} {instance.name}")
-        instance.command(action)
+    def step(self, command: str, instance: str) -> None:
+        """Scale: have an instance carry out a command, and record it."""
+        self._timeline.add("driver", "step", action=command, instance=instance)
+        self._report(f"{command} {instance}")
+        self._instances[instance].command(command)
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition."""

@@ -64,16 +64,16 @@ class Findings:
             "keys": self.keys,
             "ids": self.ids,
             "anomalies": self.anomalies,
-            "witnesses": [w.to_dict() for w in first_of_each(self.witnesses, witnesses)],
+            "witnesses": first_of_each((w.to_dict() for w in self.witnesses), witnesses),
         }
 
 
-def first_of_each(witnesses: Iterable[Witness], limit: int) -> list[Witness]:
-    """The first `limit` witnesses of every anomaly, in the given order."""
+def first_of_each(witnesses: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """The first `limit` witnesses (in their JSON form) of every anomaly, in the given order."""
     seen: Counter[str] = Counter()
     chosen = []
     for witness in witnesses:
-        seen[witness.anomaly] += 1
-        if seen[witness.anomaly] <= limit:
+        seen[witness["anomaly"]] += 1
+        if seen[witness["anomaly"]] <= limit:
             chosen.append(witness)
     return chosen

@@ -26,7 +26,7 @@ class Cell:
     @property
     def title(self) -> str:
         """Name for people, release first, as pages and tables show it."""
-        return f"{self.streams} × {self.variant} ({self.scenario}, broker {self.broker})"  # noqa: RUF001
+        return f"{self.streams} × {self.variant} ({self.scenario}, broker {self.broker})"
 
     def to_dict(self) -> dict[str, str]:
         """JSON form: scenario, variant, streams, broker."""
@@ -40,9 +40,7 @@ class Cell:
     @classmethod
     def from_dict(cls, data: dict[str, str]) -> "Cell":
         """Read what `to_dict` wrote."""
-        return cls(
-            data["scenario"], data["variant"], Release.parse(data["streams"]), Release.parse(data["broker"])
-        )
+        return cls(data["scenario"], data["variant"], Release.parse(data["streams"]), Release.parse(data["broker"]))
 
 
 @dataclass(frozen=True)

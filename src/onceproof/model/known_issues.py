@@ -76,9 +76,7 @@ def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
         for entry in data.get("avoided", []):
             row = f"avoided {entry.get('scenario')}"
             avoided.append(
-                Avoidance(
-                    entry["scenario"], tuple(entry["variants"]), entry["reason"], tuple(entry["sources"])
-                )
+                Avoidance(entry["scenario"], tuple(entry["variants"]), entry["reason"], tuple(entry["sources"]))
             )
     except KeyError as error:
         raise HarnessError(f"{name}: {row} lacks the field {error.args[0]!r}; add it.") from error

@@ -46,7 +46,19 @@ MATRICES = {
                     "NO_LAG_ACCEPTABLE",
                 )
             },
-            ("3.3.2", "3.4.0", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.1.1", NEWEST),
+            (
+                "3.3.2",
+                "3.4.0",
+                "3.4.1",
+                "3.5.2",
+                "3.6.2",
+                "3.7.2",
+                "3.8.1",
+                "3.9.1",
+                "4.0.0",
+                "4.1.1",
+                NEWEST,
+            ),
         ),
     )
 }
@@ -105,9 +117,7 @@ def expand(request: Request, catalogue: Mapping[str, Iterable[str]]) -> Expansio
     return Expansion(matrix.name, tuple(cells), tuple(refused), trials)
 
 
-def _variants(
-    request: Request, matrix: Matrix, catalogue: Mapping[str, Iterable[str]]
-) -> dict[str, tuple[str, ...]]:
+def _variants(request: Request, matrix: Matrix, catalogue: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Scenario -> the variants that are asked for."""
     scenarios = request.scenarios or tuple(matrix.scenarios)
     for scenario in scenarios:

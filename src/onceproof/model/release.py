@@ -26,9 +26,7 @@ class Release:
         """
         match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", text, re.ASCII)
         if match is None:
-            raise UsageError(
-                f"{text!r} is not a Kafka release: it must read MAJOR.MINOR.PATCH, for example 3.4.1."
-            )
+            raise UsageError(f"{text!r} is not a Kafka release: it must read MAJOR.MINOR.PATCH, for example 3.4.1.")
         release = cls(*(int(part) for part in match.groups()))
         if release < OLDEST:
             raise UsageError(

@@ -43,7 +43,9 @@ class Timeline:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("w", buffering=1)
         except OSError as error:
-            raise HarnessError(f"{path} could not be written ({error.strerror}): make room or set ONCEPROOF_HOME.") from error
+            raise HarnessError(
+                f"{path} could not be written ({error.strerror}): make room or set ONCEPROOF_HOME."
+            ) from error
 
     def add(self, source: str, event: str, **fields: Any) -> None:
         """Record something that happens now."""

@@ -124,7 +124,10 @@ def _decide(
         return Verdict.ERROR, broken[0].error or "" if broken else "No trial was run."
     unexplained = [trial for trial in sound if not trial.suites_passed]
     if unexplained:
-        return Verdict.ERROR, f"{unexplained[0].key}: a suite failed though no anomaly was found; see the Data Docs."
+        return (
+            Verdict.ERROR,
+            f"{unexplained[0].key}: a suite failed though no anomaly was found; see the Data Docs.",
+        )
     if not exercised:
         avoidance = registry.avoidance(cell)
         if avoidance is None:

@@ -45,9 +45,6 @@ class Instance(Protocol):
     def tasks(self, role: str) -> list[str]:
         """Tasks that it holds as `active` or `standby`."""
 
-    def command(self, command: str) -> Any:
-        """Have `add-thread` or `remove-thread` carried out."""
-
 
 class Bulk(Protocol):
     """Records that are being produced in the background."""
@@ -75,8 +72,8 @@ class Lab(Protocol):
     def produce(self, name: str, records: Sequence[tuple[int, int]], rate: float | None = None) -> Bulk:
         """Send (key, value) records in the background, `rate` a second, or at full speed."""
 
-    def step(self, action: str, instance: Instance) -> None:
-        """Scale: carry out a command on an instance, and record it."""
+    def step(self, command: str, instance: str) -> None:
+        """Scale: have an instance carry out `add-thread` or `remove-thread`, and record it."""
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition; a HarnessError tells what was seen last if it does not come to hold."""

@@ -130,26 +130,34 @@ def _scale_until_returned(lab: Lab, second: Instance) -> int:
     steps = 0
     for _ in range(ROUNDS):
         # It must have advanced the keys of a task before the task goes back.
-        ahead = second.processed + lab.rng.randint(1_000, 3_000)
-        lab.holds_within(PATIENCE, lambda ahead=ahead: second.processed >= ahead)
-        threads = len(second.threads)
-        lab.step("add-thread", second)
-        steps += 1
-        lab.holds_within(PATIENCE, lambda threads=threads: _settled(second, threads + 1))
+        lab.holds_within(PATIENCE, partial(_has_processed, second, second.processed + lab.rng.randint(1_000, 3_000)))
+        steps += _add_thread(lab, second)
         while second.threads:
-            threads = len(second.threads)
-            lab.step("remove-thread", second)
-            steps += 1
-            lab.holds_within(PATIENCE, lambda threads=threads: len(second.threads) < threads)
+            last = len(second.threads) == 1
+            steps += _remove_thread(lab, second)
             # Only the last thread's leaving sends all tasks back.
-            if lab.holds_within(PATIENCE if threads == 1 else 0, lambda: _returned(lab)):
+            if lab.holds_within(PATIENCE if last else 0, partial(_returned, lab)):
                 return steps
-        lab.step("add-thread", second)
-        steps += 1
-        lab.holds_within(PATIENCE, lambda: _settled(second, 1) and second.tasks("active"))
-        if _returned(lab):
-            return steps
+        steps += _add_thread(lab, second)
     return steps
+
+
+def _add_thread(lab: Lab, instance: Instance) -> int:
+    threads = len(instance.threads) + 1
+    lab.step("add-thread", instance.name)
+    lab.holds_within(PATIENCE, partial(_settled, instance, threads))
+    return 1
+
+
+def _remove_thread(lab: Lab, instance: Instance) -> int:
+    threads = len(instance.threads) - 1
+    lab.step("remove-thread", instance.name)
+    lab.holds_within(PATIENCE, partial(_settled, instance, threads))
+    return 1
+
+
+def _has_processed(instance: Instance, records: int) -> bool:
+    return instance.processed >= records
 
 
 def _settled(instance: Instance, threads: int) -> bool:
@@ -282,17 +290,22 @@ def _completeness(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iterat
     first = {key: (p, offset) for p, offset, key, _ in sorted(inputs, key=_by_place, reverse=True)}
     last = {key: (p, offset) for p, offset, key, _ in sorted(outputs, key=_by_place)}
     for key in entered.keys() | left.keys():
-        counts = (f"{entered[key]} records", f"{left[key]} records")
+        counts = (_records(entered[key]), _records(left[key]))
         if left[key] < entered[key]:
             yield Witness("lost-record", first[key][0], key, (), (_place("input", first[key]),), *counts)
         elif left[key] > entered[key]:
             yield Witness("duplicate-output", last[key][0], key, (), (_place("output", last[key]),), *counts)
 
 
+def _records(count: int) -> str:
+    return f"{count} record" if count == 1 else f"{count} records"
+
+
 def _counter_regressions(counter: Sequence[Record]) -> Iterator[Witness]:
     previous: dict[int, tuple[int, int]] = {}  # partition -> offset, value
     for p, offset, key, value in sorted(counter, key=_by_place):
-        if value is None:
+        if value is None:  # deleted: what follows starts anew
+            previous.pop(p, None)
             continue
         if p in previous and value <= previous[p][1]:
             places = tuple(_place("counter-changelog", (p, o)) for o in (previous[p][0], offset))
@@ -300,47 +313,48 @@ def _counter_regressions(counter: Sequence[Record]) -> Iterator[Witness]:
         previous[p] = (offset, value)
 
 
+Last = tuple[tuple[int, int], int | None]  # place and value of the last record
+
+
 def _ids_mismatches(outputs: Sequence[Record], changelog: Sequence[Record]) -> Iterator[Witness]:
     shown, stored = _last_by_key(outputs), _last_by_key(changelog)
     for key in shown.keys() | {key for key, (_, value) in stored.items() if value is not None}:
         output, store = shown.get(key), stored.get(key)
-        if (output and output[1]) != (store and store[1]):
-            yield _mismatch("ids-changelog", key, output, store, place=output and output[0])
-
-
-def _counter_mismatches(
-    outputs: Sequence[Record], changelog: Sequence[Record], partitions: int
-) -> Iterator[Witness]:
-    implied: dict[int, int] = {}
-    for p, _, _, number in outputs:
-        if number is not None:
-            implied[p] = max((number - p) // partitions, implied.get(p, -(2**31)))
-    stored = {p: ((p, offset), value) for p, offset, _, value in sorted(changelog, key=_by_place)}
-    for p in implied.keys() | stored.keys():
-        output = ((p, -1), implied[p]) if p in implied else None
-        store = stored.get(p)
-        if (output and output[1]) != (store and store[1]):
-            yield _mismatch("counter-changelog", COUNTER_KEY, output, store, place=None)
-
-
-Last = tuple[tuple[int, int], int | None]  # place and value of a key's last record
+        if _value(output) != _value(store):
+            ids = tuple(number for number in (_value(store), _value(output)) if number is not None)
+            yield _mismatch("ids-changelog", key, ids, output, store)
 
 
 def _last_by_key(records: Sequence[Record]) -> dict[int | None, Last]:
     return {key: ((p, offset), value) for p, offset, key, value in sorted(records, key=_by_place)}
 
 
-def _mismatch(
-    role: str, key: int | None, output: Last | None, store: Last | None, place: tuple[int, int] | None
-) -> Witness:
-    def text(last: Last | None) -> str:
-        return "nothing" if last is None or last[1] is None else str(last[1])
+def _counter_mismatches(outputs: Sequence[Record], changelog: Sequence[Record], partitions: int) -> Iterator[Witness]:
+    implied: dict[
+        int, tuple[tuple[int, int], int]
+    ] = {}  # the last place of a partition, and the highest counter its IDs imply
+    for p, offset, _, number in sorted(outputs, key=_by_place):
+        counter = ((number or 0) - p) // partitions
+        implied[p] = ((p, offset), max(counter, implied[p][1] if p in implied else counter))
+    stored = {p: ((p, offset), value) for p, offset, _, value in sorted(changelog, key=_by_place)}
+    for p in implied.keys() | stored.keys():
+        output, store = implied.get(p), stored.get(p)
+        if _value(output) != _value(store):
+            yield _mismatch("counter-changelog", COUNTER_KEY, (), output, store)
 
-    offsets = [_place(role, store[0])] if store else []
-    offsets += [_place("output", place)] if place else []
-    where = (store or output or ((0, 0), None))[0][0]
-    ids = tuple(last[1] for last in (output, store) if last and last[1] is not None) if role == "ids-changelog" else ()
-    return Witness("changelog-output-mismatch", where, key, ids, tuple(offsets), text(output), text(store))
+
+def _value(last: Last | None) -> int | None:
+    return last[1] if last else None
+
+
+def _mismatch(role: str, key: int | None, ids: tuple[int, ...], output: Last | None, store: Last | None) -> Witness:
+    def text(last: Last | None) -> str:
+        return "nothing" if _value(last) is None else str(_value(last))
+
+    places = [(role, store), ("output", output)]
+    offsets = tuple(_place(where, last[0]) for where, last in places if last)
+    partition = next(last[0][0] for _, last in places if last)
+    return Witness("changelog-output-mismatch", partition, key, ids, offsets, text(output), text(store))
 
 
 SCENARIO = Scenario(

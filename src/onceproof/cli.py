@@ -1,0 +1,190 @@
+"""The `onceproof` command."""
+
+import json
+import random
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from onceproof.model.anomaly import first_of_each
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import ExitCode, OnceproofError
+from onceproof.model.known_issues import registry
+from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.scenarios import SCENARIOS, scenario
+from onceproof.settings import get_settings
+
+app = typer.Typer(
+    help=__doc__,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 as expected, 1 anomaly (run: regression), 2 usage, 3 inconclusive, 4 error of the harness.",
+)
+out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+
+
+def main() -> None:
+    """Entry point: errors of ours end in one sentence and their exit code."""
+    try:
+        app()
+    except OnceproofError as error:
+        if "--json" in sys.argv:
+            print(json.dumps({"error": str(error)}))
+        err.print(f"[bold red]onceproof:[/] {error}", markup=True, soft_wrap=True)
+        sys.exit(error.exit_code)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+
+
+def new_run_id() -> str:
+    """An id for a run that begins now."""
+    return f"{_now()}-{secrets.token_hex(2)}"
+
+
+StreamsOption = Annotated[str, typer.Option("--streams", metavar="V", help="Kafka Streams release, e.g. 3.3.1.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@app.command()
+def trial(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
+    streams: StreamsOption,
+    broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
+    variant: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = "DEFAULT_CONFIG",
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the random choices; drawn if not given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one trial on brokers of its own, without Airflow and Spark.
+
+    Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive, 4 error.
+    """
+    from onceproof.lab.artifacts import check_published, streams_class_path
+    from onceproof.lab.java import require_java
+    from onceproof.lab.trial import run_trial
+
+    scenario(name).variant(variant)
+    cell = Cell(name, variant, Release.parse(streams), Release.parse(broker))
+    settings = get_settings()
+    require_java(settings.java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
+    check_published({cell.streams, cell.broker})
+    streams_class_path(cell.streams)
+    drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+    what = Trial(new_run_id(), cell, 1, drawn)
+    folder = RunFolder(settings.runs / what.run).trial(what)
+    with _progress(f"{cell.title}, seed {drawn}") as report:
+        outcome = run_trial(what, folder, report)
+    found = read_json(folder.reader_file)
+    shown = {
+        **cell.to_dict(),
+        "seed": drawn,
+        "exercised": outcome["exercised"],
+        "reason": outcome["reason"],
+        **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies")},
+        "steps": outcome["steps"],
+        "attested": outcome["attested"],
+        "seconds": outcome["seconds"],
+        "folder": str(folder.path),
+    }
+    avoided = registry().avoidance(cell) is not None and outcome["all_steps_tried"]
+    if as_json:
+        print(json.dumps(shown))
+    else:
+        _print_trial(shown, found["witnesses"])
+    if found["anomalies"]:
+        raise typer.Exit(ExitCode.ANOMALY)
+    if not outcome["exercised"] and not avoided:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[str], None]]:
+    """Show the phase that is under way, on the terminal's error stream."""
+    if not err.is_terminal:
+        yield lambda phase: err.print(f"{title}: {phase}")
+        return
+    with err.status(title) as status:
+        yield lambda phase: status.update(f"{title}: [bold]{phase}[/]")
+
+
+def _print_trial(shown: dict[str, Any], witnesses: list[dict[str, Any]]) -> None:
+    """A trial for people: what was seen, a few witnesses, where the time went."""
+    where = f"{shown['scenario']}, broker {shown['broker']}, seed {shown['seed']}"
+    out.print(f"[bold]{shown['streams']} {shown['variant']}[/] ({where})")
+    seen = ", ".join(f"[bold red]{count:,} {name}[/]" for name, count in shown["anomalies"].items())
+    counts = f"{shown['records']:,} records, {shown['keys']:,} keys, {shown['ids']:,} IDs"
+    out.print(f"  {seen or '[green]no anomaly[/]'} in {counts}")
+    out.print(f"  {'exercised' if shown['exercised'] else '[yellow]not exercised[/]'}: {shown['reason']}")
+    if witnesses:
+        table = Table("anomaly", "key", "ids", "expected", "observed", "where", box=None, pad_edge=True)
+        for w in first_of_each(witnesses, 3):
+            ids = ", ".join(map(str, w["ids"]))
+            key = "" if w["key"] is None else str(w["key"])
+            table.add_row(w["anomaly"], key, ids, w["expected"], w["observed"], " ".join(w["offsets"]))
+        out.print(table)
+    out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in shown["seconds"].items()))
+    out.print(f"  folder: {shown['folder']}", soft_wrap=True)
+
+
+@app.command("list")
+def list_() -> None:
+    """Show scenarios, variants, matrices."""
+    for what in SCENARIOS.values():
+        table = Table(
+            "variant",
+            "what it changes",
+            title=f"scenario {what.name}: {what.title}",
+            title_justify="left",
+            box=None,
+        )
+        for variant in what.variants.values():
+            table.add_row(variant.name, variant.description)
+        out.print(table, "")
+    table = Table("matrix", "cells", "what it is for", title_justify="left", box=None)
+    for matrix in MATRICES.values():
+        cells = sum(len(v) for v in matrix.scenarios.values()) * len(matrix.streams) * len(matrix.brokers)
+        name = f"{matrix.name} (default)" if matrix.name == DEFAULT_MATRIX else matrix.name
+        table.add_row(name, str(cells), f"{matrix.description} Streams {', '.join(matrix.streams)}.")
+    out.print(table)
+
+
+@app.command()
+def setup() -> None:
+    """Resolve what the default matrix needs, so that a run works without reaching any registry."""
+    from onceproof.lab.artifacts import broker_class_path, streams_class_path
+    from onceproof.lab.jars import install_jars
+
+    matrix = MATRICES[DEFAULT_MATRIX]
+    with _progress("setup") as report:
+        for version in matrix.streams:
+            report(f"Kafka Streams {version}")
+            streams_class_path(Release.parse(version))
+        for version in matrix.brokers:
+            report(f"Kafka brokers {version}")
+            broker_class_path(Release.parse(version))
+        report("Spark's Kafka connector, the Data Docs' scripts")
+        install_jars()
+
+
+@app.command()
+def sweep() -> None:
+    """Remove leftovers that bear our mark: processes without an owner, data of brokers and state of instances."""
+    from onceproof.lab.sweep import sweep as sweep_lab
+
+    for removed in sweep_lab(get_settings().runs):
+        out.print(f"removed {removed}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What is kept of a run: its judgement, the results database, the tables people read."""

@@ -1,0 +1,164 @@
+"""Brings all that is known of a run together and judges it: rule 1 and 2 of the design."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset
+
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError
+from onceproof.model.known_issues import registry
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
+
+# Anomalies that a suite must have seen, too: a suite that stays green beside them checks nothing.
+SEEN_BY = {
+    "duplicate-id": "id_uniqueness",
+    "unstable-id": "id_uniqueness",
+    "counter-regression": "changelog_consistency",
+    "changelog-output-mismatch": "changelog_consistency",
+}
+
+
+@dataclass(frozen=True)
+class SparkCounts:
+    """What Spark counted in one trial."""
+
+    counts: Mapping[str, int]  # records, outputs, keys, ids
+    anomalies: Mapping[str, int]
+
+
+def judge_run(run: RunFolder) -> list[dict[str, Any]]:
+    """Judge every cell of a run, write `verdicts.json` and return its content.
+
+    Raises:
+        HarnessError: the plan is damaged, or the verdicts cannot be written.
+    """
+    spark = spark_counts(run)
+    errors = _errors(run)
+    trials: dict[Cell, list[Trial]] = defaultdict(list)
+    for trial in run.trials():
+        trials[trial.cell].append(trial)
+    verdicts = [
+        judge(cell, [evidence(run, trial, spark, errors) for trial in of_cell], registry())
+        for cell, of_cell in trials.items()
+    ]
+    data = [_described(run, verdict, trials[verdict.cell]) for verdict in verdicts]
+    write_json(run.verdicts_file, data)
+    return data
+
+
+def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> dict[str, Any]:
+    """A verdict with what the tables of people need: seeds, seconds and places."""
+    seconds = [run.outcome(trial).get("seconds", {}).get("total") for trial in trials]
+    known = [s for s in seconds if s is not None]
+    return {
+        **verdict.to_dict(),
+        "seeds": [trial.seed for trial in trials],
+        "seconds": round(sum(known) / len(known), 2) if known else None,
+        "folders": [str(run.trial(trial).path.relative_to(run.path)) for trial in trials],
+    }
+
+
+def evidence(
+    run: RunFolder, trial: Trial, spark: Mapping[str, SparkCounts], errors: Mapping[str, str]
+) -> TrialEvidence:
+    """What is known of one trial; an `error` sentence if any part of the harness failed on it."""
+    try:
+        outcome = run.outcome(trial)
+        failure = _failure(outcome, errors.get(trial.key))
+        if failure:
+            return TrialEvidence(trial.key, trial.seed, error=failure)
+        reader = read_json(run.trial(trial).reader_file)
+        suites = _suites(run, trial)
+        contradictions = [
+            *_disagreements(outcome, reader, spark.get(trial.key)),
+            *_blind_suites(reader["anomalies"], suites),
+        ]
+    except HarnessError as error:
+        return TrialEvidence(trial.key, trial.seed, error=str(error))
+    if contradictions:
+        return TrialEvidence(trial.key, trial.seed, error=f"{trial.key}: {contradictions[0]}")
+    return TrialEvidence(
+        trial.key,
+        trial.seed,
+        exercised=outcome["exercised"],
+        all_steps_tried=outcome["all_steps_tried"],
+        reason=outcome["reason"],
+        anomalies=reader["anomalies"],
+        suites_passed=all(suite["success"] for suite in suites.values()),
+    )
+
+
+def _failure(outcome: Mapping[str, Any], collecting: str | None) -> str | None:
+    if not outcome:
+        return "The trial did not run to its end; the log of its task says why."
+    return outcome["error"] or collecting
+
+
+def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark: SparkCounts | None) -> Iterator[str]:
+    """Where the producer, the independent reader and Spark do not tell the same."""
+    if spark is None:
+        yield "Spark has not checked it; see the logs of the tasks collect and check."
+        return
+    if reader["records"] == 0:
+        yield "The input topic is empty, so nothing was checked."
+    for name in ("records", "keys"):
+        if outcome["produced"][name] != reader[name]:
+            yield f"{outcome['produced'][name]:,} {name} were produced, but {reader[name]:,} are in the input topic."
+    for name in ("records", "outputs", "keys", "ids"):
+        if reader[name] != spark.counts[name]:
+            yield f"The independent reader counts {reader[name]:,} {name}, Spark {spark.counts[name]:,}."
+    for name in sorted({*reader["anomalies"], *spark.anomalies}):
+        ours, theirs = reader["anomalies"].get(name, 0), spark.anomalies.get(name, 0)
+        if ours != theirs:
+            yield f"The independent reader sees {ours:,} {name}, Spark {theirs:,}."
+
+
+def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
+    suites: dict[str, Any] = read_json(run.validation_file(trial))
+    for name, suite in suites.items():
+        if suite["error"]:
+            raise HarnessError(f"{trial.key}: the suite {name} could not be run: {suite['error']}")
+    if not suites:
+        raise HarnessError(f"{trial.key}: no suite was run.")
+    return suites
+
+
+def _blind_suites(anomalies: Mapping[str, int], suites: Mapping[str, Any]) -> Iterator[str]:
+    for anomaly, suite in SEEN_BY.items():
+        if anomaly in anomalies and suites.get(suite, {"success": True})["success"]:
+            yield f"{anomalies[anomaly]:,} {anomaly} were found, but the suite {suite} did not fail."
+
+
+def spark_counts(run: RunFolder) -> dict[str, SparkCounts]:
+    """What Spark counted, by trial."""
+    findings: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for row in _table(run.table("findings"), ["trial", "anomaly"]):
+        findings[row["trial"]][row["anomaly"]] += 1
+    return {
+        row["trial"]: SparkCounts(
+            {name: row[name] for name in ("records", "outputs", "keys", "ids")}, dict(findings[row["trial"]])
+        )
+        for row in _table(run.table("counts"), ["trial", "records", "outputs", "keys", "ids"])
+    }
+
+
+def _table(path: Path, columns: list[str]) -> list[dict[str, Any]]:
+    """Rows of a Parquet table of Spark; none if it was not written to its end."""
+    if not (path / "_SUCCESS").exists():
+        return []
+    dataset = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
+    if not set(columns) <= set(dataset.schema.names):  # a table without a single row has no partition column
+        return []
+    rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
+    return rows
+
+
+def _errors(run: RunFolder) -> dict[str, str]:
+    """Trials whose topics could not be collected, with the reason."""
+    file = run.table("errors.json")
+    return dict(read_json(file)) if file.exists() else {}

@@ -1,0 +1,53 @@
+"""The matrix as a table in the terminal."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+# A sign beside the colour: readable without colours, too.
+LOOK = {
+    "clean": ("✔", "green"),
+    "known": ("✘", "red"),
+    "regression": ("✘✘", "bold white on red"),
+    "avoided": ("○", "cyan"),
+    "inconclusive": ("?", "yellow"),
+    "error": ("!", "bold magenta"),
+}
+
+
+def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
+    """One row per cell: release, variant, verdict, k/n, anomalies, seconds, where to look."""
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for name in ("streams", "variant", "verdict"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("red/counted", justify="right", no_wrap=True)
+    table.add_column("what was seen", ratio=1)
+    table.add_column("s/trial", justify="right", no_wrap=True)
+    several_brokers = len({v["broker"] for v in verdicts}) > 1
+    several_scenarios = len({v["scenario"] for v in verdicts}) > 1
+    for v in verdicts:
+        sign, style = LOOK[v["verdict"]]
+        variant = f"{v['scenario']} {v['variant']}" if several_scenarios else v["variant"]
+        table.add_row(
+            f"{v['streams']} (broker {v['broker']})" if several_brokers else v["streams"],
+            variant,
+            Text(f"{sign} {v['verdict']}", style),
+            f"{v['red']}/{v['counted']}",
+            _seen(v),
+            "" if v["seconds"] is None else f"{v['seconds']:.1f}",
+        )
+    return table
+
+
+def _seen(verdict: Mapping[str, Any]) -> str:
+    if verdict["verdict"] in ("known", "regression"):
+        seen = ", ".join(f"{count:,} {name}" for name, count in verdict["anomalies"].items())
+        return f"{seen} ({', '.join(verdict['issues'])})" if verdict["issues"] else seen
+    if verdict["verdict"] == "clean":
+        return "no anomaly"
+    if verdict["verdict"] == "avoided":
+        return "no anomaly; the mechanism cannot arise"
+    return str(verdict["sentence"])

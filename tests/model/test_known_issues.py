@@ -1,0 +1,49 @@
+import pytest
+
+from onceproof.model.cell import Cell
+from onceproof.model.errors import HarnessError
+from onceproof.model.known_issues import parse_registry, registry
+from onceproof.model.release import Release
+from onceproof.scenarios import CATALOGUE
+
+ROW = """
+[[issue]]
+key = "KAFKA-1"
+title = "t"
+scenario = "enumerator"
+variants = ["DEFAULT_CONFIG"]
+affected = [{ first = "3.1.0", last = "3.2.3" }, { first = "3.9.0", last = "3.9.0" }]
+fixed = ["3.3.0"]
+sources = ["JIRA"]
+"""
+
+
+def cell(streams, variant="DEFAULT_CONFIG"):
+    return Cell("enumerator", variant, Release.parse(streams), Release.parse("3.9.1"))
+
+
+def test_ranges_are_inclusive_and_may_be_several():
+    [issue] = parse_registry(ROW).issues
+    affected = [v for v in ("3.0.2", "3.1.0", "3.2.3", "3.3.0", "3.9.0", "3.9.1") if issue.affects(cell(v))]
+    assert affected == ["3.1.0", "3.2.3", "3.9.0"]
+    assert not issue.affects(cell("3.1.0", "CACHING_DISABLED"))
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (ROW.replace('title = "t"', ""), "KAFKA-1 lacks the field 'title'"),
+        (ROW.replace("3.2.3", "3.0.0"), "the affected range 3.1.0 to 3.0.0 is inverted"),
+        (ROW.replace('"3.3.0"', '"3.3"'), "'3.3' is not a Kafka release"),
+        ("[[issue", "the file cannot be read"),
+    ],
+)
+def test_a_damaged_registry_is_refused_by_row(broken, said):
+    with pytest.raises(HarnessError, match=said):
+        parse_registry(broken)
+
+
+def test_the_registry_names_only_what_exists_and_its_sources():
+    for row in (*registry().issues, *registry().avoided):
+        assert set(row.variants) <= set(CATALOGUE[row.scenario])
+        assert row.sources

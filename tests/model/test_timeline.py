@@ -1,0 +1,97 @@
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceproof.model.timeline import Timeline, processed, read_timeline, returns
+
+
+def assignment(t, source, **threads):
+    """`thread_1=("0_0", "0_1")` reads: thread_1 holds 0_0 active and 0_1 standby."""
+    listed = [
+        {"thread": name, "state": "RUNNING", "active": a.split(), "standby": s.split()}
+        for name, (a, s) in threads.items()
+    ]
+    return {"t": t, "source": source, "event": "assignment", "threads": listed}
+
+
+def progress(t, source, **counts):
+    listed = [{"task": "0_1", "thread": name, "count": n} for name, n in counts.items()]
+    return {"t": t, "source": source, "event": "progress", "processed": listed}
+
+
+JOURNEY = [
+    assignment(1, "i1", a=("0_0 0_1", "")),
+    progress(2, "i1", a=10),
+    assignment(3, "i1", a=("0_0", "0_1")),
+    assignment(3, "i2", b=("0_1", "0_0")),
+    progress(4, "i2", b=50),
+    assignment(5, "i1", a=("0_0 0_1", "")),
+    progress(6, "i1", a=25),
+]
+
+
+def test_a_task_that_comes_back_to_its_thread_is_a_return():
+    [found] = returns(JOURNEY)
+    assert (found.task, found.thread, found.left, found.back) == ("0_1", "a", 3, 5)
+    assert (found.elsewhere, found.after) == (50, 15)
+
+
+def test_a_task_that_nobody_advanced_meanwhile_counts_nothing_elsewhere():
+    [found] = returns([e for e in JOURNEY if e["event"] == "assignment" or e["source"] == "i1"])
+    assert found.elsewhere == 0
+
+
+def test_look_alikes_are_no_returns():
+    gone_without_standby = [
+        assignment(1, "i1", a=("0_1", "")),
+        assignment(2, "i1", a=("0_0", "")),
+        assignment(3, "i1", a=("0_1", "")),
+    ]
+    standby_first = [assignment(1, "i1", a=("", "0_1")), assignment(2, "i1", a=("0_1", ""))]
+    other_thread = [
+        assignment(1, "i1", a=("0_1", "")),
+        assignment(2, "i1", a=("", "0_1")),
+        assignment(3, "i1", a=("0_0", ""), b=("0_1", "")),
+    ]
+    dropped_as_standby = [
+        assignment(1, "i1", a=("0_0 0_1", "")),
+        assignment(2, "i1", a=("0_0", "0_1")),
+        assignment(3, "i1", a=("0_0", "")),  # the standby was closed, so its cache is gone
+        assignment(4, "i1", a=("0_0 0_1", "")),
+    ]
+    for events in (gone_without_standby, standby_first, other_thread, dropped_as_standby):
+        assert returns(events) == []
+
+
+def test_a_thread_without_tasks_between_two_assignments_says_nothing():
+    events = []
+    for event in JOURNEY:
+        events.append(event)
+        if event["event"] == "assignment":
+            events.append(assignment(event["t"], event["source"], a=("", "")))
+    assert len(returns(events)) == 1
+
+
+@given(st.lists(st.sampled_from([("0_1", ""), ("", "0_1"), ("0_0", "")]), max_size=12))
+def test_there_is_a_return_for_each_active_standby_active(roles):
+    """Against a reference that reads the sequence as a string."""
+    events = [assignment(t, "i1", a=role) for t, role in enumerate(roles)]
+    letters = "".join({("0_1", ""): "A", ("", "0_1"): "S"}.get(role, "-") for role in roles)
+    runs = "".join(letter for letter, _ in itertools.groupby(letters))
+    assert len([r for r in returns(events) if r.task == "0_1"]) == sum(
+        runs.startswith("ASA", i) for i in range(len(runs))
+    )
+
+
+def test_the_last_word_of_each_thread_counts():
+    assert processed(JOURNEY) == {"i1": 25, "i2": 50}
+
+
+def test_a_timeline_is_read_as_it_was_written(tmp_path):
+    timeline = Timeline(tmp_path / "deep" / "timeline.jsonl")
+    timeline.add("driver", "phase", name="sync")
+    timeline.append(JOURNEY[0])
+    timeline.close()
+    timeline.add("driver", "late")  # after the end: kept in memory, no error
+    assert list(read_timeline(tmp_path / "deep" / "timeline.jsonl")) == timeline.events[:2]

@@ -1,0 +1,66 @@
+import pytest
+
+from onceproof.model.cell import Cell
+from onceproof.model.known_issues import registry
+from onceproof.model.release import Release
+from onceproof.model.verdict import ExitCode, TrialEvidence, Verdict, exit_code, judge
+
+
+def cell(streams, variant="DEFAULT_CONFIG"):
+    return Cell("enumerator", variant, Release.parse(streams), Release.parse("3.9.1"))
+
+
+def trial(key="t1", **known):
+    return TrialEvidence(key, 1, **{"suites_passed": True, "all_steps_tried": True, "reason": "why", **known})
+
+
+RED = trial(exercised=True, anomalies={"duplicate-id": 3}, suites_passed=False)
+GREEN = trial("t2", exercised=True)
+IDLE = trial(exercised=False)
+BROKEN = trial(error="A broker ended.")
+
+
+@pytest.mark.parametrize(
+    ("where", "trials", "expected"),
+    [
+        (cell("3.3.1"), [RED], Verdict.KNOWN),
+        (cell("3.4.0"), [RED], Verdict.KNOWN),
+        (cell("3.4.1"), [RED], Verdict.REGRESSION),
+        (cell("3.3.1", "CACHING_DISABLED"), [RED], Verdict.REGRESSION),
+        (cell("3.4.1"), [GREEN], Verdict.CLEAN),
+        (cell("3.3.1", "CACHING_DISABLED"), [GREEN], Verdict.CLEAN),
+        (cell("3.3.1"), [GREEN], Verdict.INCONCLUSIVE),  # affected, and yet nothing was seen
+        (cell("3.4.1"), [IDLE], Verdict.INCONCLUSIVE),
+        (cell("3.4.1"), [IDLE, GREEN], Verdict.CLEAN),
+        (cell("3.3.1", "NO_LAG_ACCEPTABLE"), [IDLE], Verdict.AVOIDED),
+        (cell("3.3.1", "NO_LAG_ACCEPTABLE"), [trial(all_steps_tried=False)], Verdict.INCONCLUSIVE),
+        (cell("3.3.1", "NO_LAG_ACCEPTABLE"), [RED], Verdict.REGRESSION),
+        (cell("3.4.1"), [BROKEN], Verdict.ERROR),
+        (cell("3.4.1"), [GREEN, BROKEN], Verdict.ERROR),
+        (cell("3.3.1", "NO_LAG_ACCEPTABLE"), [IDLE, BROKEN], Verdict.ERROR),
+        (cell("3.4.1"), [RED, BROKEN], Verdict.REGRESSION),  # one witness is proof
+        (cell("3.4.1"), [trial(anomalies={"lost-record": 1})], Verdict.REGRESSION),  # exercised or not
+        (cell("3.4.1"), [], Verdict.ERROR),
+        (cell("3.4.1"), [trial(exercised=True, suites_passed=False)], Verdict.ERROR),
+    ],
+)
+def test_rules(where, trials, expected):
+    verdict = judge(where, trials, registry())
+    assert verdict.verdict is expected
+    assert verdict.sentence
+
+
+def test_the_arithmetic_is_told():
+    verdict = judge(cell("3.3.1"), [RED, GREEN, IDLE, BROKEN], registry())
+    assert (verdict.red, verdict.counted, verdict.trials) == (1, 2, 4)
+    assert verdict.issues == ("KAFKA-14172",)
+    assert dict(verdict.anomalies) == {"duplicate-id": 3}
+
+
+def test_the_worst_verdict_decides_the_exit_code():
+    v = Verdict
+    assert exit_code([v.CLEAN, v.KNOWN, v.AVOIDED]) is ExitCode.OK
+    assert exit_code([v.CLEAN, v.INCONCLUSIVE]) is ExitCode.INCONCLUSIVE
+    assert exit_code([v.INCONCLUSIVE, v.ERROR]) is ExitCode.ERROR
+    assert exit_code([v.ERROR, v.REGRESSION, v.INCONCLUSIVE]) is ExitCode.ANOMALY
+    assert exit_code([]) is ExitCode.ERROR
