@@ -1,0 +1,111 @@
+"""**Does a Kafka Streams release keep its promises?** Runs every night, and by hand with params of your own.
+
+`plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells.
+A `cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the
+machine and waits for the pool of that name. Two Spark applications read the topics and find the anomalies, Great
+Expectations validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run pass.
+
+**The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
+folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
+
+**A cell is red.** Its trials failed in the lab: its verdict is `error`, the other cells are judged all the same. The
+logs of the application are in `trials/<trial>/instances/` of the run folder, those of the brokers in `clusters/`.
+
+**Run it again.** Trigger a new run: clearing tasks of an old one does not bring its brokers and topics back.
+
+**Connection and pool.** `spark_default`: the Spark master (`local[*]`). `drive`: trials driven at once (1).
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import CronTriggerTimetable, Param, TriggerRule, dag, task, task_group
+from airflow.sdk.exceptions import AirflowFailException
+
+from onceproof.model.errors import OnceproofError
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline import steps
+from onceproof.pipeline.params import PARAMS, request_from_params
+from onceproof.settings import get_settings
+
+RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw an arrow from `plan` to every task
+# Goes on whatever became of single cells, but not if there is no plan.
+GOES_ON = {"trigger_rule": TriggerRule.ALL_DONE_MIN_ONE_SUCCESS}
+NAMED = {"map_index_template": "{{ task.op_kwargs['item']['title'] }}"}
+
+
+def step(verb: Callable[..., Any], **options: Any) -> Any:
+    """A task that calls the verb with the run's folder; an error of ours ends it in one sentence."""
+
+    @task(task_id=verb.__name__, doc_md=verb.__doc__, **options)
+    def call(run: str, item: dict[str, str] | None = None) -> Any:
+        try:
+            return verb(RunFolder(Path(run)), *([item["key"]] if item else []))
+        except OnceproofError as error:
+            raise AirflowFailException(str(error)) from None
+
+    return call
+
+
+@task(doc_md=steps.plan.__doc__)
+def plan(params: Any = None, dag_run: Any = None) -> str:
+    """Make the plan; returns the run folder."""
+    try:
+        run_id = params["run"] or steps.new_run_id(dag_run.run_after, dag_run.run_id)
+        return str(steps.plan(run_id, request_from_params(params)).path)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+def spark(name: str, **options: Any) -> SparkSubmitOperator:
+    """A Spark application of ours, over the whole run."""
+    jobs = get_settings().project / "spark_jobs"
+    return SparkSubmitOperator(
+        task_id=name,
+        name=f"onceproof {name}",
+        application=str(jobs / f"{name}.py"),
+        application_args=["--run-folder", RUN],
+        properties_file=str(jobs / "spark.conf"),
+        jars="{{ connector_jars() }}",
+        **options,
+    )
+
+
+@dag(
+    schedule=CronTriggerTimetable("15 2 * * *", timezone="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=20),
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},  # a failure is a finding; doing it again would hide it
+    params={name: Param(**schema) for name, schema in PARAMS.items()},
+    user_defined_macros={"connector_jars": steps.connector_jars},
+    doc_md=__doc__,
+    tags=["onceproof"],
+)
+def regression() -> None:
+    """The graph."""
+    planned, brokers, cells = plan(), step(steps.brokers)(RUN), step(steps.cells)(RUN)
+    started = step(steps.start_cluster, **NAMED).partial(run=RUN).expand(item=brokers)
+
+    @task_group
+    def cell(item: dict[str, str]) -> None:
+        provisioned = step(steps.provision, **NAMED)(RUN, item=item)
+        seeded = step(steps.seed, **NAMED)(RUN, item=item)
+        driven = step(steps.drive, pool="drive", **NAMED)(RUN, item=item)
+        provisioned >> seeded >> driven
+
+    collected, checked = spark("collect", **GOES_ON), spark("check")
+    judged = step(steps.judge, **GOES_ON)(RUN)
+    stopped = step(steps.stop_clusters)(RUN).as_teardown(setups=started)
+
+    planned >> [brokers, cells]
+    started >> cell.expand(item=cells) >> collected >> stopped
+    collected >> checked >> step(steps.validate)(RUN) >> judged >> step(steps.publish)(RUN) >> step(steps.gate)(RUN)
+    planned >> [collected, judged]
+
+
+regression()

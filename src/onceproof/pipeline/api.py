@@ -1,0 +1,163 @@
+"""A small client of Airflow's REST API: only what `onceproof` asks of it."""
+
+from collections.abc import Generator
+from datetime import datetime
+from typing import Any, Self
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from onceproof.model.errors import HarnessError
+
+FINISHED = frozenset({"success", "failed"})
+ACTIVE = ("queued", "running")
+
+
+class _Busy(Exception):  # noqa: N818 - not an error to anybody but the retrying loop
+    """The server could not answer now."""
+
+
+class _Login(httpx.Auth):
+    """Logs in when needed: before the first request and when the token has expired."""
+
+    requires_response_body = True
+
+    def __init__(self, username: str, password: str) -> None:
+        self._credentials = {"username": username, "password": password}
+        self._token = ""
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        if self._token:
+            request.headers["Authorization"] = f"Bearer {self._token}"
+            response = yield request
+            if response.status_code != httpx.codes.UNAUTHORIZED:
+                return
+        answer = yield httpx.Request(
+            "POST", request.url.copy_with(path="/auth/token", query=None), json=self._credentials
+        )
+        if answer.status_code != httpx.codes.CREATED:
+            raise HarnessError(
+                f"Airflow at {request.url.host}:{request.url.port} does not let {self._credentials['username']!r} in "
+                f"(HTTP {answer.status_code}): is it the Airflow of this ONCEPROOF_HOME?"
+            )
+        self._token = answer.json()["access_token"]
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        yield request
+
+
+class AirflowApi:
+    """Airflow's REST API at a URL, for one user.
+
+    Every method raises HarnessError, in one sentence, when the API does not answer or refuses.
+    """
+
+    def __init__(self, url: str, username: str, password: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._url = url
+        self._http = httpx.Client(
+            base_url=f"{url}/api/v2", auth=_Login(username, password), timeout=30, transport=transport
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def trigger(self, dag: str, run: str, conf: dict[str, Any]) -> None:
+        """Start a DAG run under this id."""
+        self._call("POST", f"/dags/{dag}/dagRuns", {"dag_run_id": run, "logical_date": None, "conf": conf})
+
+    def run_state(self, dag: str, run: str) -> str:
+        """State of a DAG run: queued, running, success or failed."""
+        return str(self._call("GET", f"/dags/{dag}/dagRuns/{run}")["state"])
+
+    def active_runs(self, dag: str) -> list[str]:
+        """Ids of the DAG runs that are queued or running."""
+        query = "&".join(f"state={state}" for state in ACTIVE)
+        return [str(run["dag_run_id"]) for run in self._call("GET", f"/dags/{dag}/dagRuns?{query}")["dag_runs"]]
+
+    def fail_run(self, dag: str, run: str) -> None:
+        """Mark a DAG run failed: its tasks are ended, its teardowns still run."""
+        self._call("PATCH", f"/dags/{dag}/dagRuns/{run}", {"state": "failed"})
+
+    def task_instances(self, dag: str, run: str) -> list[dict[str, Any]]:
+        """All task instances of a run, mapped ones each by itself."""
+        found: list[dict[str, Any]] = []
+        while True:
+            page = self._call("GET", f"/dags/{dag}/dagRuns/{run}/taskInstances?limit=100&offset={len(found)}")
+            found += page["task_instances"]
+            if not page["task_instances"] or len(found) >= page["total_entries"]:
+                return found
+
+    def last_parsed(self, dag: str) -> str | None:
+        """When the DAG's file was last parsed (ISO 8601); None as long as Airflow does not know the DAG."""
+        found = self._call("GET", f"/dags/{dag}", absent_is_fine=True)
+        return None if found is None else found["last_parsed_time"]
+
+    def import_error(self, file: str, since: datetime) -> str | None:
+        """The last line of why a DAG file could not be imported, if that was tried after `since`."""
+        for error in self._call("GET", "/importErrors")["import_errors"]:
+            if str(error["filename"]).endswith(file) and datetime.fromisoformat(error["timestamp"]) >= since:
+                return str(error["stack_trace"]).strip().splitlines()[-1]
+        return None
+
+    def unpause(self, dag: str) -> None:
+        """Let the DAG's runs start."""
+        self._call("PATCH", f"/dags/{dag}?update_mask=is_paused", {"is_paused": False})
+
+    def add_pool(self, name: str, slots: int, description: str) -> None:
+        """Create a pool; one that exists stays as it is."""
+        body = {"name": name, "slots": slots, "description": description}
+        self._call("POST", "/pools", body, conflict_is_fine=True)
+
+    def set_pool_slots(self, name: str, slots: int) -> None:
+        """Change the size of a pool."""
+        self._call("PATCH", f"/pools/{name}?update_mask=slots", {"slots": slots})
+
+    def add_connection(self, connection: dict[str, Any]) -> None:
+        """Create a connection; one that exists stays as it is."""
+        self._call("POST", "/connections", connection, conflict_is_fine=True)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        *,
+        absent_is_fine: bool = False,
+        conflict_is_fine: bool = False,
+    ) -> Any:
+        retrying = Retrying(
+            # A POST that was received must not be sent again, so only reading is repeated.
+            stop=stop_after_attempt(5 if method == "GET" else 1),
+            wait=wait_exponential(multiplier=0.1, max=2),
+            retry=retry_if_exception_type((httpx.TransportError, _Busy)),
+            reraise=True,
+        )
+        try:
+            response = retrying(self._send, method, path, body)
+        except (httpx.HTTPError, _Busy) as error:
+            raise HarnessError(f"Airflow at {self._url} does not answer {method} {path}: {error}.") from error
+        if absent_is_fine and response.status_code == httpx.codes.NOT_FOUND:
+            return None
+        if conflict_is_fine and response.status_code == httpx.codes.CONFLICT:
+            return None
+        if response.is_error:
+            raise HarnessError(
+                f"Airflow at {self._url} refused {method} {path} (HTTP {response.status_code}): {_detail(response)}"
+            )
+        return response.json() if response.content else None
+
+    def _send(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
+        response = self._http.request(method, path, json=body)
+        if response.is_server_error:
+            raise _Busy(f"HTTP {response.status_code}, {_detail(response)}")
+        return response
+
+
+def _detail(response: httpx.Response) -> str:
+    try:
+        detail = response.json()["detail"]
+    except (ValueError, KeyError, TypeError):
+        detail = response.text
+    return str(detail)[:300]

@@ -1,0 +1,82 @@
+"""The environment of Airflow's components: everything below our home, on loopback, and quick."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from onceproof.settings import Settings
+
+USER = "admin"
+
+
+def airflow_home(settings: Settings) -> Path:
+    """Folder of Airflow's database, logs, secrets and state."""
+    return settings.home / "airflow"
+
+
+def password_file(home: Path) -> Path:
+    """File with the generated password: `{"admin": "..."}`, readable by its owner only."""
+    return home / "passwords.json"
+
+
+def as_environment(settings: Settings) -> dict[str, str]:
+    """The variables from which another process reads the same settings."""
+    return {
+        f"ONCEPROOF_{name.upper()}": str(value)
+        for name, value in settings.model_dump().items()
+        if name in settings.model_fields_set or name in {"home", "project"}
+    }
+
+
+def airflow_environment(
+    settings: Settings, *, port: int, owner: int, scheduled: bool, given: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The whole environment of a component, for an Airflow on this port that belongs to the process `owner`.
+
+    A `scheduled` Airflow also follows the cron schedule. Whatever `AIRFLOW__...` variable is `given` wins over
+    ours: another database or executor is Airflow's own configuration.
+    """
+    home = airflow_home(settings)
+    url = f"http://127.0.0.1:{port}"
+    ours = {
+        "AIRFLOW__CORE__DAGS_FOLDER": settings.project / "dags",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": settings.project / "plugins",
+        "AIRFLOW__CORE__LOAD_EXAMPLES": False,
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        # Short tasks fill two cores with four at once; what needs the machine is limited by a pool.
+        "AIRFLOW__CORE__PARALLELISM": 4,
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": False,
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": password_file(home),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": port,
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__WORKERS": 1,
+        # A finished task is noticed in steps of this; 5 s by default.
+        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": 1,
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.2,
+        "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": scheduled,
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": 30,
+        "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": 1,
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": False,
+        "GX_ANALYTICS_ENABLED": False,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    environment = {name: str(value) for name, value in ours.items()} | dict(given)
+    # These are not a matter of taste: with others the parts would not find each other.
+    environment |= {
+        "AIRFLOW_HOME": str(home),
+        **as_environment(settings),
+        "ONCEPROOF_OWNER_PID": str(owner),
+        "PATH": _prepended(str(Path(sys.executable).parent), given.get("PATH", os.defpath)),
+        "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", given.get("PYTHONPATH", "")),
+    }
+    if (java := Path(settings.java)).is_absolute():
+        environment["JAVA_HOME"] = str(java.resolve().parents[1])  # Spark knows no other way
+    return environment
+
+
+def _prepended(first: str, rest: str) -> str:
+    return f"{first}:{rest}" if rest else first

@@ -1,0 +1,154 @@
+"""Where a run stands, from Airflow's task instances and the run folder, and how it is shown."""
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.timeline import read_timeline
+
+GROUP = "cell."
+PARTS = ("provision", "seed", "drive")
+WAITING = {-1: "waiting", 0: "provisioned", 1: "seeded"}  # by the last part that is over
+STAGES = (
+    "plan",
+    "brokers",
+    "start_cluster",
+    "cells",
+    "collect",
+    "check",
+    "validate",
+    "judge",
+    "publish",
+    "gate",
+    "stop_clusters",
+)
+UNDER_WAY = frozenset({"queued", "running", "scheduled", "restarting"})
+STYLES = {"failed": "red", "seeded": "dim", "provisioned": "dim", "waiting": "dim", "done": "green"}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a person wants to know of a run: the stages under way, and what each cell is at."""
+
+    stages: tuple[str, ...]
+    cells: Mapping[str, str]
+
+    @property
+    def driven(self) -> int:
+        """Cells that need nothing more."""
+        return sum(phase in {"done", "failed"} for phase in self.cells.values())
+
+
+def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progress:
+    """Where the run stands."""
+    states: dict[tuple[str, int], str | None] = {(i["task_id"], i["map_index"]): i["state"] for i in instances}
+    stages = {task for (task, _), state in states.items() if state == "running" and task in STAGES}
+    cells: dict[str, str] = {}
+    if run.run_file.exists():
+        planned = read_json(run.run_file)
+        for number, cell in enumerate(planned["cells"]):
+            trials = [t["number"] for t in planned["trials"] if t["cell"].items() <= cell.items()]
+            cells[cell["title"]] = _phase(run, cell["key"], trials, [states.get((GROUP + p, number)) for p in PARTS])
+    return Progress(tuple(stage for stage in STAGES if stage in stages), cells)
+
+
+def _phase(run: RunFolder, cell: str, trials: list[int], states: list[str | None]) -> str:
+    if any(state in {"failed", "upstream_failed"} for state in states):
+        return "failed"
+    if states[-1] == "success":
+        return "done"
+    if states[-1] == "running":
+        return _trial_phase(run, cell, trials)
+    return WAITING[max((n for n, state in enumerate(states) if state == "success"), default=-1)]
+
+
+def _trial_phase(run: RunFolder, cell: str, trials: list[int]) -> str:
+    """The phase of the trial that is being driven."""
+    number = next((n for n in trials if not run.trial(f"{cell}-t{n}").outcome_file.exists()), trials[-1])
+    phase = "starting"
+    with suppress(OSError, ValueError):  # not begun, or a line is being written
+        for event in read_timeline(run.trial(f"{cell}-t{number}").timeline):
+            if event["event"] in {"phase", "step"}:
+                phase = str(event.get("name") or event.get("action"))
+    return phase if len(trials) == 1 else f"trial {number} of {len(trials)}: {phase}"
+
+
+class Display:
+    """A live table on a terminal; elsewhere a line for each change."""
+
+    def __init__(self, console: Console) -> None:
+        """Show on this console."""
+        self._console = console
+        self._began = time.monotonic()
+        self._last = Progress((), {})
+        self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the live table away."""
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """One line that stays."""
+        self._console.print(f"{self._seconds()}  {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, progress: Progress) -> None:
+        """Show where the run stands now."""
+        if self._live is not None:
+            self._live.update(self._table(progress))
+        else:
+            for stage in progress.stages:
+                if stage not in self._last.stages:
+                    self.say(stage)
+            for title, phase in progress.cells.items():
+                now, before = _in_short(phase), _in_short(self._last.cells.get(title, "waiting"))
+                if now != before:
+                    self.say(f"{title}: {now}")
+        self._last = progress
+
+    def _table(self, progress: Progress) -> Table:
+        stages = ", ".join(progress.stages) or "cells"
+        title = f"{self._seconds()}  {stages}  {progress.driven}/{len(progress.cells)} cells"
+        table = Table(title=title, title_justify="left", show_header=False, box=None)
+        # What is under way comes first, as a large matrix does not fit on the screen.
+        ranks = {phase: rank for rank, phase in enumerate(STYLES)}
+        order = sorted(progress.cells.items(), key=lambda item: ranks.get(item[1], -1))
+        for cell, phase in order[: max(3, self._console.height - 3)]:
+            table.add_row(cell, phase, style=STYLES.get(phase, "bold"))
+        return table
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._began:6.1f} s"
+
+
+def _in_short(phase: str) -> str:
+    """The phase for a log, which wants fewer lines than a live table has states."""
+    if phase in WAITING.values():
+        return "waiting"
+    return phase if phase in STYLES else "driving"
+
+
+def failed_tasks(instances: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The tasks that failed by themselves, first things first; those of cells and the gate speak by their verdicts."""
+    failed = [
+        i for i in instances if i["state"] == "failed" and not i["task_id"].startswith(GROUP) and i["task_id"] != "gate"
+    ]
+    return sorted(failed, key=lambda i: str(i["end_date"]))
+
+
+def under_way(instances: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a task still runs or is about to."""
+    return any(i["state"] in UNDER_WAY for i in instances)

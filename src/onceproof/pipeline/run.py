@@ -1,0 +1,161 @@
+"""`onceproof run`: one run of the DAG from the request to the verdicts, watched, and ended in good order."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from rich.console import Console
+from tenacity import Retrying, retry_if_result, wait_fixed
+
+from onceproof.lab.processes import await_condition
+from onceproof.model.errors import ExitCode, HarnessError, UsageError
+from onceproof.model.matrix import Request
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.verdict import Verdict, exit_code
+from onceproof.pipeline import steps
+from onceproof.pipeline.api import FINISHED, AirflowApi
+from onceproof.pipeline.params import params_from_request
+from onceproof.pipeline.progress import Display, failed_tasks, progress_of, under_way
+from onceproof.pipeline.services import Running, interruptible, services
+from onceproof.pipeline.supervisor import DAG, Airflow
+from onceproof.settings import Settings, get_settings
+
+LOOK_EVERY = 0.5
+END_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has its verdicts: where they are, what the command returns, and what went wrong on the way."""
+
+    run: RunFolder
+    exit_code: ExitCode
+    failures: tuple[str, ...]
+
+
+def run(request: Request, *, console: Console) -> Finished:
+    """Run the DAG under the Airflow that is up, or one of our own, and wait for the verdicts.
+
+    Progress goes to `console`: a live table on a terminal, else lines.
+
+    Raises:
+        UsageError: the request cannot be carried out, a port is taken, or another run is under way.
+        HarnessError: Airflow or a task failed, so that there are no verdicts.
+        KeyboardInterrupt: Ctrl-C or SIGTERM, after everything that was started has been ended.
+    """
+    settings = get_settings()
+    steps.check_request(request)  # before anything is started
+    run_id = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
+    folder = RunFolder(settings.runs / run_id)
+    with _alone(settings, run_id), interruptible(), Display(console) as display:
+        display.say(f"run {run_id} in {folder.path}; Airflow is starting")
+        with services(settings) as running, running.airflow.api() as api:
+            _check_idle(running.airflow, api)
+            display.say(f"Airflow is at {running.airflow.url}")
+            api.unpause(DAG)
+            api.trigger(DAG, run_id, params_from_request(request, run_id))
+            try:
+                instances = _watch(folder, running, api, display)
+            except KeyboardInterrupt:
+                display.say("interrupted: ending tasks and brokers")
+                _end(folder, api)
+                raise
+            return _finished(folder, running.airflow, instances)
+
+
+@contextmanager
+def _alone(settings: Settings, run_id: str) -> Iterator[None]:
+    """One run at a time and home: two would disturb each other's trials."""
+    holder = settings.home / "run.json"
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(settings.home / "run.lock", blocking=False)
+        lock.acquire()
+    except Timeout as error:
+        other: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            other = json.loads(holder.read_text())
+        raise UsageError(
+            f"Run {other.get('run', '(starting)')} is under way in process {other.get('pid', '(unknown)')}: wait until "
+            "it has ended, or set ONCEPROOF_HOME to another folder."
+        ) from error
+    except OSError as error:
+        raise HarnessError(
+            f"{settings.home} cannot be written ({error.strerror}): "
+            "make room or set ONCEPROOF_HOME to a writable folder."
+        ) from error
+    try:
+        write_json(holder, {"run": run_id, "pid": os.getpid()})
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def _check_idle(airflow: Airflow, api: AirflowApi) -> None:
+    if active := api.active_runs(DAG):
+        raise UsageError(
+            f"Run {active[0]} is under way in the Airflow at {airflow.url}: wait until it has ended, "
+            "or mark it failed there."
+        )
+
+
+def _watch(folder: RunFolder, running: Running, api: AirflowApi, display: Display) -> list[dict[str, Any]]:
+    """Show where the run stands until it has ended; returns its task instances."""
+
+    def look() -> str:
+        running.check()
+        state = api.run_state(DAG, folder.run_id)
+        display.show(progress_of(folder, api.task_instances(DAG, folder.run_id)))
+        return state
+
+    # No deadline of ours: the DAG has one (dagrun_timeout).
+    Retrying(wait=wait_fixed(LOOK_EVERY), retry=retry_if_result(lambda state: state not in FINISHED))(look)
+    return api.task_instances(DAG, folder.run_id)
+
+
+def _end(folder: RunFolder, api: AirflowApi) -> None:
+    """Mark the run failed and wait until its tasks have ended and its brokers are stopped."""
+    with suppress(HarnessError):  # it is the way out, and closing the services ends what is left
+        api.fail_run(DAG, folder.run_id)
+        await_condition(
+            "the tasks to end",
+            lambda: (
+                not under_way(api.task_instances(DAG, folder.run_id)) and api.run_state(DAG, folder.run_id) in FINISHED
+            ),
+            timeout=END_TIMEOUT,
+            interval=0.2,
+        )
+        api.fail_run(DAG, folder.run_id)  # skipped tasks at its end would let it pass
+    with suppress(HarnessError):
+        steps.stop_clusters(folder)
+
+
+def _finished(folder: RunFolder, airflow: Airflow, instances: list[dict[str, Any]]) -> Finished:
+    failures = tuple(explain(airflow.logs, folder.run_id, instance) for instance in failed_tasks(instances))
+    published = any(i["task_id"] == "publish" and i["state"] == "success" for i in instances)
+    if not published:
+        raise HarnessError(
+            failures[0] if failures else f"Run {folder.run_id} ended without verdicts; see {airflow.url}."
+        )
+    verdicts = [Verdict(v["verdict"]) for v in read_json(folder.verdicts_file)]
+    return Finished(folder, exit_code(verdicts), failures)
+
+
+def explain(logs: Path, run_id: str, instance: Mapping[str, Any]) -> str:
+    """Why a task failed, in one sentence, and where its log is."""
+    task, index = instance["task_id"], instance["map_index"]
+    folder = logs / f"dag_id={DAG}" / f"run_id={run_id}" / f"task_id={task}"
+    log = (folder if index < 0 else folder / f"map_index={index}") / f"attempt={instance['try_number']}.log"
+    reason = ""
+    with suppress(OSError):
+        for line in log.read_text(errors="replace").splitlines():
+            with suppress(ValueError, KeyError, IndexError, TypeError):
+                reason = str(json.loads(line)["error_detail"][0]["exc_value"])
+    return f"Task {task} failed{': ' + reason if reason else ''} (log {log})"

@@ -1,0 +1,151 @@
+"""The Airflow of this installation: for the length of a run, or up until it is taken down."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import psutil
+
+from onceproof.lab.processes import await_condition, tail
+from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
+from onceproof.pipeline.environment import airflow_home, as_environment
+from onceproof.pipeline.supervisor import DAG, START_TIMEOUT, STOP_TIMEOUT, Airflow, Supervisor
+from onceproof.settings import Settings, get_settings
+
+
+@dataclass(frozen=True)
+class Running:
+    """An Airflow in use; `check` raises HarnessError, in one sentence, as soon as a part of it is gone."""
+
+    airflow: Airflow
+    check: Callable[[], None]
+
+
+@contextmanager
+def services(settings: Settings) -> Iterator[Running]:
+    """The Airflow that is up, or one of our own that lasts as long as the context and follows no schedule.
+
+    Raises:
+        UsageError: the port that was asked for is taken.
+        HarnessError: a component ended, or did not become healthy.
+    """
+    if (airflow := Airflow.running(settings)) is not None:
+        dag_file = settings.project / "dags" / f"{DAG}.py"
+        airflow.await_dag(datetime.fromtimestamp(dag_file.stat().st_mtime, UTC), airflow.check)
+        yield Running(airflow, airflow.check)
+        return
+    with Supervisor(settings, scheduled=False) as supervisor:
+        yield Running(supervisor.start(), supervisor.check)
+
+
+def up(settings: Settings) -> tuple[Airflow, bool]:
+    """Start an Airflow that stays until `down`; returns it, and whether it is new.
+
+    Raises:
+        UsageError: the port is taken, or a run is under way in an Airflow of its own.
+        HarnessError: it did not become healthy.
+    """
+    if (airflow := Airflow.running(settings)) is not None:
+        if not airflow.scheduled:
+            raise UsageError(
+                f"A run is under way (process {airflow.supervisor}) in an Airflow of its own at {airflow.url}: "
+                "wait until it has ended, or stop it with `onceproof down`."
+            )
+        return airflow, False
+    log = airflow_home(settings) / "supervisor.log"
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as out:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "onceproof.pipeline.services"],
+                env={**os.environ, **as_environment(settings)},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise HarnessError(
+            f"{log} cannot be written ({error.strerror}): make room or set ONCEPROOF_HOME to a writable folder."
+        ) from error
+
+    def check() -> None:
+        if (code := child.poll()) is not None:
+            kind = UsageError if code == ExitCode.USAGE else HarnessError
+            raise kind(tail(log, 20))
+
+    try:
+        await_condition(
+            "Airflow to come up",
+            lambda: Airflow.running(settings) is not None,
+            timeout=START_TIMEOUT,
+            check=check,
+            last_seen=lambda: f"See {log}.",
+            interval=0.1,
+        )
+    except BaseException:
+        child.terminate()
+        raise
+    airflow = Airflow.running(settings)
+    if airflow is None:
+        raise HarnessError(f"Airflow ended as soon as it was up; see {log}.")
+    return airflow, True
+
+
+def down(settings: Settings) -> bool:
+    """Stop the Airflow of this home and everything it started; False if there was none."""
+    airflow = Airflow.running(settings)
+    if airflow is None:
+        return False
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(airflow.supervisor)
+        process.terminate()
+        try:
+            process.wait(timeout=6 * STOP_TIMEOUT)
+        except psutil.TimeoutExpired:
+            process.kill()  # the rest follows by itself
+            process.wait(timeout=STOP_TIMEOUT)
+    return True
+
+
+def serve(settings: Settings, announce: Callable[[Airflow], None] = lambda _: None) -> None:
+    """Be the supervisor in the foreground, until SIGTERM, SIGHUP or Ctrl-C.
+
+    Raises:
+        UsageError: an Airflow of this home is up already, or its port is taken.
+        HarnessError: a component ended.
+    """
+    with suppress(KeyboardInterrupt), interruptible(), Supervisor(settings, scheduled=True) as supervisor:
+        announce(supervisor.start())
+        supervisor.watch()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP like Ctrl-C: once, so that a second one does not interrupt the cleaning up."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def interrupt(*_: object) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    try:
+        serve(get_settings())
+    except OnceproofError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)

@@ -1,0 +1,304 @@
+"""The verbs of the DAG's tasks: each reads the run folder, does one thing, and writes the run folder.
+
+What fails is written down where the judge finds it, so that one cell's failure does not take the others' results.
+"""
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError, OnceproofError, UsageError
+from onceproof.model.matrix import Expansion, Request, expand
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.verdict import Verdict
+from onceproof.pipeline.params import params_from_request
+from onceproof.scenarios import CATALOGUE
+from onceproof.settings import get_settings
+
+# This module is imported by the DAG file, which every task parses: what is heavy (Kafka, SQLAlchemy, Great
+# Expectations) is imported by the step that needs it.
+
+OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
+NOBODY = 1  # init: with an Airflow that is not ours, brokers live until the run's teardown
+GATE_LINES = 10
+
+
+class GateError(OnceproofError):
+    """Something regressed or could not be judged; everything is published, and the message says where."""
+
+
+def new_run_id(now: datetime, origin: str) -> str:
+    """Id of the run that came from `origin`; the same for the same arguments, so a repeated plan finds its run."""
+    digest = hashlib.sha256(origin.encode()).hexdigest()
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{digest[:4]}"
+
+
+def check_request(request: Request) -> Expansion:
+    """Check that all of the request exists and can be run here; returns its cells.
+
+    Raises:
+        UsageError: the request names something that does not exist, a release is not published, Java is too old.
+    """
+    from onceproof.lab.artifacts import check_published
+    from onceproof.lab.java import require_java
+
+    expansion = expand(request, CATALOGUE)
+    for broker in {cell.broker for cell in expansion.cells}:
+        require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
+    check_published(sorted({r for cell in expansion.cells for r in (cell.streams, cell.broker)}))
+    return expansion
+
+
+def plan(run_id: str, request: Request) -> RunFolder:
+    """Expand the matrix, check that all of it can be run, and write it down; nothing is started.
+
+    Brokers that an earlier run has left behind are stopped.
+
+    Raises:
+        UsageError: the request names something that does not exist, or a release that is not published.
+        HarnessError: the run folder cannot be written.
+    """
+    expansion = check_request(request)
+    settings = get_settings()
+    run = RunFolder(settings.runs / run_id)
+    for folder in sorted(settings.runs.glob("*/clusters")):
+        stop_clusters(RunFolder(folder.parent))
+    seed = int(hashlib.sha256(run_id.encode()).hexdigest()[:12], 16)
+    draw = random.Random(seed)
+    trials = [
+        Trial(run_id, cell, number, draw.randrange(2**31))
+        for cell in expansion.cells
+        for number in range(1, expansion.trials + 1)
+    ]
+    write_json(
+        run.run_file,
+        {
+            "run": run_id,
+            "matrix": expansion.matrix,
+            "request": params_from_request(request, run_id),
+            "seed": seed,
+            "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells})],
+            "cells": [{"key": cell.key, "title": cell.title, **cell.to_dict()} for cell in expansion.cells],
+            "refused": [list(pair) for pair in expansion.refused],
+            "trials": [trial.to_dict() for trial in trials],
+        },
+    )
+    return run
+
+
+def brokers(run: RunFolder) -> list[dict[str, str]]:
+    """The broker releases of the plan."""
+    return [{"key": broker, "title": f"broker {broker}"} for broker in read_json(run.run_file)["brokers"]]
+
+
+def cells(run: RunFolder) -> list[dict[str, str]]:
+    """The cells of the plan."""
+    return [{"key": c["key"], "title": c["title"]} for c in read_json(run.run_file)["cells"]]
+
+
+def start_cluster(run: RunFolder, broker: str) -> None:
+    """Start the brokers of one release.
+
+    If they do not serve, the reason stands in the cluster's file and becomes the outcome of each of its trials.
+    """
+    from onceproof.lab.cluster import EmbeddedCluster
+    from onceproof.model.release import Release
+
+    file = run.cluster_file(broker)
+    folder = file.with_suffix("")
+    shutil.rmtree(folder, ignore_errors=True)
+    owner = int(os.environ.get(OWNER_VARIABLE, NOBODY))
+    with ended_by_sigterm():
+        try:
+            cluster = EmbeddedCluster.start(Release.parse(broker), folder, owner)
+        except OnceproofError as error:
+            print(error)
+            write_json(file, {"release": broker, "error": str(error)})
+            return
+        write_json(file, cluster.to_dict())
+
+
+def stop_clusters(run: RunFolder) -> None:
+    """Stop all brokers of the run; those that are gone already do no harm."""
+    from onceproof.lab.cluster import EmbeddedCluster
+
+    for file in sorted(run.path.glob("clusters/*.json")):
+        data = read_json(file)
+        if "error" in data or data.get("stopped"):
+            continue
+        EmbeddedCluster.from_dict(data).stop()
+        write_json(file, data | {"stopped": True})
+
+
+def provision(run: RunFolder, cell: str) -> None:
+    """Create the topics of the cell's trials, which makes them new: earlier outcomes are dropped.
+
+    Raises:
+        HarnessError: no trial of the cell can go on.
+    """
+    from onceproof.lab import trial as lab
+
+    for trial in _trials(run, cell):
+        run.trial(trial).outcome_file.unlink(missing_ok=True)
+    _for_each_open_trial(run, cell, lab.provision)
+    _require_open_trials(run, cell)
+
+
+def seed(run: RunFolder, cell: str) -> None:
+    """Produce the first bulk of the cell's trials.
+
+    Raises:
+        HarnessError: no trial of the cell can go on.
+    """
+    from onceproof.lab import trial as lab
+
+    _for_each_open_trial(run, cell, lab.seed)
+    _require_open_trials(run, cell)
+
+
+def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> None:
+    """Run the cell's trials one after the other; one that has an outcome is not repeated.
+
+    Raises:
+        HarnessError: a trial has failed; the others have run all the same.
+    """
+    from onceproof.lab import trial as lab
+
+    def drive_one(trial: Trial, cluster: Any, folder: Any) -> None:
+        report(f"trial {trial.number}")
+        lab.drive(trial, cluster, folder, report)
+
+    _for_each_open_trial(run, cell, drive_one)
+    errors = [outcome["error"] for trial in _trials(run, cell) if (outcome := run.outcome(trial)).get("error")]
+    if errors:
+        raise HarnessError(f"{len(errors)} of {len(_trials(run, cell))} trials failed: {errors[0]}")
+
+
+def validate(run: RunFolder) -> None:
+    """Run the Great Expectations suites on the tables and build the Data Docs."""
+    from expectations import checkpoints  # type: ignore[import-not-found, unused-ignore] - another room, beside src
+
+    checkpoints.validate(run)
+
+
+def judge(run: RunFolder) -> None:
+    """Write one verdict per cell."""
+    from onceproof.results.judging import judge_run
+
+    judge_run(run)
+
+
+def publish(run: RunFolder) -> None:
+    """Store the run in the results database."""
+    from onceproof.results.database import store_run
+
+    store_run(run, get_settings().database_url)
+
+
+def gate(run: RunFolder) -> None:
+    """Let a run pass in which no cell regressed and none is in error.
+
+    Raises:
+        GateError: says which, in ten lines at most, and where all of it lies.
+    """
+    bad = [v for v in read_json(run.verdicts_file) if v["verdict"] in {Verdict.REGRESSION, Verdict.ERROR}]
+    if not bad:
+        return
+    shown = bad[: GATE_LINES - 2]
+    lines = [f"{len(bad)} of the run's cells regressed or failed; everything is published in {run.path}"]
+    lines += [f"{v['verdict']}: {v['cell']}: {_first_line(v['sentence'])}" for v in shown]
+    if len(bad) > len(shown):
+        lines.append(f"and {len(bad) - len(shown)} more in {run.verdicts_file}")
+    raise GateError("\n".join(lines))
+
+
+def connector_jars() -> str:
+    """Spark's Kafka connector and what it needs, for spark-submit's `--jars`.
+
+    Raises:
+        UsageError: they have not been fetched.
+    """
+    folder = get_settings().artifacts / "spark-connector"
+    jars = sorted(folder.glob("*.jar"))
+    if not jars:
+        raise UsageError(f"Spark's Kafka connector is not in {folder}: run `make setup`.")
+    return ",".join(str(jar) for jar in jars)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C would, so that `finally` clauses run.
+
+    When somebody marks a task failed, Airflow sends SIGTERM, calls `on_kill` and, 5 s later, kills.
+    """
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _trials(run: RunFolder, cell: str) -> list[Trial]:
+    return [trial for trial in run.trials() if trial.cell.key == cell]
+
+
+def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, Any], object]) -> None:
+    """Apply the verb to the trials that have no outcome yet; an error becomes the outcome of its trial."""
+    for trial in _trials(run, cell):
+        folder = run.trial(trial)
+        if folder.outcome_file.exists():
+            continue
+        try:
+            with ended_by_sigterm():
+                verb(trial, _cluster(run, trial.cell), folder)
+        except Exception as error:
+            sentence = str(error) if isinstance(error, OnceproofError) else f"{type(error).__name__}: {error}"
+            print(f"{trial.key}: {sentence}")
+            if not folder.outcome_file.exists():
+                write_json(folder.outcome_file, _failed(trial, sentence))
+
+
+def _require_open_trials(run: RunFolder, cell: str) -> None:
+    outcomes = [run.outcome(trial) for trial in _trials(run, cell)]
+    if all(outcomes):
+        raise HarnessError(f"No trial of {cell} can be driven: {outcomes[0]['error']}")
+
+
+def _cluster(run: RunFolder, cell: Cell) -> Any:
+    from onceproof.lab.cluster import EmbeddedCluster
+
+    data = read_json(run.cluster_file(str(cell.broker)))
+    if "error" in data:
+        raise HarnessError(data["error"])
+    return EmbeddedCluster.from_dict(data)
+
+
+def _failed(trial: Trial, sentence: str) -> dict[str, Any]:
+    """The outcome of a trial that the lab could not finish."""
+    return {
+        "trial": trial.to_dict(),
+        "error": sentence,
+        "exercised": False,
+        "reason": sentence,
+        "steps": None,
+        "all_steps_tried": False,
+        "produced": {"records": 0, "keys": 0},
+        "attested": {},
+        "seconds": {"total": 0.0},
+    }
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0] if text else ""

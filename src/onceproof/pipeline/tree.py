@@ -1,0 +1,101 @@
+"""Runs one command and ends everything that came out of it, with the command or with its owner.
+
+Run as a script: `python tree.py OWNER_PID COMMAND...`. Airflow's scheduler forks workers, they fork tasks, and
+tasks start JVMs: killing the scheduler alone would leave them. This process adopts every orphan below it (a
+Linux "child subreaper"), so that it can kill the whole tree when the command has ended or the owner is gone.
+
+Standard library only, and started without site-packages: it must cost milliseconds.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
+CANNOT_START = 127
+
+
+def run(owner: int, command: list[str]) -> int:
+    """Start the command, return its exit code; leave nothing behind."""
+    try:
+        owner_fd = os.pidfd_open(owner)
+    except ProcessLookupError:
+        return CANNOT_START
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    child_ended, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner decides what Ctrl-C means
+    child = _start(command)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    poll = select.poll()
+    poll.register(owner_fd, select.POLLIN)
+    poll.register(child_ended, select.POLLIN)
+    code = None
+    while code is None:
+        if owner_fd in {fd for fd, _ in poll.poll()}:
+            code = 128 + signal.SIGKILL
+            break
+        with suppress(BlockingIOError):
+            os.read(child_ended, 512)
+        code = _reap(child)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _kill_all()
+    return code
+
+
+def _start(command: list[str]) -> int:
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            os.execvp(command[0], command)  # noqa: S606 - an argument list, no shell
+    except OSError as error:
+        os.write(2, f"{command[0]} could not be started: {error.strerror}\n".encode())
+    os._exit(CANNOT_START)
+
+
+def _reap(child: int) -> int | None:
+    """Collect all that ended, adopted orphans too; the exit code if the command is among them."""
+    code = None
+    with suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            if pid == child:
+                code = os.waitstatus_to_exitcode(status)
+    return code if code is None or code >= 0 else 128 - code
+
+
+def _kill_all() -> None:
+    """Kill all descendants; orphans of the killed become our children, so look until there are none."""
+    with suppress(ChildProcessError):
+        while True:
+            for pid in _descendants(os.getpid()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            os.waitpid(-1, 0)
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, file.read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(run(int(sys.argv[1]), sys.argv[2:]))
