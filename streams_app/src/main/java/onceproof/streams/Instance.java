@@ -1,0 +1,101 @@
+package onceproof.streams;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+
+/** A KafkaStreams that runs, tells its states and obeys commands. */
+final class Instance {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(20);
+
+    private final KafkaStreams streams;
+    private final Sampler sampler;
+    private final Events events;
+
+    Instance(Topology topology, Properties config, StreamThreadExceptionResponse onUncaught, Progress progress, Events events) {
+        this.events = events;
+        this.streams = new KafkaStreams(topology, config);
+        this.sampler = new Sampler(streams, progress, events);
+        streams.setStateListener((to, from) -> {
+            events.emit("state", Events.fields("from", from.name(), "to", to.name()));
+            sampler.wake();
+        });
+        streams.setUncaughtExceptionHandler(exception -> {
+            events.emit("uncaught", describe(exception, onUncaught));
+            return onUncaught;
+        });
+    }
+
+    void start() {
+        streams.start();
+        sampler.start();
+    }
+
+    /** Carry out a command of the owner. */
+    void obey(String command) {
+        switch (command) {
+            case "add-thread":
+                done(command, streams.addStreamThread().orElse(null));
+                break;
+            case "remove-thread":
+                done(command, streams.removeStreamThread().orElse(null));
+                break;
+            case "close":
+                closeFor(command);
+                break;
+            case "close-and-leave-group":
+                leaveGroup();
+                closeFor(command);
+                break;
+            default:
+                events.error("Unknown command " + command
+                        + "; known are: add-thread, remove-thread, close, close-and-leave-group.");
+        }
+    }
+
+    /** Close, and tell what was processed until the end; true if all threads ended in time. */
+    boolean close(Duration patience) {
+        boolean clean = streams.close(patience);
+        sampler.finish();
+        return clean;
+    }
+
+    private void closeFor(String command) {
+        boolean clean = close(PATIENCE);
+        done(command, clean);
+        events.closed(clean);
+    }
+
+    /**
+     * A thread that is removed leaves the group at once, on every release. {@code CloseOptions.leaveGroup(true)} is no
+     * way: it came with 3.3 and until 4.1 it does nothing for members without a {@code group.instance.id}.
+     */
+    private void leaveGroup() {
+        while (streams.removeStreamThread(PATIENCE).isPresent()) {
+            // and the next one
+        }
+    }
+
+    private void done(String command, Object result) {
+        events.emit("command", Events.fields("command", command, "result", result));
+    }
+
+    private static Map<String, Object> describe(Throwable exception, StreamThreadExceptionResponse response) {
+        List<String> causes = new ArrayList<>();
+        for (Throwable cause = exception.getCause(); cause != null && causes.size() < 20; cause = cause.getCause()) {
+            causes.add(cause.getClass().getName() + ": " + cause.getMessage());
+        }
+        return Events.fields(
+                "thread", Thread.currentThread().getName(),
+                "exception", exception.getClass().getName(),
+                "message", exception.getMessage(),
+                "causes", causes,
+                "response", response.name());
+    }
+}

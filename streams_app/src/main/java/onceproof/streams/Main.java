@@ -1,0 +1,111 @@
+package onceproof.streams;
+
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One instance of the application under test. The protocol with its owner is in README.md.
+ *
+ * <p>This thread does nothing but listen, so that it notices at once when the owner is gone, whatever the instance is
+ * busy with; everything else happens in order on the worker thread.
+ */
+public final class Main {
+
+    private static final Logger LOG = LoggerFactory.getLogger(Main.class);
+    private static final Duration SIGTERM_PATIENCE = Duration.ofSeconds(5);
+
+    private final Events events = new Events(new FileOutputStream(FileDescriptor.out));
+    private final ExecutorService worker = Executors.newSingleThreadExecutor();
+    private volatile Instance instance;
+
+    private Main() {}
+
+    public static void main(String[] arguments) {
+        System.setOut(System.err); // stdout is for events only
+        new Main().listen(new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)));
+    }
+
+    private void listen(BufferedReader owner) {
+        try {
+            String first = owner.readLine();
+            if (first != null) {
+                Runtime.getRuntime().addShutdownHook(new Thread(this::terminate, "terminate"));
+                worker.execute(() -> start(first));
+            }
+            for (String line = owner.readLine(); line != null; line = owner.readLine()) {
+                String command = line.strip();
+                worker.execute(() -> obey(command));
+            }
+        } catch (IOException e) {
+            events.error("The owner cannot be heard: " + e.getMessage());
+        }
+        Exit.ORPHANED.now();
+    }
+
+    private void start(String line) {
+        try {
+            StartLine asked = StartLine.parse(line);
+            hello(asked);
+            StreamThreadExceptionResponse onUncaught = StreamThreadExceptionResponse.valueOf(
+                    asked.app.oneOf("on.uncaught", "SHUTDOWN_CLIENT", "REPLACE_THREAD"));
+            Progress progress = new Progress();
+            Topology topology = Topologies.build(asked.topology, asked.app, progress);
+            instance = new Instance(topology, asked.config, onUncaught, progress, events);
+            instance.start();
+        } catch (RuntimeException | Error e) {
+            LOG.error("The instance does not start", e);
+            events.error(sentence(e));
+            Exit.FAILED.now();
+        }
+    }
+
+    private void hello(StartLine asked) {
+        Map<String, Object> fields = Events.fields(
+                "pid", ProcessHandle.current().pid(),
+                "topology", asked.topology,
+                "application_id", asked.config.getProperty("application.id"),
+                "java", System.getProperty("java.version"));
+        fields.putAll(Versions.loaded());
+        events.emit("hello", fields);
+    }
+
+    private void obey(String command) {
+        try {
+            instance.obey(command);
+        } catch (RuntimeException | Error e) {
+            LOG.error("{} failed", command, e);
+            events.error("Command " + command + " failed: " + sentence(e));
+        }
+    }
+
+    /** On SIGTERM. */
+    private void terminate() {
+        events.closed(instance == null || instance.close(SIGTERM_PATIENCE));
+    }
+
+    /** What went wrong, and the first cause of it. */
+    private static String sentence(Throwable e) {
+        Throwable first = e;
+        while (first.getCause() != null) {
+            first = first.getCause();
+        }
+        String said = e instanceof IllegalArgumentException ? e.getMessage() : said(e);
+        return first == e ? said : said + " Cause: " + said(first);
+    }
+
+    private static String said(Throwable e) {
+        return e.getClass().getSimpleName() + ": " + e.getMessage();
+    }
+}

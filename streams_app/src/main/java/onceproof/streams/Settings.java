@@ -1,0 +1,67 @@
+package onceproof.streams;
+
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+
+/** A topology's own settings (`app` of the start line). A setting that nothing asked for is a mistake, and said. */
+final class Settings {
+
+    private final Map<String, Object> values;
+    private final Set<String> known = new HashSet<>();
+
+    Settings(Map<String, Object> values) {
+        this.values = values;
+    }
+
+    String text(String name) {
+        return get(name, String.class, "a text");
+    }
+
+    /** One of the choices; the first if it is not set. */
+    String oneOf(String name, String... choices) {
+        known.add(name);
+        String value = values.containsKey(name) ? text(name) : choices[0];
+        if (!Set.of(choices).contains(value)) {
+            throw new IllegalArgumentException(
+                    "Setting " + name + " is \"" + value + "\", but must be one of: " + String.join(", ", choices) + ".");
+        }
+        return value;
+    }
+
+    /** A whole number from 1 on. */
+    int count(String name) {
+        int value = get(name, Integer.class, "a whole number");
+        if (value < 1) {
+            throw new IllegalArgumentException("Setting " + name + " is " + value + ", but must be at least 1.");
+        }
+        return value;
+    }
+
+    boolean flag(String name) {
+        return get(name, Boolean.class, "true or false");
+    }
+
+    void rejectUnknown() {
+        Set<String> unknown = new TreeSet<>(values.keySet());
+        unknown.removeAll(known);
+        if (!unknown.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "Unknown setting " + String.join(", ", unknown) + "; known are: "
+                            + String.join(", ", new TreeSet<>(known)) + ".");
+        }
+    }
+
+    private <T> T get(String name, Class<T> type, String kind) {
+        known.add(name);
+        Object value = values.get(name);
+        if (!type.isInstance(value)) {
+            throw new IllegalArgumentException(
+                    value == null
+                            ? "Setting " + name + " is missing; it must be " + kind + "."
+                            : "Setting " + name + " is " + value + ", but must be " + kind + ".");
+        }
+        return type.cast(value);
+    }
+}

@@ -1,0 +1,27 @@
+package onceproof.streams;
+
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.function.BiFunction;
+import org.apache.kafka.streams.Topology;
+
+/** Every topology of the application, by name. A scenario that needs another one adds its row here. */
+final class Topologies {
+
+    private static final Map<String, BiFunction<Settings, Progress, Topology>> BY_NAME =
+            Map.of("enumerator", Enumerator::topology);
+
+    private Topologies() {}
+
+    static Topology build(String name, Settings settings, Progress progress) {
+        BiFunction<Settings, Progress, Topology> builder = BY_NAME.get(name);
+        if (builder == null) {
+            throw new IllegalArgumentException(
+                    "Unknown topology " + name + "; known are: "
+                            + String.join(", ", new TreeSet<>(BY_NAME.keySet())) + ".");
+        }
+        Topology topology = builder.apply(settings, progress);
+        settings.rejectUnknown();
+        return topology;
+    }
+}
