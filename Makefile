@@ -1,12 +1,85 @@
-PYTHON ?= python3.11
-VENV := .venv
-UV := $(VENV)/bin/uv
+# `make` prints this help. Everything a target needs is set up by it, once.
 
-help:
-	@echo hi
-$(VENV)/.installed: requirements.lock requirements-uv.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --require-hashes -r requirements-uv.lock
-	$(UV) pip sync --quiet --compile-bytecode --require-hashes requirements.lock requirements-uv.lock
-	$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
-	touch $@
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+MVN := mvn -q -B -ntp
+VENV := .venv
+BIN := $(VENV)/bin
+JAR := streams_app/target/onceproof-streams-app.jar
+JARS := .onceproof/artifacts/.installed
+ARGS ?=
+export UV_COMPILE_BYTECODE = 1
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test up down setup lint format test-unit test-java benchmarks lock clean prerequisites
+
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo '  ARGS="..."        passes options on, for example: make run ARGS="--streams 3.3.1 --streams 3.4.1"'
+
+run: setup ## Run the regression matrix under Airflow and print its verdicts
+	@$(BIN)/onceproof run $(ARGS)
+
+test: setup lint test-java ## Lint, types, and all tests: real brokers, Spark and Airflow included
+	@$(BIN)/pytest $(ARGS)
+
+up: setup ## Start Airflow with its pages, to browse, trigger and schedule
+	@$(BIN)/onceproof up $(ARGS)
+
+down: ## Stop what `make up` started
+	@if [ -x $(BIN)/onceproof ]; then $(BIN)/onceproof down; else echo "Nothing is set up, so nothing is up."; fi
+
+setup: prerequisites $(VENV)/.installed $(JAR) $(JARS) ## Set everything up; afterwards the command is .venv/bin/onceproof
+
+lint: $(VENV)/.installed ## Lint, format, types, direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo --no-cache > .lint-imports.log || { cat .lint-imports.log; exit 1; }
+
+format: $(VENV)/.installed ## Format the Python code
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+test-unit: $(VENV)/.installed ## The tests that need no JVM, in seconds
+	@$(BIN)/pytest -m "not spark and not broker and not system and not browser" $(ARGS)
+
+test-java: prerequisites ## The application's topology tests, on its oldest and newest Kafka Streams
+	@$(MVN) -f streams_app/pom.xml test
+	@$(MVN) -f streams_app/pom.xml test -Dkafka.version=4.3.1
+
+benchmarks: setup ## Measure every figure the README claims, beside its peer
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit $$?; done
+
+lock: $(VENV)/.installed ## Resolve the Python environment anew from pyproject.toml
+	@$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-header --group dev \
+	  pyproject.toml --output-file requirements.lock
+
+clean: down ## Remove what was set up and built; the runs stay
+	@rm -rf $(VENV) .onceproof/artifacts .onceproof/airflow streams_app/target
+
+prerequisites:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null \
+	  || { echo "Python 3.11 is missing: install it, or name it with make PYTHON=/path/to/python3.11." >&2; exit 2; }
+	@javac -version 2>/dev/null | awk '{ split($$2, v, "."); exit !(v[1] >= 17) } END { exit !NR }' \
+	  || { echo "A JDK 17 or later is missing: install one and put its bin folder on the PATH." >&2; exit 2; }
+	@command -v mvn >/dev/null \
+	  || { echo "Maven is missing: install Maven 3.8 or later and put its bin folder on the PATH." >&2; exit 2; }
+
+$(VENV)/.installed: requirements.lock requirements-uv.lock
+	@echo "Setting up the Python environment (about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-uv.lock
+	@$(BIN)/uv pip sync --quiet --require-hashes requirements.lock requirements-uv.lock
+	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(JAR): streams_app/pom.xml $(shell find streams_app/src/main -type f)
+	@echo "Building the application under test"
+	@$(MVN) -f streams_app/pom.xml package -DskipTests
+	@touch $@
+
+$(JARS): $(VENV)/.installed spark_jobs/connector.pom.xml expectations/vendor.pom.xml
+	@echo "Resolving Kafka releases and Spark's connector"
+	@$(BIN)/onceproof setup
+	@touch $@

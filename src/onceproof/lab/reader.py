@@ -1,7 +1,6 @@
 """The independent reader: reads a trial's topics with confluent-kafka while the trial runs. No Spark involved."""
 
 import threading
-import time
 from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -35,35 +34,28 @@ class Reader:
         self._consumer.assign(self._places)
         self._records: dict[str, list[Record]] = {role: [] for role in topics}
         self._ends: dict[tuple[str, int], int] = {}  # where a partition was last seen to end
-        self._targets: dict[tuple[str, int], int] | None = None
+        self._targets: Mapping[tuple[str, int], int] | None = None
         self._error: HarnessError | None = None
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
         self._thread.start()
 
-    def finish(self) -> dict[str, list[Record]]:
-        """Read to the end and return the records by role, each partition in offset order.
+    def finish(self, ends: Mapping[tuple[str, int], int]) -> dict[str, list[Record]]:
+        """Read to the `ends` (by topic and partition) and return the records by role, partitions in offset order.
 
         To be called when nobody writes any more.
 
         Raises:
             HarnessError: a record is not a pair of integers, or the topics could not be read to their end.
         """
-        try:
-            targets = {}
-            for place in self._places:
-                _, end = self._consumer.get_watermark_offsets(place, timeout=FINISH_TIMEOUT)
-                targets[place.topic, place.partition] = end
-            self._targets = targets
-            self._thread.join(FINISH_TIMEOUT)
-        except KafkaException as error:
-            raise HarnessError(f"The topics could not be read to their end: {error}.") from error
-        finally:
-            self.stop()
+        self._targets = ends
+        self._thread.join(FINISH_TIMEOUT)
+        reached = self._complete()
+        self.stop()
         if self._error:
             raise self._error
-        if not self._complete():
-            raise HarnessError(f"Waited {FINISH_TIMEOUT:g} s for the end of the topics; {self._ends} was reached.")
+        if not reached:
+            raise HarnessError(f"Waited {FINISH_TIMEOUT:g} s for the ends {ends} of the topics; read to {self._ends}.")
         return self._records
 
     def stop(self) -> None:
@@ -77,12 +69,7 @@ class Reader:
         return targets is not None and all(self._ends.get(place, -1) >= end for place, end in targets.items())
 
     def _run(self) -> None:
-        deadline = None
         while not self._stopped and not self._complete():
-            if self._targets is not None and deadline is None:
-                deadline = time.monotonic() + FINISH_TIMEOUT
-            if deadline is not None and time.monotonic() > deadline:
-                return
             try:
                 for message in self._consumer.consume(BATCH, timeout=0.05):
                     self._take(message)

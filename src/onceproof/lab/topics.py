@@ -67,10 +67,15 @@ class Topics:
             return 0
         return sum(max(0, place.offset) for place in answer.topic_partitions if place.topic == topic)
 
-    def ends(self, topic: str, partitions: int) -> int:
-        """Sum of the end offsets of a topic."""
-        asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
+    def ends(self, names: Iterable[str], partitions: int) -> dict[tuple[str, int], int]:
+        """End offsets by topic and partition.
+
+        Raises:
+            HarnessError: the brokers did not tell.
+        """
+        asked = {TopicPartition(name, p): OffsetSpec.latest() for name in names for p in range(partitions)}
         try:
-            return sum(future.result(TIMEOUT).offset for future in self._admin.list_offsets(asked).values())
+            answers = self._admin.list_offsets(asked)
+            return {(place.topic, place.partition): f.result(TIMEOUT).offset for place, f in answers.items()}
         except KafkaException as error:
-            raise HarnessError(f"The end of {topic} could not be read: {error}.") from error
+            raise HarnessError(f"The ends of the topics of {self._prefix} could not be read: {error}.") from error

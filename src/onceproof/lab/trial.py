@@ -240,7 +240,7 @@ class TrialLab:
         for bulk in self._bulks:
             bulk.await_delivered()
             self._produced += bulk.delivered
-        end = self._topics.ends(self.trial.topic("input"), self.what.partitions)
+        end = sum(self._topics.ends([self.trial.topic("input")], self.what.partitions).values())
         self.await_(f"{end:,} records to be committed", lambda: self.committed() >= end, DRAIN_TIMEOUT)
         self._timeline.add("driver", "drained", committed=end)
 
@@ -254,7 +254,8 @@ class TrialLab:
     def read(self) -> dict[str, Any]:
         """The committed records of all topics, by role."""
         reader, self._reader = self._reader or self._start_reader(), None
-        return reader.finish()
+        topics = [self.trial.topic(role) for role in self.what.roles]
+        return reader.finish(self._topics.ends(topics, self.what.partitions))
 
     def outcome(self, exercise: Exercise | None, error: str | None) -> dict[str, Any]:
         """What is written as the outcome."""
