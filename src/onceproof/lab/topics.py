@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterable
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from onceproof.lab.cluster import Cluster
@@ -19,6 +19,9 @@ class Topics:
     def __init__(self, cluster: Cluster, application_id: str) -> None:
         """Connect to the cluster."""
         self._admin = AdminClient(cluster.client())
+        # Asks for the group's offsets and never joins it. (AdminClient.list_consumer_group_offsets, asked often
+        # while the coordinator loads, crashed in librdkafka 2.16.1.)
+        self._offsets = Consumer({**cluster.client(), "group.id": application_id})
         self._cluster = cluster
         self._prefix = application_id
 
@@ -58,14 +61,17 @@ class Topics:
                 future.result(TIMEOUT)
         await_condition(f"old topics of {self._prefix} to go", lambda: not self.names(), timeout=TIMEOUT)
 
-    def committed(self, topic: str) -> int:
+    def committed(self, topic: str, partitions: int) -> int:
         """Sum of the offsets that the application's group has committed for a topic."""
-        group = ConsumerGroupTopicPartitions(self._prefix)
+        places = [TopicPartition(topic, p) for p in range(partitions)]
         try:
-            answer = self._admin.list_consumer_group_offsets([group], request_timeout=5)[self._prefix].result(TIMEOUT)
+            return sum(max(0, place.offset) for place in self._offsets.committed(places, timeout=5))
         except KafkaException:  # no coordinator yet: nothing is committed
             return 0
-        return sum(max(0, place.offset) for place in answer.topic_partitions if place.topic == topic)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._offsets.close()
 
     def ends(self, names: Iterable[str], partitions: int) -> dict[tuple[str, int], int]:
         """End offsets by topic and partition.

@@ -42,6 +42,7 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     folder.outcome_file.unlink(missing_ok=True)
     topics = Topics(cluster, trial.application_id)
     topics.create([trial.topic("input"), trial.topic("output")], what.partitions)
+    topics.close()
     write_json(
         folder.trial_file,
         {
@@ -233,7 +234,7 @@ class TrialLab:
 
     def committed(self) -> int:
         """Input records whose processing is committed."""
-        return self._topics.committed(self.trial.topic("input"))
+        return self._topics.committed(self.trial.topic("input"), self.what.partitions)
 
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""
@@ -279,6 +280,7 @@ class TrialLab:
             instance.kill()
         if self._reader is not None:
             self._reader.stop()
+        self._topics.close()
         self._timeline.close()
 
     def _check(self) -> None:
