@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+
+from onceproof.lab import artifacts
+from onceproof.lab.artifacts import UnknownReleaseError, check_published, streams_class_path
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.release import Release
+from onceproof.settings import Settings
+
+MAVEN = """#!/bin/sh
+echo "$@" >> {calls}
+for word in "$@"; do case "$word" in -Dmdep.outputFile=*) out="${{word#*=}}";; esac; done
+{does}
+"""
+UNKNOWN = "[ERROR] Could not find artifact org.apache.kafka:kafka-streams:jar:9.9.9 in central (https://host/x)"
+INCOMPLETE = "[ERROR] Could not find artifact org.rocksdb:rocksdbjni:jar:1.2.3 in central (https://host/x)"
+OFFLINE = "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https://host/x): no route to host"
+
+
+@pytest.fixture
+def maven(tmp_path, monkeypatch):
+    """Stands in for Maven, to answer what a registry answers rarely."""
+    calls = tmp_path / "calls"
+
+    def does(script: str) -> Path:
+        command = tmp_path / "mvn"
+        command.write_text(MAVEN.format(calls=calls, does=script))
+        command.chmod(0o755)
+        settings = Settings(home=tmp_path / "home", maven=str(command))
+        monkeypatch.setattr(artifacts, "get_settings", lambda: settings)
+        return calls
+
+    return does
+
+
+NEXT = Release.parse("9.9.9")
+
+
+def test_a_class_path_is_resolved_once(maven, tmp_path):
+    jar = tmp_path / "a.jar"
+    jar.write_text("")
+    calls = maven(f'echo "{jar}" > "$out"')
+    assert streams_class_path(NEXT) == streams_class_path(NEXT) == [jar]
+    assert len(calls.read_text().splitlines()) == 1
+
+
+def test_it_is_resolved_again_when_a_jar_was_removed(maven, tmp_path):
+    jar = tmp_path / "a.jar"
+    calls = maven(f'touch "{jar}"; echo "{jar}" > "$out"')
+    streams_class_path(NEXT)
+    jar.unlink()
+    assert streams_class_path(NEXT) == [jar]
+    assert len(calls.read_text().splitlines()) == 2
+
+
+def test_a_release_that_is_not_published_is_a_usage_error(maven):
+    maven(f'echo "{UNKNOWN}"; exit 1')
+    with pytest.raises(UnknownReleaseError, match=r"Kafka 9\.9\.9 is not published") as refused:
+        check_published([NEXT])
+    assert "host" not in str(refused.value)
+
+
+def test_a_release_with_missing_parts_is_published_but_cannot_be_run(maven):
+    maven(f'echo "{INCOMPLETE}"; exit 1')
+    check_published([NEXT])
+    with pytest.raises(HarnessError, match=r"incomplete: kafka-streams needs org\.rocksdb:rocksdbjni:jar:1\.2\.3"):
+        streams_class_path(NEXT)
+
+
+def test_another_failure_of_maven_is_told_without_the_registrys_host(maven):
+    maven(f'echo "{OFFLINE}"; exit 1')
+    with pytest.raises(HarnessError, match="no route to host") as told:
+        streams_class_path(NEXT)
+    assert "https" not in str(told.value)
+
+
+def test_no_maven_is_a_usage_error(monkeypatch, tmp_path):
+    settings = Settings(home=tmp_path, maven=str(tmp_path / "nowhere"))
+    monkeypatch.setattr(artifacts, "get_settings", lambda: settings)
+    with pytest.raises(UsageError, match="install Maven"):
+        streams_class_path(NEXT)
