@@ -27,7 +27,7 @@ public final class Main {
     private static final Duration SIGTERM_PATIENCE = Duration.ofSeconds(5);
 
     private final Events events = new Events(new FileOutputStream(FileDescriptor.out));
-    private final ExecutorService worker = Executors.newSingleThreadExecutor();
+    private final ExecutorService worker = Executors.newSingleThreadExecutor(work -> new Thread(work, "commands"));
     private volatile Instance instance;
 
     private Main() {}
@@ -102,7 +102,7 @@ public final class Main {
             first = first.getCause();
         }
         String said = e instanceof IllegalArgumentException ? e.getMessage() : said(e);
-        return first == e ? said : said + " Cause: " + said(first);
+        return first == e ? said : said + " (" + said(first) + ")";
     }
 
     private static String said(Throwable e) {
