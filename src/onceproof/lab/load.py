@@ -13,7 +13,11 @@ from onceproof.model.timeline import Timeline
 from onceproof.scenarios.base import encode_integer
 
 PRODUCER_CONFIG = {
-    "enable.idempotence": True,  # each record once and in order: the input itself must be beyond doubt
+    # Each record once and in order, or the trial is an error: the input itself must be beyond doubt. (An idempotent
+    # producer would do as well, but takes a second to get its id.)
+    "acks": "all",
+    "retries": 0,
+    "max.in.flight": 1,
     "linger.ms": 5,
     "delivery.timeout.ms": 30_000,
 }

@@ -28,7 +28,7 @@ class Topics:
     def names(self) -> set[str]:
         """Existing topics of the application, its changelogs included."""
         return {
-            topic for topic in self._admin.list_topics(timeout=TIMEOUT).topics if topic.startswith(self._prefix + "-")
+            topic for topic in self._admin.list_topics(timeout=5).topics if topic.startswith(self._prefix + "-")
         }
 
     def create(self, names: Iterable[str], partitions: int) -> None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaException
+
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import PRODUCER_CONFIG, Bulk
@@ -40,9 +42,10 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     what = scenario(trial.cell.scenario)
     begin = time.monotonic()
     folder.outcome_file.unlink(missing_ok=True)
-    topics = Topics(cluster, trial.application_id)
-    topics.create([trial.topic("input"), trial.topic("output")], what.partitions)
-    topics.close()
+    with _explained(cluster):
+        topics = Topics(cluster, trial.application_id)
+        topics.create([trial.topic("input"), trial.topic("output")], what.partitions)
+        topics.close()
     write_json(
         folder.trial_file,
         {
@@ -111,9 +114,10 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
     """
     lab = TrialLab(trial, cluster, folder, report)
     try:
-        exercise = lab.what.drive(lab)
-        with lab.phase("read"):
-            findings = lab.what.check(lab.read())
+        with _explained(cluster):
+            exercise = lab.what.drive(lab)
+            with lab.phase("read"):
+                findings = lab.what.check(lab.read())
         write_json(folder.reader_file, findings.to_dict())
         outcome = lab.outcome(exercise, None)
         shutil.rmtree(folder.state, ignore_errors=True)
@@ -124,6 +128,16 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
         lab.end()
     write_json(folder.outcome_file, outcome)
     return outcome
+
+
+@contextmanager
+def _explained(cluster: Cluster) -> Iterator[None]:
+    """Turn what a Kafka client throws into a HarnessError; a broker that died is named first."""
+    try:
+        yield
+    except KafkaException as error:
+        cluster.check_alive()
+        raise HarnessError(f"The brokers at {cluster.bootstrap_servers} failed: {error}.") from error
 
 
 def _since(begin: float) -> float:

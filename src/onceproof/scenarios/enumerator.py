@@ -25,8 +25,8 @@ from onceproof.scenarios.base import Exercise, Instance, Lab, Record, Scenario, 
 PARTITIONS = 2
 FIRST, SECOND = 3_000, 60_000
 RATE = 6_000.0  # records/s while the group is scaled: unpaced, all is processed before any rebalance
-ROUNDS = 3  # how often the driver scales out and in before it gives up
-PATIENCE = 2.5  # seconds that the group is given to answer a step
+ROUNDS = 2  # how often the driver scales out and in before it gives up
+PATIENCE = 2.0  # seconds that the group is given to answer a step
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -129,15 +129,17 @@ def _scale_until_returned(lab: Lab, second: Instance) -> int:
     """Scale the second instance out and in until a task has come back; the number of steps it took."""
     steps = 0
     for _ in range(ROUNDS):
-        # It must have advanced the keys of a task before the task goes back.
-        lab.holds_within(PATIENCE, partial(_has_processed, second, second.processed + lab.rng.randint(1_000, 3_000)))
+        if lab.holds_within(PATIENCE, partial(second.tasks, "active")):
+            # It must have advanced the keys of the task before the task goes back.
+            enough = second.processed + lab.rng.randint(1_000, 3_000)
+            lab.holds_within(PATIENCE, partial(_has_processed, second, enough))
         steps += _add_thread(lab, second)
+        owned = second.tasks("active")
         while second.threads:
-            last = len(second.threads) == 1
             steps += _remove_thread(lab, second)
-            # Only the last thread's leaving sends all tasks back.
-            if lab.holds_within(PATIENCE if last else 0, partial(_returned, lab)):
-                return steps
+        # The last thread has left, so what it owned goes back.
+        if owned and lab.holds_within(PATIENCE, partial(_returned, lab)):
+            return steps
         steps += _add_thread(lab, second)
     return steps
 

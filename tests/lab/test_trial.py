@@ -1,0 +1,138 @@
+"""Trials on real brokers: the bug where it is, nothing where it is not, and one sentence for all that can fail."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import psutil
+import pytest
+from confluent_kafka import Producer
+
+from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.processes import await_condition
+from onceproof.lab.trial import drive, provision, run_trial, seed
+from onceproof.model.errors import HarnessError
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder, read_json
+from onceproof.scenarios import enumerator
+from tests.conftest import a_trial
+
+pytestmark = pytest.mark.broker
+
+
+def running() -> set[psutil.Process]:
+    return {p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE}
+
+
+def test_the_affected_release_is_caught(tmp_path, cluster):
+    folder = TrialFolder(tmp_path)
+    outcome = run_trial(a_trial("3.3.1"), folder, cluster=cluster)
+    found = read_json(folder.reader_file)
+    assert outcome["exercised"]
+    assert found["anomalies"]["duplicate-id"] > 100
+    assert found["ids"] + found["anomalies"]["duplicate-id"] == found["records"] == 63_000
+    assert not folder.state.exists()
+
+
+def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_path, cluster):
+    external = Cluster(cluster.release, cluster.bootstrap_servers)
+    outcome = run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=external)
+    assert outcome["exercised"]
+    assert read_json(tmp_path / "reader.json")["anomalies"] == {}
+    attested = outcome["attested"]["instance-1"]
+    assert attested["streams_version"] == attested["clients_version"] == "3.4.1"
+    assert attested["clients_commit"]
+
+
+def test_where_no_lag_is_acceptable_no_task_comes_back(tmp_path, cluster):
+    outcome = run_trial(a_trial("3.3.1", "NO_LAG_ACCEPTABLE"), TrialFolder(tmp_path), cluster=cluster)
+    assert not outcome["exercised"]
+    assert outcome["all_steps_tried"]
+    assert read_json(tmp_path / "reader.json")["anomalies"] == {}
+
+
+def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_path):
+    before = running()
+    own = EmbeddedCluster.start(Release.parse("3.9.1"), tmp_path / "cluster")
+    reached = threading.Event()
+
+    def report(phase: str) -> None:
+        if phase == "rebalance":
+            reached.set()
+            own.nodes[0].kill()
+
+    try:
+        with pytest.raises(HarnessError, match=r"A broker of Kafka 3\.9\.1 ended"):
+            run_trial(a_trial("3.4.1"), TrialFolder(tmp_path / "t"), report, own)
+    finally:
+        own.stop()
+    assert reached.is_set()
+    assert "ended" in read_json(tmp_path / "t" / "outcome.json")["error"]
+    assert not (tmp_path / "t" / "reader.json").exists()
+    assert running() <= before
+
+
+def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, monkeypatch):
+    def broken(trial):
+        return {**enumerator.app(trial), "partitions": 0}
+
+    monkeypatch.setitem(
+        sys.modules["onceproof.scenarios"].SCENARIOS,
+        "enumerator",
+        enumerator.SCENARIO.__class__(**{**vars(enumerator.SCENARIO), "app": broken}),
+    )
+    with pytest.raises(HarnessError, match=r"instance-1 \(Kafka Streams 3\.4\.1\) failed"):
+        run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=cluster)
+    assert read_json(tmp_path / "outcome.json")["error"]
+
+
+def test_a_record_that_is_not_an_integer_is_an_error_that_names_its_place(tmp_path, cluster):
+    trial, folder = a_trial("3.4.1"), TrialFolder(tmp_path)
+    provision(trial, cluster, folder)
+    seed(trial, cluster, folder)
+    producer = Producer(cluster.client())
+    # The topology stops at it or the reader finds it; both name it as what it is.
+    producer.produce(trial.topic("output"), key=b"seven b", value=b"....", partition=0)
+    producer.flush(10)
+    with pytest.raises(HarnessError, match=r"partition 0 offset 0: the key has 7 bytes, a 4-byte integer"):
+        drive(trial, cluster, folder)
+
+
+def test_releases_run_side_by_side_and_a_cluster_may_have_several_nodes(tmp_path):
+    oldest = EmbeddedCluster.start(Release.parse("3.0.0"), tmp_path / "old")
+    newest = EmbeddedCluster.start(Release.parse("4.3.1"), tmp_path / "new", nodes=2)
+    again = EmbeddedCluster.from_dict(json.loads(json.dumps(newest.to_dict())))
+    try:
+        again.check_alive()
+        assert len(again.bootstrap_servers.split(",")) == 2
+    finally:
+        oldest.stop()
+        again.stop()
+    assert not any(node.alive() for node in (*oldest.nodes, *again.nodes))
+    assert list(tmp_path.glob("*/data-*")) == []
+
+
+def test_sigkill_of_the_driver_leaves_no_process(tmp_path, project):
+    environment = {**os.environ, "ONCEPROOF_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    # The resolved class paths are shared, so that nothing is resolved here.
+    (tmp_path / "artifacts").symlink_to(project / ".onceproof" / "artifacts")
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "onceproof.cli", "trial", "enumerator", "--streams", "3.4.1"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    seen = next((line for line in driver.stderr if "sync" in line), None)
+    assert seen
+    started = psutil.Process(driver.pid).children(recursive=True)
+    assert sum("java" in p.name() for p in started) >= 2
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    await_condition(
+        "all processes to be gone",
+        lambda: all(not p.is_running() or p.status() == psutil.STATUS_ZOMBIE for p in started),
+        timeout=10,
+    )
