@@ -60,6 +60,13 @@ def test_look_alikes_are_no_returns():
         assignment(3, "i1", a=("0_0", "")),  # the standby was closed, so its cache is gone
         assignment(4, "i1", a=("0_0 0_1", "")),
     ]
+    new_thread_of_that_name = [
+        assignment(1, "i1", a=("0_0 0_1", "")),
+        assignment(2, "i1", a=("0_0", "0_1")),
+        assignment(3, "i1"),
+        assignment(4, "i1", a=("0_0 0_1", "")),
+    ]
+    assert returns(new_thread_of_that_name) == []
     for events in (gone_without_standby, standby_first, other_thread, dropped_as_standby):
         assert returns(events) == []
 

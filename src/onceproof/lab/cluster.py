@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.lab.artifacts import broker_class_path
+from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import FAST_START, require_java
 from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.cell import MARK
@@ -80,6 +81,7 @@ class EmbeddedCluster(Cluster):
 
     folder: Path = Path()
     nodes: tuple[Process, ...] = ()
+    class_data: ClassData | None = field(default=None, repr=False)
 
     @classmethod
     def start(cls, release: Release, folder: Path, owner: int | None = None, nodes: int = 1) -> "EmbeddedCluster":
@@ -93,26 +95,22 @@ class EmbeddedCluster(Cluster):
         """
         settings = get_settings()
         require_java(settings.java, release.oldest_java, f"a broker of Kafka {release}")
-        command = [
-            settings.java,
-            *FAST_START,
-            "-Xms256m",
-            "-Xmx1g",
-            f"-Dlog4j.configuration={LOG4J.as_uri()}",
-            f"-D{MARK}.mark={folder}",
-            "-cp",
-            ":".join(str(jar) for jar in broker_class_path(release)),
-        ]
+        jars = broker_class_path(release)
+        data = ClassData.of(jars)
+        options = ["-Xms256m", "-Xmx1g", f"-Dlog4j.configuration={LOG4J.as_uri()}", f"-D{MARK}.mark={folder}"]
+        command = [settings.java, *FAST_START]
+        main = [*options, "-cp", ":".join(str(jar) for jar in jars)]
         ports = free_ports(2 * nodes)
         files = _write_configs(folder, ports[:nodes], ports[nodes:])
-        _format(command, files)
+        _format([*command, *(() if data.records else data.flags), *main], files)
         started: list[Process] = []
         try:
             for number, file in enumerate(files, 1):
                 log = folder / f"node-{number}.log"
-                started.append(spawn([*command, "kafka.Kafka", str(file)], log=log, owner=owner))
+                argv = [*command, *data.flags, *main, "kafka.Kafka", str(file)]
+                started.append(spawn(argv, log=log, owner=owner))
             bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:nodes])
-            cluster = cls(release, bootstrap, {}, folder, tuple(started))
+            cluster = cls(release, bootstrap, {}, folder, tuple(started), data)
             cluster._await_ready()
         except BaseException:
             for node in started:
@@ -154,10 +152,13 @@ class EmbeddedCluster(Cluster):
 
     def stop(self) -> None:
         """Stop the brokers and delete their data; the logs stay."""
+        if self.class_data is not None and self.class_data.records:
+            for node in self.nodes:
+                node.terminate(timeout=15)
+            self.class_data.keep()
         for node in self.nodes:
-            # The data is deleted next, so there is nothing that an orderly shutdown would save.
+            # The data is deleted next, so there is nothing else that an orderly shutdown would save.
             node.kill()
-        for node in self.nodes:
             node.terminate(timeout=5)
         for data in self.folder.glob("data-*"):
             shutil.rmtree(data, ignore_errors=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.lab.artifacts import streams_class_path
+from onceproof.lab.class_data import ClassData
 from onceproof.lab.cluster import LOG4J
 from onceproof.lab.java import FAST_START
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
@@ -32,8 +33,8 @@ class Instance:
         self.log = folder / f"{name}.log"
         self.last: dict[str, Event] = {}
         self._timeline = timeline
-        self._commands = 0
         self._process: Process | None = None
+        self._class_data: ClassData | None = None
 
     def start(self, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
         """Start the process; returns at once.
@@ -50,9 +51,11 @@ class Instance:
         if not settings.application_jar.is_file():
             raise HarnessError(f"{settings.application_jar} is missing: type `make setup`.")
         jars = [settings.application_jar, *streams_class_path(self.release)]
+        self._class_data = ClassData.of(jars)
         command = [
             settings.java,
             *FAST_START,
+            *self._class_data.flags,
             "-Xmx512m",
             f"-Dlog4j.configuration={LOG4J.as_uri()}",
             f"-D{MARK}.mark={self.log.parent}",
@@ -182,6 +185,8 @@ class Instance:
             timeout=timeout,
             last_seen=lambda: f"It was last {self.state}; its log is {self.log}.",
         )
+        if self._class_data is not None:
+            self._class_data.keep()
         self._timeline.add("driver", "instance", name=self.name, action="closed")
 
     def kill(self) -> None:

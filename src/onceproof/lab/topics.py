@@ -27,9 +27,7 @@ class Topics:
 
     def names(self) -> set[str]:
         """Existing topics of the application, its changelogs included."""
-        return {
-            topic for topic in self._admin.list_topics(timeout=5).topics if topic.startswith(self._prefix + "-")
-        }
+        return {topic for topic in self._admin.list_topics(timeout=5).topics if topic.startswith(self._prefix + "-")}
 
     def create(self, names: Iterable[str], partitions: int) -> None:
         """Create topics and wait until they are known; what is left of an earlier attempt is deleted first.

@@ -93,6 +93,7 @@ def returns(events: Iterable[Event]) -> list[Return]:
     The thread must have held the task as a standby in between (so that it was recycled and not closed).
     """
     roles: dict[tuple[str, str], str] = {}  # (thread, task) -> active | standby
+    threads_of: dict[str, set[str]] = {}  # source -> its threads
     left: dict[tuple[str, str], int] = {}  # when the thread lost it as active and kept it as standby
     back: list[tuple[str, str, int, int]] = []
     progress: list[tuple[int, str, str, int]] = []  # t, task, thread, count
@@ -101,6 +102,13 @@ def returns(events: Iterable[Event]) -> list[Return]:
             progress += [(event["t"], p["task"], p["thread"], p["count"]) for p in event["processed"]]
         if event["event"] != "assignment":
             continue
+        names = {thread["thread"] for thread in event["threads"]}
+        for gone in threads_of.get(event["source"], set()) - names:
+            # A later thread may get its name, and has nothing of its cache.
+            for place in [place for place in roles if place[0] == gone]:
+                del roles[place]
+                left.pop(place, None)
+        threads_of[event["source"]] = names
         for thread in event["threads"]:
             # Between two assignments a thread shows no task at all: that says nothing.
             if not thread["active"] and not thread["standby"]:
