@@ -23,7 +23,7 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import CronTriggerTimetable, Param, TriggerRule, dag, task, task_group
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
@@ -53,11 +53,22 @@ def step(verb: Callable[..., Any], **options: Any) -> Any:
 @task(doc_md=steps.plan.__doc__)
 def plan(params: Any = None, dag_run: Any = None) -> str:
     """Make the plan; returns the run folder."""
+    if dag_run.run_type == "scheduled" and steps.was_missed(dag_run.run_after):
+        raise AirflowSkipException("Airflow was not up at that time: a missed night is not made up for.")
     try:
         run_id = params["run"] or steps.new_run_id(dag_run.run_after, dag_run.run_id)
         return str(steps.plan(run_id, request_from_params(params)).path)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
+
+
+@task(doc_md=steps.stop_clusters.__doc__)
+def stop_clusters(run: str, ti: Any = None) -> None:
+    """Stop the brokers; and fail, as this is all that runs of a run that somebody has marked failed."""
+    steps.stop_clusters(RunFolder(Path(run)))
+    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=["collect"], run_ids=[ti.run_id])
+    if "skipped" in states[ti.run_id].values():
+        raise AirflowFailException("The run was ended by hand: there is no verdict. Its brokers are stopped.")
 
 
 def spark(name: str, **options: Any) -> SparkSubmitOperator:
@@ -100,7 +111,7 @@ def regression() -> None:
 
     collected, checked = spark("collect", **GOES_ON), spark("check")
     judged = step(steps.judge, **GOES_ON)(RUN)
-    stopped = step(steps.stop_clusters)(RUN).as_teardown(setups=started)
+    stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 
     planned >> [brokers, cells]
     started >> cell.expand(item=cells) >> collected >> stopped

@@ -10,6 +10,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from onceproof.model.errors import HarnessError
 
 FINISHED = frozenset({"success", "failed"})
+ENDED = FINISHED | {"skipped", "upstream_failed", "removed"}
 ACTIVE = ("queued", "running")
 
 
@@ -80,6 +81,17 @@ class AirflowApi:
         """Mark a DAG run failed: its tasks are ended, its teardowns still run."""
         self._call("PATCH", f"/dags/{dag}/dagRuns/{run}", {"state": "failed"})
 
+    def abandon_run(self, dag: str, run: str) -> None:
+        """Mark a DAG run failed, teardowns and all: what they would tear down is gone."""
+        self.fail_run(dag, run)
+        for task in self.task_instances(dag, run):
+            if task["state"] not in ENDED:
+                path = f"/dags/{dag}/dagRuns/{run}/taskInstances/{task['task_id']}"
+                if task["map_index"] >= 0:
+                    path += f"/{task['map_index']}"
+                self._call("PATCH", f"{path}?update_mask=new_state", {"new_state": "failed"})
+        self.fail_run(dag, run)
+
     def task_instances(self, dag: str, run: str) -> list[dict[str, Any]]:
         """All task instances of a run, mapped ones each by itself."""
         found: list[dict[str, Any]] = []
@@ -107,8 +119,8 @@ class AirflowApi:
 
     def add_pool(self, name: str, slots: int, description: str) -> None:
         """Create a pool; one that exists stays as it is."""
-        body = {"name": name, "slots": slots, "description": description}
-        self._call("POST", "/pools", body, conflict_is_fine=True)
+        if self._call("GET", f"/pools/{name}", absent_is_fine=True) is None:
+            self._call("POST", "/pools", {"name": name, "slots": slots, "description": description})
 
     def set_pool_slots(self, name: str, slots: int) -> None:
         """Change the size of a pool."""
@@ -116,7 +128,8 @@ class AirflowApi:
 
     def add_connection(self, connection: dict[str, Any]) -> None:
         """Create a connection; one that exists stays as it is."""
-        self._call("POST", "/connections", connection, conflict_is_fine=True)
+        if self._call("GET", f"/connections/{connection['connection_id']}", absent_is_fine=True) is None:
+            self._call("POST", "/connections", connection)
 
     def _call(
         self,
@@ -125,7 +138,6 @@ class AirflowApi:
         body: dict[str, Any] | None = None,
         *,
         absent_is_fine: bool = False,
-        conflict_is_fine: bool = False,
     ) -> Any:
         retrying = Retrying(
             # A POST that was received must not be sent again, so only reading is repeated.
@@ -139,8 +151,6 @@ class AirflowApi:
         except (httpx.HTTPError, _Busy) as error:
             raise HarnessError(f"Airflow at {self._url} does not answer {method} {path}: {error}.") from error
         if absent_is_fine and response.status_code == httpx.codes.NOT_FOUND:
-            return None
-        if conflict_is_fine and response.status_code == httpx.codes.CONFLICT:
             return None
         if response.is_error:
             raise HarnessError(

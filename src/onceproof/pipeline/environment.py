@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from onceproof.settings import Settings
@@ -56,6 +57,9 @@ def airflow_environment(
         "AIRFLOW__API__WORKERS": 1,
         # A finished task is noticed in steps of this; 5 s by default.
         "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": 1,
+        # A task that cannot reach the API within this is given up; 5 s by default, which is short on a busy machine.
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": 60,
+        "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": 10,
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.2,
         "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": scheduled,
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": 30,
@@ -64,12 +68,15 @@ def airflow_environment(
         "GX_ANALYTICS_ENABLED": False,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+    if "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" not in given:
+        ours["AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS"] = "onceproof.pipeline.sqlite.CONNECT_ARGS"
     environment = {name: str(value) for name, value in ours.items()} | dict(given)
     # These are not a matter of taste: with others the parts would not find each other.
     environment |= {
         "AIRFLOW_HOME": str(home),
         **as_environment(settings),
         "ONCEPROOF_OWNER_PID": str(owner),
+        "ONCEPROOF_UP_SINCE": datetime.now(UTC).isoformat(),
         "PATH": _prepended(str(Path(sys.executable).parent), given.get("PATH", os.defpath)),
         "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", given.get("PYTHONPATH", "")),
     }

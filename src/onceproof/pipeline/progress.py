@@ -29,7 +29,6 @@ STAGES = (
     "gate",
     "stop_clusters",
 )
-UNDER_WAY = frozenset({"queued", "running", "scheduled", "restarting"})
 STYLES = {"failed": "red", "seeded": "dim", "provisioned": "dim", "waiting": "dim", "done": "green"}
 
 
@@ -147,8 +146,3 @@ def failed_tasks(instances: Iterable[Mapping[str, Any]]) -> list[Mapping[str, An
         i for i in instances if i["state"] == "failed" and not i["task_id"].startswith(GROUP) and i["task_id"] != "gate"
     ]
     return sorted(failed, key=lambda i: str(i["end_date"]))
-
-
-def under_way(instances: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a task still runs or is about to."""
-    return any(i["state"] in UNDER_WAY for i in instances)

@@ -19,9 +19,9 @@ from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.model.verdict import Verdict, exit_code
 from onceproof.pipeline import steps
-from onceproof.pipeline.api import FINISHED, AirflowApi
+from onceproof.pipeline.api import ENDED, FINISHED, AirflowApi
 from onceproof.pipeline.params import params_from_request
-from onceproof.pipeline.progress import Display, failed_tasks, progress_of, under_way
+from onceproof.pipeline.progress import Display, failed_tasks, progress_of
 from onceproof.pipeline.services import Running, interruptible, services
 from onceproof.pipeline.supervisor import DAG, Airflow
 from onceproof.settings import Settings, get_settings
@@ -126,9 +126,7 @@ def _end(folder: RunFolder, api: AirflowApi) -> None:
         api.fail_run(DAG, folder.run_id)
         await_condition(
             "the tasks to end",
-            lambda: (
-                not under_way(api.task_instances(DAG, folder.run_id)) and api.run_state(DAG, folder.run_id) in FINISHED
-            ),
+            lambda: all(task["state"] in ENDED for task in api.task_instances(DAG, folder.run_id)),
             timeout=END_TIMEOUT,
             interval=0.2,
         )

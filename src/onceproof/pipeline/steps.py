@@ -26,6 +26,7 @@ from onceproof.settings import get_settings
 # Expectations) is imported by the step that needs it.
 
 OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
+UP_SINCE_VARIABLE = "ONCEPROOF_UP_SINCE"
 NOBODY = 1  # init: with an Airflow that is not ours, brokers live until the run's teardown
 GATE_LINES = 10
 
@@ -38,6 +39,12 @@ def new_run_id(now: datetime, origin: str) -> str:
     """Id of the run that came from `origin`; the same for the same arguments, so a repeated plan finds its run."""
     digest = hashlib.sha256(origin.encode()).hexdigest()
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{digest[:4]}"
+
+
+def was_missed(slot: datetime) -> bool:
+    """Whether Airflow was not up at a slot of the schedule; it starts a run for the last such slot all the same."""
+    since = os.environ.get(UP_SINCE_VARIABLE)
+    return since is not None and slot < datetime.fromisoformat(since)
 
 
 def check_request(request: Request) -> Expansion:

@@ -206,7 +206,7 @@ class Supervisor:
         if self._airflow is not None:
             with suppress(HarnessError):
                 self.check()
-                _fail_active_runs(self._airflow)
+                _abandon_active_runs(self._airflow)
             _state_file(self._home).unlink(missing_ok=True)
             self._airflow = None
         for process in self._processes.values():
@@ -302,7 +302,7 @@ class Supervisor:
         """Before a scheduler sees and continues them: what they had started is gone."""
         self._spawn("api-server", COMPONENTS["api-server"])
         self._await_health(airflow, ("metadatabase",), datetime.now(UTC))
-        _fail_active_runs(airflow)
+        _abandon_active_runs(airflow)
 
     def _furnish(self, airflow: Airflow) -> None:
         """Create what the DAG needs and nobody has created."""
@@ -357,10 +357,10 @@ def _is_healthy(part: dict[str, str] | None, since: datetime) -> bool:
     return all(beat is not None and datetime.fromisoformat(beat) >= since for beat in beats)
 
 
-def _fail_active_runs(airflow: Airflow) -> None:
+def _abandon_active_runs(airflow: Airflow) -> None:
     with airflow.api() as api:
         for run in api.active_runs(DAG):
-            api.fail_run(DAG, run)
+            api.abandon_run(DAG, run)
 
 
 def _state_file(home: Path) -> Path:
