@@ -1,0 +1,168 @@
+"""Read every topic of a run's trials into the table `records`: `spark-submit collect.py --run-folder PATH`.
+
+One batch read per cluster, read_committed, so that aborted records are absent. A trial whose topics are missing or
+hold anything but integers is left out and gets its sentence in `errors.json`; so do the trials of a cluster that
+does not answer. Running it again replaces the table.
+"""
+
+import argparse
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from onceproof.model.cell import Trial
+from onceproof.model.run_folder import RunFolder, read_json
+from spark_jobs import tables
+from spark_jobs.transforms.kafka import decoded, first_faults
+
+ANSWER_SECONDS = 15
+
+Partitions = Callable[[str], dict[str, int]]  # bootstrap servers -> partitions of each topic
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic of a trial and the role it plays there."""
+
+    name: str
+    trial: str
+    role: str
+
+
+def main() -> None:
+    """Read the arguments, collect, stop."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--run-folder", type=Path, required=True)
+    run_folder = RunFolder(parser.parse_args().run_folder)
+    spark = SparkSession.builder.appName(f"collect {run_folder.run_id}").getOrCreate()
+    try:
+        errors = collect(spark, run_folder)
+    finally:
+        spark.stop()
+    for trial, error in errors.items():
+        print(f"{trial}: {error}")
+
+
+def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
+    """Write `records` and `errors.json`; returns the latter's content."""
+    tables.drop(run_folder, "records", *tables.CHECKED)
+    draft = tables.draft(run_folder, "records")
+    errors: dict[str, str] = {}
+    clusters: dict[str, list[Trial]] = {}
+    for trial in run_folder.driven_trials():
+        clusters.setdefault(str(trial.cell.broker), []).append(trial)
+    empty_table(spark, draft)
+    for broker, trials in clusters.items():
+        bootstrap = str(read_json(run_folder.cluster_file(broker))["bootstrap_servers"])
+        errors |= collect_cluster(spark, run_folder, bootstrap, trials, draft)
+    for trial_key in errors:
+        shutil.rmtree(draft / f"trial={trial_key}", ignore_errors=True)
+    tables.write_errors(run_folder, errors)
+    tables.publish(run_folder, "records", draft)
+    return errors
+
+
+def collect_cluster(
+    spark: SparkSession, run_folder: RunFolder, bootstrap: str, trials: list[Trial], draft: Path
+) -> dict[str, str]:
+    """Append the records of one cluster's trials to the draft; returns a sentence for each unreadable trial."""
+    try:
+        partitions = partitions_of(bootstrap)
+        topics, errors = present_topics(run_folder, trials, partitions)
+        if topics:
+            errors |= copy_topics(spark, bootstrap, topics, draft)
+    except (KafkaException, PySparkException) as error:
+        reason = str(error).strip().splitlines()[0]
+        return {trial.key: f"the brokers at {bootstrap} could not be read: {reason}" for trial in trials}
+    return errors
+
+
+def partitions_of(bootstrap: str) -> dict[str, int]:
+    """The topics of the cluster with the number of their partitions.
+
+    Raises:
+        KafkaException: the brokers do not answer in time.
+    """
+    # librdkafka would write its own lines to stderr for a broker that is gone; the exception says it all.
+    metadata = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=ANSWER_SECONDS)
+    return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+
+def present_topics(
+    run_folder: RunFolder, trials: list[Trial], partitions: dict[str, int]
+) -> tuple[list[Topic], dict[str, str]]:
+    """The topics of the trials that have all of theirs, and a sentence for each trial that has not."""
+    topics: list[Topic] = []
+    errors: dict[str, str] = {}
+    for trial in trials:
+        stated = read_json(run_folder.trial(trial).trial_file)
+        of_trial = [Topic(trial.topic(role), trial.key, role) for role in stated["roles"]]
+        for topic in of_trial:
+            found = partitions.get(topic.name)
+            if found is None:
+                errors.setdefault(trial.key, f"topic {topic.name} does not exist")
+            elif found != stated["partitions"]:
+                errors.setdefault(
+                    trial.key,
+                    f"topic {topic.name} has {found} partitions, {stated['partitions']} were expected",
+                )
+        if trial.key not in errors:
+            topics += of_trial
+    return topics, errors
+
+
+def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft: Path) -> dict[str, str]:
+    """Append the topics' records to the draft; returns a sentence for each trial with an unreadable record.
+
+    What is unreadable is only counted on the way; it is read again, for the sentences, when there is any.
+    """
+    named = spark.createDataFrame(
+        [(x.name, x.trial, x.role) for x in topics], "topic string, trial string, role string"
+    )
+    messages = decoded(read_topics(spark, bootstrap, [topic.name for topic in topics]), named)
+    faulty = Observation("faulty")
+    (
+        messages.observe(faulty, f.count("fault").alias("messages"))
+        .where(f.col("fault").isNull())
+        .select(*tables.RECORDS.names)
+        .write.mode("append")
+        .partitionBy("trial", "role")
+        .parquet(str(draft))
+    )
+    if not faulty.get["messages"]:
+        return {}
+    return {row["trial"]: row["error"] for row in first_faults(messages).collect()}
+
+
+def read_topics(spark: SparkSession, bootstrap: str, topics: list[str]) -> DataFrame:
+    """What was committed to the topics up to now."""
+    return (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("kafka.isolation.level", "read_committed")
+        .option("subscribe", ",".join(topics))
+        .option("startingOffsets", "earliest")
+        .option("endingOffsets", "latest")
+        .option("groupIdPrefix", "onceproof")
+        # How long Spark waits for an offset that never comes, for instance behind the last commit; default 120 s.
+        .option("kafkaConsumer.pollTimeoutMs", 5_000)
+        .load()
+    )
+
+
+def empty_table(spark: SparkSession, folder: Path) -> None:
+    """Write a table without rows, so that a run without any readable trial has one."""
+    nothing = cast("list[tuple[()]]", [])
+    spark.createDataFrame(nothing, tables.RECORDS).write.partitionBy("trial", "role").parquet(str(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The tables of a run: Parquet, one folder each, partitioned by `trial`; a folder that exists is complete.
+
+records      as read from Kafka, partitioned by `role`, too
+             partition INT, offset LONG, timestamp TIMESTAMP, key INT, value INT
+assignments  one row per key and ID of the output; partition and first_offset are their first place there
+             partition INT, key INT, id INT, first_offset LONG, outputs LONG, inputs LONG, expected_id LONG
+changelogs   store `ids`: one row per key. Store `counter`: one row per changelog record, and one per partition
+             that has output but no record. `last` marks the rows that say what the store ended with
+             store STRING, partition INT, key INT, changelog_offset LONG, changelog_value INT,
+             previous_offset LONG, previous_value INT, last BOOLEAN, output_partition INT, output_offset LONG,
+             output_value LONG
+findings     one row per witness, the columns of `onceproof.model.anomaly.Witness`
+             anomaly STRING, partition INT, key INT, ids ARRAY<INT>, offsets ARRAY<STRING>, expected STRING,
+             observed STRING
+counts       one row per trial
+             records LONG, outputs LONG, keys LONG, ids LONG
+
+Beside them, `errors.json` holds one sentence for each trial whose topics could not be read as what they must be.
+"""
+
+import shutil
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+
+CHECKED = ("assignments", "changelogs", "findings", "counts")
+
+RECORDS = t.StructType(
+    [
+        t.StructField("partition", t.IntegerType()),
+        t.StructField("offset", t.LongType()),
+        t.StructField("timestamp", t.TimestampType()),
+        t.StructField("key", t.IntegerType()),
+        t.StructField("value", t.IntegerType()),
+        t.StructField("trial", t.StringType()),
+        t.StructField("role", t.StringType()),
+    ]
+)
+
+
+def errors_file(run_folder: RunFolder) -> Path:
+    """Where the sentences about unreadable trials stand, as JSON object from trial key to sentence."""
+    return run_folder.path / "tables" / "errors.json"
+
+
+def read_errors(run_folder: RunFolder) -> dict[str, str]:
+    """The sentences about unreadable trials, by trial key."""
+    return dict(read_json(errors_file(run_folder)))
+
+
+def write_errors(run_folder: RunFolder, errors: dict[str, str]) -> None:
+    """Write the sentences about unreadable trials; an empty object when there are none."""
+    write_json(errors_file(run_folder), errors)
+
+
+def drop(run_folder: RunFolder, *names: str) -> None:
+    """Remove tables, so that no later step takes those of an earlier attempt for results."""
+    for name in names:
+        shutil.rmtree(run_folder.table(name), ignore_errors=True)
+
+
+def draft(run_folder: RunFolder, name: str) -> Path:
+    """Where a table is written before it is complete; emptied."""
+    folder = run_folder.table(name).with_name(f".{name}.draft")
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def publish(run_folder: RunFolder, name: str, written: Path) -> None:
+    """Give the complete draft the table's name; what stood there before is replaced."""
+    drop(run_folder, name)
+    written.rename(run_folder.table(name))
+
+
+def write(run_folder: RunFolder, name: str, rows: DataFrame) -> None:
+    """Write a table partitioned by trial, as a whole or not at all.
+
+    The rebalance hint gives each trial one file of reasonable size, whatever the number of tasks.
+    """
+    folder = draft(run_folder, name)
+    rows.hint("rebalance", "trial").write.partitionBy("trial").parquet(str(folder))
+    publish(run_folder, name, folder)
+
+
+def read_records(spark: SparkSession, run_folder: RunFolder) -> DataFrame:
+    """The records of all trials; the schema is given, so a run without any record reads as an empty table."""
+    return spark.read.schema(RECORDS).parquet(str(run_folder.table("records")))
