@@ -1,0 +1,66 @@
+"""One enumerator trial, brokers up to drained, beside Kafka's own integration test of the same scenario.
+
+    .venv/bin/python benchmarks/trial.py [TRIALS]
+
+The peer is StandbyTaskEOSMultiRebalanceIntegrationTest from the test jars of 3.4.1, as its authors wrote it.
+"""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from onceproof.lab.cluster import LOG4J
+from onceproof.lab.trial import run_trial
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
+from onceproof.settings import get_settings
+
+PEER = "org.apache.kafka.streams.integration.StandbyTaskEOSMultiRebalanceIntegrationTest"
+RELEASE, BROKER = Release.parse("3.4.1"), Release.parse("3.9.1")
+
+
+def ours(number: int) -> float:
+    """Seconds of one trial on brokers of its own, everything included."""
+    trial = Trial("20260101T000000-0000", Cell("enumerator", "DEFAULT_CONFIG", RELEASE, BROKER), number, number)
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.monotonic()
+        outcome = run_trial(trial, TrialFolder(Path(folder)))
+        seconds = time.monotonic() - begin
+        assert outcome["exercised"], outcome["reason"]
+        return seconds
+
+
+def peer() -> float:
+    """Seconds of Kafka's own test."""
+    pom = Path(__file__).with_name("peer.pom.xml")
+    with tempfile.TemporaryDirectory() as folder:
+        class_path = Path(folder, "class-path")
+        resolve = [get_settings().maven, "-q", "-B", "-ntp", "-f", str(pom), "dependency:build-classpath"]
+        subprocess.run([*resolve, f"-Dmdep.outputFile={class_path}"], check=True)
+        launcher = ["org.junit.platform.console.ConsoleLauncher", "-c", PEER, "--details=none"]
+        command = [get_settings().java, f"-Dlog4j.configuration={LOG4J.as_uri()}", "-cp", class_path.read_text()]
+        begin = time.monotonic()
+        subprocess.run([*command, *launcher], check=True, capture_output=True, timeout=300)
+        return time.monotonic() - begin
+
+
+def main() -> None:
+    """Run both and print them side by side."""
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    mine = [ours(number) for number in range(1, trials + 1)]
+    table = Table("what", "runs", "min s", "median s", "max s", title="One trial, brokers up to drained")
+    for name, seconds in (("onceproof trial, 3.4.1", mine), ("Kafka's integration test, 3.4.1", [peer()])):
+        figures = (min(seconds), statistics.median(seconds), max(seconds))
+        table.add_row(name, str(len(seconds)), *(f"{figure:.1f}" for figure in figures))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

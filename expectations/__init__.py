@@ -1,0 +1,1 @@
+"""What Great Expectations expects of the Spark tables: suites as code, checkpoints, the Data Docs."""

@@ -1,0 +1,65 @@
+"""The suites, one function each. Each begins with the rows it must see: an empty table is green and worthless.
+
+They run unchanged on GX's pandas and Spark engines. `$PARAMETER`s come from the producer, which counted what was
+delivered before Spark or a topic came into play.
+"""
+
+from great_expectations import ExpectationSuite
+from great_expectations import expectations as gxe
+
+from expectations.showing_rows import ExpectEqualPairs, ExpectGreaterPairs, ExpectUniqueValues
+
+ID_UNIQUENESS = "id_uniqueness"
+CHANGELOG_CONSISTENCY = "changelog_consistency"
+
+
+def id_uniqueness() -> ExpectationSuite:
+    """Over the table `assignments`: one row per key and ID of the output."""
+    return ExpectationSuite(
+        name=ID_UNIQUENESS,
+        expectations=[
+            gxe.ExpectTableRowCountToEqual(
+                value={"$PARAMETER": "keys"},
+                description="Every key that was produced came out with one ID: as many rows as keys were delivered.",
+            ),
+            ExpectUniqueValues(column="id", description="No ID was given to more than one key (duplicate-id)."),
+            ExpectUniqueValues(column="key", description="No key was given more than one ID (unstable-id)."),
+            ExpectEqualPairs(
+                column_A="id",
+                column_B="expected_id",
+                description="Each ID is the one that the order of the input determines: "
+                "counter * partitions + partition.",
+            ),
+            ExpectEqualPairs(
+                column_A="outputs",
+                column_B="inputs",
+                description="Each key came out as often as it went in (lost-record, duplicate-output).",
+            ),
+        ],
+    )
+
+
+def changelog_consistency() -> ExpectationSuite:
+    """Over the table `changelogs`: the stores' changelogs beside the output."""
+    return ExpectationSuite(
+        name=CHANGELOG_CONSISTENCY,
+        expectations=[
+            gxe.ExpectTableRowCountToBeBetween(
+                min_value={"$PARAMETER": "entries"},
+                description="The changelogs were seen: a row for every key delivered and for every partition's counter.",
+            ),
+            ExpectGreaterPairs(
+                column_A="changelog_value",
+                column_B="previous_value",
+                ignore_row_if="either_value_is_missing",
+                description="The counter's changelog grows from each record to the next (counter-regression).",
+            ),
+            ExpectEqualPairs(
+                column_A="stored",
+                column_B="shown",
+                ignore_row_if="both_values_are_missing",
+                description="The last value in a changelog is what the output shows (changelog-output-mismatch): "
+                "the key's ID in the store ids, the highest counter among the partition's IDs in the store counter.",
+            ),
+        ],
+    )

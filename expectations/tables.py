@@ -1,0 +1,72 @@
+"""One trial's rows of a Spark table, for either engine of Great Expectations."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from onceproof.model.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ASSIGNMENTS = ("partition", "key", "id", "first_offset", "outputs", "inputs", "expected_id")
+CHANGELOGS = (
+    "store",
+    "partition",
+    "key",
+    "changelog_offset",
+    "changelog_value",
+    "previous_value",
+    "last",
+    "output_value",
+)
+
+
+def rows_of(run: RunFolder, table: str, trial: str) -> int:
+    """Rows of a trial in a table; read from the files' footers."""
+    folder = partition(run, table, trial)
+    return int(ds.dataset(folder, format="parquet").count_rows()) if folder.exists() else 0
+
+
+def partition(run: RunFolder, table: str, trial: str) -> Path:
+    """Folder of a trial in a table."""
+    return run.table(table) / f"trial={trial}"
+
+
+def in_pandas(run: RunFolder, table: str, trial: str) -> pd.DataFrame:
+    """A trial's rows in memory; whole numbers stay whole beside missing ones.
+
+    Out: the columns of `ASSIGNMENTS`, or those of `CHANGELOGS` with `stored` and `shown` (see `in_spark`).
+    """
+    columns = list(ASSIGNMENTS if table == "assignments" else CHANGELOGS)
+    folder = partition(run, table, trial)
+    if not folder.exists():
+        return pd.DataFrame(columns=[*columns, "stored", "shown"])
+    read = ds.dataset(folder, format="parquet").to_table(columns=columns)
+    if table == "changelogs":
+        last = read["last"]
+        read = read.append_column("stored", pc.if_else(last, read["changelog_value"], None))
+        read = read.append_column("shown", pc.if_else(last, read["output_value"], None))
+    # Integers with gaps would become floats, and an offending ID 17 would be shown as 17.0.
+    # Sorted, so that the keys that share an ID stand beside each other.
+    order = ["id", "first_offset"] if table == "assignments" else ["store", "partition", "changelog_offset"]
+    return read.sort_by([(name, "ascending") for name in order]).to_pandas(integer_object_nulls=True)
+
+
+def in_spark(spark: "SparkSession", run: RunFolder, table: str, trial: str) -> "DataFrame":
+    """A trial's rows in Spark.
+
+    Out: the columns of the table; `changelogs` has, where `last`, also `stored` (the changelog's value) and `shown`
+    (the output's).
+    """
+    rows: Any = spark.read.parquet(str(partition(run, table, trial)))
+    if table == "assignments":
+        return rows.select(*ASSIGNMENTS)
+    return rows.selectExpr(
+        *CHANGELOGS,
+        "cast(if(last, changelog_value, null) as bigint) as stored",
+        "if(last, output_value, null) as shown",
+    )

@@ -1,0 +1,66 @@
+"""Run folders as Spark leaves them, made by hand from specimens of the tables."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from onceproof.model.run_folder import RunFolder, write_json
+from tests.conftest import a_trial
+
+ASSIGNMENTS = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("key", pa.int32()),
+        ("id", pa.int32()),
+        ("first_offset", pa.int64()),
+        ("outputs", pa.int64()),
+        ("inputs", pa.int64()),
+        ("expected_id", pa.int64()),
+    ]
+)
+CHANGELOGS = pa.schema(
+    [
+        ("store", pa.string()),
+        ("partition", pa.int32()),
+        ("key", pa.int32()),
+        ("changelog_offset", pa.int64()),
+        ("changelog_value", pa.int32()),
+        ("previous_value", pa.int32()),
+        ("last", pa.bool_()),
+        ("output_value", pa.int64()),
+    ]
+)
+HEALTHY = {
+    "assignments": [(0, 1, 0, 0, 2, 2, 0), (0, 3, 2, 1, 1, 1, 2), (1, 0, 1, 0, 1, 1, 1), (1, 2, 3, 1, 1, 1, 3)],
+    "changelogs": [
+        *[("ids", p, key, at, value, None, True, value) for p, key, at, value in
+          [(0, 1, 0, 0), (0, 3, 1, 2), (1, 0, 0, 1), (1, 2, 1, 3)]],
+        ("counter", 0, 0, 0, 0, None, False, None),
+        ("counter", 0, 0, 1, 1, 0, True, 1),
+        ("counter", 1, 0, 0, 1, None, True, 1),
+    ],
+}  # fmt: skip
+
+
+def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple[RunFolder, str]:
+    """A run of one trial with these rows, of which the producer delivered `keys`."""
+    trial = a_trial("3.3.1")
+    run = RunFolder(home / trial.run)
+    write_json(run.run_file, {"trials": [trial.to_dict()]})
+    write_json(run.trial(trial).trial_file, {"partitions": 2})
+    write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": keys}})
+    write_json(run.table("errors.json"), {})
+    for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):
+        columns = list(zip(*tables[name], strict=True)) or [[] for _ in schema]
+        table = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+        if table.num_rows:
+            ds.write_dataset(table, run.table(name) / f"trial={trial.key}", format="parquet")
+    return run, trial.key
+
+
+@pytest.fixture
+def vendor(project) -> Path:
+    """The unpacked WebJars, which `make setup` fetches."""
+    return project / ".onceproof" / "artifacts" / "data-docs-vendor"
