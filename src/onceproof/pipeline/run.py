@@ -137,13 +137,14 @@ def _end(folder: RunFolder, api: AirflowApi) -> None:
 
 def _finished(folder: RunFolder, airflow: Airflow, instances: list[dict[str, Any]]) -> Finished:
     failures = tuple(explain(airflow.logs, folder.run_id, instance) for instance in failed_tasks(instances))
-    published = any(i["task_id"] == "publish" and i["state"] == "success" for i in instances)
-    if not published:
+    if not any(i["task_id"] == "judge" and i["state"] == "success" for i in instances):
         raise HarnessError(
             failures[0] if failures else f"Run {folder.run_id} ended without verdicts; see {airflow.url}."
         )
-    verdicts = [Verdict(v["verdict"]) for v in read_json(folder.verdicts_file)]
-    return Finished(folder, exit_code(verdicts), failures)
+    code = exit_code([Verdict(v["verdict"]) for v in read_json(folder.verdicts_file)])
+    if failures and code is not ExitCode.ANOMALY:  # what is proved outweighs what failed
+        code = ExitCode.ERROR
+    return Finished(folder, code, failures)
 
 
 def explain(logs: Path, run_id: str, instance: Mapping[str, Any]) -> str:
@@ -155,5 +156,7 @@ def explain(logs: Path, run_id: str, instance: Mapping[str, Any]) -> str:
     with suppress(OSError):
         for line in log.read_text(errors="replace").splitlines():
             with suppress(ValueError, KeyError, IndexError, TypeError):
-                reason = str(json.loads(line)["error_detail"][0]["exc_value"])
+                error = json.loads(line)["error_detail"][0]
+                ours = error["exc_type"] == "AirflowFailException"  # its text is a sentence
+                reason = error["exc_value"] if ours else f"{error['exc_type']}: {error['exc_value']}"
     return f"Task {task} failed{': ' + reason if reason else ''} (log {log})"

@@ -159,8 +159,7 @@ class Supervisor:
             UsageError: the port is taken, or another supervisor has this home.
             HarnessError: a component ended or did not become healthy, or the DAG cannot be imported.
         """
-        self._prepare_home()
-        self._take_lock()
+        self.prepare()
         port = choose_port(self._settings.airflow_port, self._home / "port")
         self._environment = airflow_environment(self._settings, port=port, owner=os.getpid(), scheduled=self._scheduled)
         self._migrate()
@@ -182,6 +181,16 @@ class Supervisor:
         write_json(_state_file(self._home), {**asdict(airflow), "home": str(airflow.home)})
         self._airflow = airflow
         return airflow
+
+    def prepare(self) -> None:
+        """Make the home, private and ours alone.
+
+        Raises:
+            UsageError: another supervisor has it.
+            HarnessError: it cannot be written.
+        """
+        self._prepare_home()
+        self._take_lock()
 
     def check(self) -> None:
         """Raise HarnessError if a component has ended."""
@@ -287,7 +296,7 @@ class Supervisor:
         def healthy() -> bool:
             with suppress(httpx.HTTPError, ValueError):  # it does not listen yet
                 seen.update(httpx.get(f"{airflow.url}/api/v2/monitor/health", timeout=5).json())
-            return all(_is_healthy(seen.get(part), since) for part in parts)
+            return all(is_healthy(seen.get(part), since) for part in parts)
 
         await_condition(
             "Airflow to become healthy",
@@ -349,7 +358,7 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _is_healthy(part: dict[str, str] | None, since: datetime) -> bool:
+def is_healthy(part: dict[str, str] | None, since: datetime) -> bool:
     """Healthy, and by a heartbeat of this start: a part that was killed looks healthy for half a minute."""
     if part is None or part["status"] != "healthy":
         return False

@@ -1,0 +1,220 @@
+"""The graph of the DAG: what follows what, what goes on after a failure, and a run on a lab of cardboard."""
+
+import pytest
+
+from onceproof.model.matrix import Request
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.pipeline.params import params_from_request
+from tests.pipeline.cardboard import BROKEN, FakeLab
+
+RUN = "20261121T084500-3f2a"
+
+
+@pytest.fixture(scope="module")
+def bag(request):
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(request.config.rootpath / "dags")
+
+
+@pytest.fixture(scope="module")
+def dag(bag):
+    return bag.dags["regression"]
+
+
+@pytest.fixture(scope="module")
+def database():
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+# --- the file
+
+
+def test_it_can_be_imported_and_serialised(bag, dag):
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    assert bag.import_errors == {}
+    again = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert set(again.task_ids) == set(dag.task_ids)
+
+
+def test_it_runs_nightly_one_at_a_time_and_makes_up_for_nothing(dag):
+    assert dag.timetable.expression == "15 2 * * *"
+    assert dag.start_date is None
+    assert (dag.catchup, dag.max_active_runs) == (False, 1)
+    assert dag.dagrun_timeout.total_seconds() < 24 * 3600
+    assert {task.retries for task in dag.tasks} == {0}
+
+
+def test_its_docstring_is_the_runbook(dag):
+    for name in ("plan", "drive", "judge", "publish", "gate"):
+        assert f"`{name}`" in dag.doc_md
+
+
+@pytest.mark.parametrize(
+    ("param", "bad"),
+    [
+        ("streams", ["3.3"]),
+        ("streams", ["3.3.1; rm -rf /"]),
+        ("brokers", ["latest"]),
+        ("scenarios", ["elevator"]),
+        ("variants", ["FAST"]),
+        ("matrix", "all"),
+        ("trials", 0),
+    ],
+)
+def test_params_that_cannot_be_run_are_refused(dag, param, bad):
+    from airflow.sdk.definitions.param import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        dag.params.get_param(param).resolve(bad)
+
+
+# --- the order of the dangerous tasks
+
+
+def before(dag, task: str) -> set[str]:
+    return {t.task_id for t in dag.get_task(task).get_flat_relatives(upstream=True)}
+
+
+def test_everything_happens_in_the_order_of_the_design(dag):
+    order = ["plan", "cell.provision", "cell.seed", "cell.drive", "collect", "check", "validate", "judge", "publish"]
+    for number, name in enumerate(order):
+        assert set(order[:number]) <= before(dag, name)
+
+
+def test_brokers_are_stopped_when_the_topics_are_read_and_not_later(dag):
+    stop = dag.get_task("stop_clusters")
+    assert stop.is_teardown
+    assert dag.get_task("start_cluster").is_setup
+    assert "collect" in before(dag, "stop_clusters")
+    assert not {"check", "validate", "judge", "publish", "gate"} & before(dag, "stop_clusters")
+    assert "stop_clusters" not in before(dag, "gate")
+
+
+def test_the_gate_comes_after_everything_is_published(dag):
+    assert "publish" in before(dag, "gate")
+    assert not dag.get_task("gate").downstream_task_ids
+
+
+def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag):
+    assert dag.get_task("collect").trigger_rule == "all_done_min_one_success"
+    assert dag.get_task("judge").trigger_rule == "all_done_min_one_success"
+    for name in ("publish", "gate"):  # else the run would pass without having published
+        assert dag.get_task(name).trigger_rule == "all_success"
+
+
+def test_only_trials_wait_for_the_machine(dag):
+    assert {task.task_id for task in dag.tasks if task.pool != "default_pool"} == {"cell.drive"}
+    assert dag.get_task("cell.drive").pool == "drive"
+
+
+def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
+    """No rule that makes Airflow wait for all cells (`one_...`) or that lets a part start without its forerunner."""
+    assert {dag.get_task(f"cell.{part}").trigger_rule for part in ("provision", "seed", "drive")} == {"all_success"}
+
+
+# --- a run, in one process, with cardboard where real things would be
+
+
+@pytest.fixture
+def cardboard(lab: FakeLab, home, monkeypatch):
+    """The lab, Spark, Great Expectations, judge and database; the judge finds what the lab has written."""
+    import sys
+    import types
+
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    def judge_run(run: RunFolder) -> None:
+        errors: dict[str, str] = {}
+        for trial in run.trials():
+            errors.setdefault(trial.cell.key, run.outcome(trial).get("error", "No trial was run.") or "")
+        write_json(
+            run.verdicts_file,
+            [{"cell": c, "verdict": "error" if e else "clean", "sentence": e} for c, e in errors.items()],
+        )
+
+    def module(name: str, **functions: object) -> None:
+        made = types.ModuleType(name)
+        vars(made).update(functions)
+        monkeypatch.setitem(sys.modules, name, made)
+
+    module("onceproof.results.judging", judge_run=judge_run)
+    module("onceproof.results.database", store_run=lambda run, _: lab.done.append(("publish", run.run_id)))
+    module("expectations.checkpoints", validate=lambda _: None)
+
+    def submit(operator: SparkSubmitOperator, context: object) -> None:
+        lab.done.append((operator.task_id, " ".join(operator.application_args)))
+        if error := lab.failing.get(("spark", operator.task_id)):
+            raise error
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", submit)
+    jars = home / "artifacts" / "spark-connector"
+    jars.mkdir(parents=True)
+    (jars / "connector.jar").touch()
+    return lab
+
+
+def run_it(dag, **params: object):
+    request = Request("seed", streams=("3.3.1", "3.4.1"), variants=("DEFAULT_CONFIG",))
+    # All params, because `dag.test` leaves those of one run in the DAG for the next.
+    run = dag.test(run_conf=params_from_request(request, RUN) | params)
+    return run.state, {(t.task_id, t.map_index): t.state for t in run.get_task_instances()}
+
+
+@pytest.mark.system
+def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
+    state, tasks = run_it(dag)
+    assert state == "success"
+    assert set(tasks.values()) == {"success"}
+    assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
+    folder = f"--run-folder {home / 'runs' / RUN}"
+    assert [done for done in cardboard.done if done[0] in {"collect", "check", "publish"}] == [
+        ("collect", folder),
+        ("check", folder),
+        ("publish", RUN),
+    ]
+    assert cardboard.stopped == ["3.9.1"]
+
+
+@pytest.mark.system
+def test_one_failed_cell_does_not_take_the_others_results(dag, database, cardboard, home):
+    cardboard.failing["drive", "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
+    state, tasks = run_it(dag)
+    assert state == "failed"
+    assert {task for task, what in tasks.items() if what != "success"} == {("cell.drive", 0), ("gate", -1)}
+    verdicts = read_json(home / "runs" / RUN / "verdicts.json")
+    assert [v["verdict"] for v in verdicts] == ["error", "clean"]
+    assert cardboard.stopped == ["3.9.1"]
+
+
+@pytest.mark.system
+def test_brokers_that_do_not_start_fail_their_cells_alone(dag, database, cardboard, home):
+    cardboard.failing["start", "3.0.0"] = BROKEN
+    state, tasks = run_it(dag, streams=["3.3.1"], brokers=["3.0.0", "3.9.1"])
+    assert state == "failed"
+    assert [tasks["cell.provision", n] for n in (0, 1)] == ["failed", "success"]
+    assert tasks["publish", -1] == "success"
+    assert cardboard.stopped == ["3.9.1"]
+
+
+@pytest.mark.system
+def test_a_failed_spark_job_ends_in_verdicts_too(dag, database, cardboard):
+    cardboard.failing["spark", "collect"] = RuntimeError("no driver")
+    state, tasks = run_it(dag)
+    assert state == "success"  # the cardboard judge does not look at tables; the real one says error
+    assert tasks["check", -1] == tasks["validate", -1] == "upstream_failed"
+    assert tasks["publish", -1] == "success"
+    assert cardboard.stopped == ["3.9.1"]
+
+
+@pytest.mark.system
+def test_without_a_plan_nothing_runs(dag, database, cardboard):
+    cardboard.failing["published", "3.3.1"] = BROKEN
+    state, tasks = run_it(dag)
+    assert state == "failed"
+    assert tasks["plan", -1] == "failed"
+    assert set(tasks.values()) == {"failed", "upstream_failed"}
+    assert cardboard.done == []

@@ -1,0 +1,82 @@
+"""A lab of cardboard: the steps and the DAG are tested without brokers and JVMs."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onceproof import settings
+from onceproof.lab import artifacts, cluster, java, trial
+from onceproof.model.errors import HarnessError
+from onceproof.model.run_folder import write_json
+
+BROKEN = HarnessError("The broker died.")
+
+
+@dataclass
+class FakeLab:
+    """Records what the steps ask of the lab; `failing` maps a verb and a variant or release to an error."""
+
+    done: list[tuple[str, str]] = field(default_factory=list)
+    failing: dict[tuple[str, str], Exception] = field(default_factory=dict)
+    stopped: list[str] = field(default_factory=list)
+
+    def verb(self, name: str) -> Any:
+        def call(trial: Any, cluster: Any, folder: Any, report: Any = None) -> None:
+            self.done.append((name, trial.key))
+            if error := self.failing.get((name, trial.cell.variant)) or self.failing.get((name, trial.key)):
+                raise error
+            if name == "drive":
+                report("drain")
+                outcome = {"trial": trial.to_dict(), "error": None, "exercised": True}
+                write_json(folder.outcome_file, outcome)
+
+        return call
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    """Settings whose home is a folder of the test's own."""
+    monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
+    settings.get_settings.cache_clear()
+    yield tmp_path
+    settings.get_settings.cache_clear()
+
+
+@pytest.fixture
+def lab(home, monkeypatch) -> FakeLab:
+    fake = FakeLab()
+
+    class FakeCluster:
+        def __init__(self, release: str) -> None:
+            self.release = release
+
+        @classmethod
+        def start(cls, release: Any, folder: Path, owner: int) -> "FakeCluster":
+            if error := fake.failing.get(("start", str(release))):
+                raise error
+            fake.done.append(("start", f"{release} for {owner}"))
+            return cls(str(release))
+
+        def to_dict(self) -> dict[str, str]:
+            return {"release": self.release, "bootstrap_servers": "127.0.0.1:1"}
+
+        @classmethod
+        def from_dict(cls, data: dict[str, str]) -> "FakeCluster":
+            return cls(data["release"])
+
+        def stop(self) -> None:
+            fake.stopped.append(self.release)
+
+    def check_published(releases: Any) -> None:
+        for release in releases:
+            if error := fake.failing.get(("published", str(release))):
+                raise error
+
+    monkeypatch.setattr(cluster, "EmbeddedCluster", FakeCluster)
+    for name in ("provision", "seed", "drive"):
+        monkeypatch.setattr(trial, name, fake.verb(name))
+    monkeypatch.setattr(artifacts, "check_published", check_published)
+    monkeypatch.setattr(java, "require_java", lambda *_: None)
+    return fake

@@ -1,0 +1,59 @@
+"""What the components of Airflow see."""
+
+import os
+import sys
+from pathlib import Path
+
+from onceproof.pipeline.environment import airflow_environment, as_environment
+from onceproof.settings import Settings
+
+
+def environment(settings: Settings, **given: str) -> dict[str, str]:
+    return airflow_environment(settings, port=8123, owner=77, scheduled=False, given=given)
+
+
+def test_everything_lies_below_the_home_and_on_loopback(tmp_path):
+    made = environment(Settings(home=tmp_path))
+    assert made["AIRFLOW_HOME"] == str(tmp_path / "airflow")
+    assert made["AIRFLOW__API__HOST"] == made["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert made["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:8123/execution/"
+    assert made["ONCEPROOF_OWNER_PID"] == "77"
+
+
+def test_airflows_own_configuration_wins(tmp_path):
+    database = "postgresql://db/airflow"
+    given = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database, "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor"}
+    made = environment(Settings(home=tmp_path), **given)
+    assert given.items() <= made.items()
+    assert "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS" not in made  # those are of SQLite
+
+
+def test_an_airflow_home_of_another_project_is_left_alone(tmp_path):
+    made = environment(Settings(home=tmp_path), AIRFLOW_HOME="/somewhere/else")
+    assert made["AIRFLOW_HOME"] == str(tmp_path / "airflow")
+
+
+def test_our_interpreter_and_our_packages_come_first(tmp_path):
+    made = environment(Settings(home=tmp_path), PATH="/bin", PYTHONPATH="/theirs")
+    assert made["PATH"].split(":") == [str(Path(sys.executable).parent), "/bin"]
+    project = Settings().project
+    assert made["PYTHONPATH"].split(":") == [str(project / "src"), str(project), "/theirs"]
+
+
+def test_spark_uses_the_java_of_the_settings(tmp_path):
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.touch()
+    assert environment(Settings(home=tmp_path, java=str(java)))["JAVA_HOME"] == str(tmp_path / "jdk")
+    assert "JAVA_HOME" not in environment(Settings(home=tmp_path))
+
+
+def test_another_process_reads_the_same_settings(tmp_path, monkeypatch):
+    settings = Settings(home=tmp_path, drive_slots=3, airflow_port=8123)
+    for name, value in as_environment(settings).items():
+        monkeypatch.setitem(os.environ, name, value)
+    assert Settings() == settings
+
+
+def test_defaults_are_not_passed_on_as_choices(tmp_path):
+    assert "ONCEPROOF_DRIVE_SLOTS" not in as_environment(Settings(home=tmp_path))

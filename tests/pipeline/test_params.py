@@ -1,0 +1,69 @@
+"""Params and requests say the same thing."""
+
+import jsonschema
+import pytest
+
+from onceproof.model.cell import is_run_id
+from onceproof.model.matrix import Request
+from onceproof.pipeline.params import PARAMS, params_from_request, request_from_params
+
+RUN = "20261121T084500-3f2a"
+
+
+def accepts(name: str, value: object) -> bool:
+    try:
+        jsonschema.validate(value, PARAMS[name])
+    except jsonschema.ValidationError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(),
+        Request("nightly", streams=("3.4.1", "4.9.0"), brokers=("3.9.1",), trials=3),
+        Request("seed", scenarios=("enumerator",), variants=("DEFAULT_CONFIG", "CACHING_DISABLED")),
+    ],
+)
+def test_a_request_survives_the_way_through_the_params(request_):
+    params = params_from_request(request_, RUN)
+    assert params.keys() == PARAMS.keys()
+    assert all(accepts(name, value) for name, value in params.items())
+    assert request_from_params(params) == request_
+
+
+def test_the_defaults_are_accepted_and_mean_the_nightly_matrix():
+    defaults = {name: schema["default"] for name, schema in PARAMS.items()}
+    assert all(accepts(name, value) for name, value in defaults.items())
+    assert request_from_params(defaults) == Request("nightly")
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("matrix", "everything"),
+        ("streams", ["3.3"]),
+        ("streams", ["3.3.1; rm -rf /"]),
+        ("streams", ["3.3.1", "3.3.1"]),
+        ("streams", "3.3.1"),
+        ("brokers", ["trunk"]),
+        ("scenarios", ["elevator"]),
+        ("variants", ["default_config"]),
+        ("trials", 0),
+        ("trials", 101),
+        ("trials", "3"),
+        ("run", "../../etc"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_by_the_form(name, bad):
+    assert not accepts(name, bad)
+
+
+def test_a_release_that_nobody_has_heard_of_may_be_asked_for():
+    assert accepts("streams", ["9.9.9"])
+
+
+def test_the_pattern_of_run_ids_is_that_of_the_language():
+    assert accepts("run", RUN)
+    assert is_run_id(RUN)

@@ -1,0 +1,105 @@
+"""Where a run stands, from task instances and the run folder."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from onceproof.model.matrix import Request
+from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.timeline import Timeline
+from onceproof.pipeline import steps
+from onceproof.pipeline.progress import Display, Progress, failed_tasks, progress_of
+
+TITLE = "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"
+
+
+@pytest.fixture
+def run(lab) -> RunFolder:
+    request = Request("seed", streams=("3.3.1",), variants=("DEFAULT_CONFIG",), trials=2)
+    return steps.plan("20261121T084500-3f2a", request)
+
+
+def task(name: str, state: str | None, index: int = -1, end: str = "") -> dict[str, object]:
+    return {"task_id": name, "state": state, "map_index": index, "end_date": end}
+
+
+def parts(*states: str | None) -> list[dict[str, object]]:
+    names = ("cell.provision", "cell.seed", "cell.drive")
+    return [task(name, state, 0) for name, state in zip(names, states, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("states", "phase"),
+    [
+        ((None, None, None), "waiting"),
+        (("running", None, None), "waiting"),
+        (("success", "queued", None), "provisioned"),
+        (("success", "success", "scheduled"), "seeded"),
+        (("success", "success", "running"), "trial 1 of 2: starting"),
+        (("success", "success", "success"), "done"),
+        (("success", "success", "failed"), "failed"),
+        (("failed", "upstream_failed", "upstream_failed"), "failed"),
+    ],
+)
+def test_the_phase_of_a_cell(run, states, phase):
+    assert progress_of(run, parts(*states)).cells == {TITLE: phase}
+
+
+def test_a_cell_that_is_driven_tells_the_phase_of_its_trial(run):
+    first, second = run.trials()
+    write_json(run.trial(first).outcome_file, {"error": None})
+    timeline = Timeline(run.trial(second).timeline)
+    timeline.add("driver", "phase", name="scale out")
+    timeline.add("one", "state", state="RUNNING")
+    assert progress_of(run, parts("success", "success", "running")).cells == {TITLE: "trial 2 of 2: scale out"}
+
+
+def test_before_there_is_a_plan_there_are_only_stages(tmp_path):
+    progress = progress_of(RunFolder(tmp_path), [task("plan", "running"), task("gate", None)])
+    assert progress == Progress(("plan",), {})
+
+
+def test_what_failed_by_itself_is_told_first_things_first():
+    instances = [
+        task("publish", "failed", end="2026-11-21T10:00:02"),
+        task("check", "failed", end="2026-11-21T10:00:01"),
+        task("validate", "upstream_failed"),
+        task("cell.drive", "failed", 0, end="2026-11-21T10:00:00"),
+        task("gate", "failed", end="2026-11-21T10:00:03"),
+    ]
+    assert [t["task_id"] for t in failed_tasks(instances)] == ["check", "publish"]
+
+
+def test_without_a_terminal_each_change_is_one_line():
+    out = io.StringIO()
+    with Display(Console(file=out, width=200)) as display:
+        for stages, phase in [
+            (("plan",), "waiting"),
+            ((), "seeded"),
+            ((), "first bulk"),
+            ((), "rebalance"),
+            (("collect",), "done"),
+            (("collect",), "done"),
+        ]:
+            display.show(Progress(stages, {"cell": phase}))
+    assert [line.split("s  ", 1)[1] for line in out.getvalue().splitlines()] == [
+        "plan",
+        "cell: driving",
+        "collect",
+        "cell: done",
+    ]
+
+
+def test_on_a_terminal_what_is_under_way_is_at_the_top():
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=100, height=8)
+    cells = {f"cell {n}": "waiting" for n in range(50)} | {"busy": "rebalance", "bad": "failed"}
+    with Display(console) as display:
+        display.show(Progress((), cells))
+        console.print(display._table(Progress((), cells)))
+    shown = [line for line in out.getvalue().splitlines() if "busy" in line or "bad" in line or "cell 4" in line]
+    assert "busy" in shown[0]
+    assert "bad" in shown[1]
+    assert not any("cell 49" in line for line in shown)
+    assert "1/52 cells" in out.getvalue()

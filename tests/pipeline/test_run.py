@@ -1,0 +1,90 @@
+"""The parts of `onceproof run` that need no Airflow."""
+
+import io
+import json
+import os
+
+import pytest
+from filelock import FileLock
+from rich.console import Console
+
+from onceproof.model.errors import ExitCode, HarnessError, UsageError
+from onceproof.model.matrix import Request
+from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.pipeline.run import _finished, explain, run
+from onceproof.pipeline.supervisor import Airflow
+
+QUIET = Console(file=io.StringIO())
+
+
+def instance(task: str, state: str, index: int = -1) -> dict[str, object]:
+    return {"task_id": task, "state": state, "map_index": index, "try_number": 1, "end_date": "2026"}
+
+
+@pytest.fixture
+def airflow(tmp_path) -> Airflow:
+    return Airflow("http://127.0.0.1:1", tmp_path, os.getpid(), 0.0, False)
+
+
+def finished(tmp_path, airflow: Airflow, verdicts: list[str], *instances: dict[str, object]):
+    folder = RunFolder(tmp_path / "20261121T084500-3f2a")
+    write_json(folder.verdicts_file, [{"verdict": verdict} for verdict in verdicts])
+    return _finished(folder, airflow, [instance("judge", "success"), *instances])
+
+
+def test_a_second_run_names_the_first(lab, home):
+    write_json(home / "run.json", {"run": "20261121T084500-3f2a", "pid": 4711})
+    with (
+        FileLock(home / "run.lock"),
+        pytest.raises(UsageError, match="Run 20261121T084500-3f2a is under way in process 4711"),
+    ):
+        run(Request("seed"), console=QUIET)
+
+
+def test_a_request_that_cannot_be_run_starts_nothing(lab, home):
+    with pytest.raises(UsageError, match=r"'3\.3' is not a Kafka release"):
+        run(Request(streams=("3.3",)), console=QUIET)
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        (["clean", "known", "avoided"], ExitCode.OK),
+        (["clean", "inconclusive"], ExitCode.INCONCLUSIVE),
+        (["error", "inconclusive"], ExitCode.ERROR),
+        (["error", "regression"], ExitCode.ANOMALY),
+    ],
+)
+def test_the_exit_code_is_that_of_the_verdicts(tmp_path, airflow, verdicts, code):
+    assert finished(tmp_path, airflow, verdicts).exit_code == code
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("clean", ExitCode.ERROR), ("regression", ExitCode.ANOMALY)])
+def test_a_task_that_failed_on_the_way_is_an_error_unless_something_is_proved(tmp_path, airflow, verdict, code):
+    result = finished(tmp_path, airflow, [verdict], instance("publish", "failed"))
+    assert result.exit_code == code
+    assert result.failures[0].startswith("Task publish failed (log ")
+
+
+def test_without_verdicts_the_first_failure_is_told(tmp_path, airflow):
+    with pytest.raises(HarnessError, match=r"Task plan failed \(log .*/task_id=plan/attempt=1\.log\)"):
+        _finished(RunFolder(tmp_path / "r"), airflow, [instance("plan", "failed")])
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("AirflowFailException", "the disk is full"), ("KeyError", "KeyError: the disk is full")],
+)
+def test_a_failed_task_is_explained_by_the_end_of_its_log(tmp_path, kind, text):
+    log = tmp_path / "dag_id=regression/run_id=r/task_id=start_cluster/map_index=2/attempt=1.log"
+    log.parent.mkdir(parents=True)
+    lines = [
+        {"event": "first", "error_detail": [{"exc_type": "OSError", "exc_value": "retried"}]},
+        {"event": "Task failed", "error_detail": [{"exc_type": kind, "exc_value": "the disk is full"}]},
+        {"event": "end"},
+    ]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines) + "not JSON\n")
+    assert explain(tmp_path, "r", instance("start_cluster", "failed", 2)) == (
+        f"Task start_cluster failed: {text} (log {log})"
+    )

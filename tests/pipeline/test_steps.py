@@ -1,0 +1,232 @@
+"""The verbs of the DAG's tasks, on a lab of cardboard."""
+
+import os
+import signal
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from onceproof.model.cell import is_run_id
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.matrix import Request
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.pipeline import steps
+from tests.pipeline.cardboard import BROKEN
+
+RUN = "20261121T084500-3f2a"
+CELL = "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1"
+REQUEST = Request("seed", streams=("3.3.1", "3.4.1"), variants=("DEFAULT_CONFIG", "CACHING_DISABLED"), trials=2)
+
+
+@pytest.fixture
+def run(lab) -> RunFolder:
+    return steps.plan(RUN, REQUEST)
+
+
+@pytest.fixture
+def up(run) -> RunFolder:
+    """A run whose brokers serve."""
+    steps.start_cluster(run, "3.9.1")
+    return run
+
+
+# --- plan
+
+
+def test_a_plan_holds_every_trial_of_every_cell(run):
+    planned = read_json(run.run_file)
+    assert len(planned["cells"]) == 4
+    assert len(list(run.trials())) == 8
+    assert steps.brokers(run) == [{"key": "3.9.1", "title": "broker 3.9.1"}]
+    assert steps.cells(run)[0] == {"key": CELL, "title": "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"}
+
+
+def test_the_same_run_draws_the_same_seeds_and_another_run_others(run, lab):
+    seeds = [trial.seed for trial in run.trials()]
+    assert len(set(seeds)) == 8
+    assert [trial.seed for trial in steps.plan(RUN, REQUEST).trials()] == seeds
+    assert [trial.seed for trial in steps.plan(RUN[:-1] + "b", REQUEST).trials()] != seeds
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("everything"),
+        Request(streams=("3.3",)),
+        Request(streams=("3.3.1; rm -rf /",)),
+        Request(scenarios=("elevator",)),
+        Request(variants=("NONE",)),
+        Request(trials=0),
+    ],
+)
+def test_what_does_not_exist_is_not_planned(lab, home, request_):
+    with pytest.raises(UsageError):
+        steps.plan(RUN, request_)
+    assert not (home / "runs").exists()
+
+
+def test_a_release_that_is_not_published_is_not_planned(lab, home):
+    lab.failing["published", "9.9.9"] = UsageError("Kafka 9.9.9 is not published.")
+    with pytest.raises(UsageError, match="not published"):
+        steps.plan(RUN, Request(streams=("9.9.9",)))
+    assert not (home / "runs").exists()
+
+
+def test_a_plan_stops_what_an_earlier_run_has_left(up, lab):
+    steps.plan(RUN[:-1] + "b", REQUEST)
+    assert lab.stopped == ["3.9.1"]
+
+
+def test_run_ids_tell_the_time_and_are_repeatable():
+    noon = datetime(2026, 11, 21, 13, 0, tzinfo=UTC).astimezone()
+    made = steps.new_run_id(noon, "scheduled__x")
+    assert is_run_id(made)
+    assert made.startswith("20261121T130000-")
+    assert made == steps.new_run_id(noon, "scheduled__x") != steps.new_run_id(noon, "scheduled__y")
+
+
+def test_only_slots_before_airflow_came_up_were_missed(monkeypatch):
+    now = datetime.now(UTC)
+    assert not steps.was_missed(now - timedelta(days=1))  # an Airflow that is not ours
+    monkeypatch.setenv(steps.UP_SINCE_VARIABLE, now.isoformat())
+    assert steps.was_missed(now - timedelta(minutes=1))
+    assert not steps.was_missed(now + timedelta(minutes=1))
+
+
+# --- clusters
+
+
+def test_brokers_belong_to_the_supervisor(run, lab, monkeypatch):
+    monkeypatch.setenv(steps.OWNER_VARIABLE, "4711")
+    steps.start_cluster(run, "3.9.1")
+    assert ("start", "3.9.1 for 4711") in lab.done
+
+
+def test_a_cluster_that_does_not_start_becomes_the_outcome_of_its_trials(run, lab):
+    lab.failing["start", "3.9.1"] = BROKEN
+    steps.start_cluster(run, "3.9.1")
+    with pytest.raises(HarnessError, match=rf"No trial of {CELL} can be driven: The broker died\."):
+        steps.provision(run, CELL)
+    assert [run.outcome(t).get("error") for t in run.trials() if t.cell.key == CELL] == ["The broker died."] * 2
+    steps.stop_clusters(run)
+    assert lab.stopped == []
+
+
+def test_clusters_are_stopped_once(up, lab):
+    steps.stop_clusters(up)
+    steps.stop_clusters(up)
+    assert lab.stopped == ["3.9.1"]
+
+
+def test_nothing_to_stop_is_no_error(tmp_path):
+    steps.stop_clusters(RunFolder(tmp_path / "never"))
+
+
+# --- cells
+
+
+def test_a_cell_goes_through_its_parts(up, lab):
+    for verb in (steps.provision, steps.seed, steps.drive):
+        verb(up, CELL)
+    assert [name for name, _ in lab.done[1:]] == ["provision"] * 2 + ["seed"] * 2 + ["drive"] * 2
+    assert {trial.cell.key for trial in up.driven_trials()} == {CELL}
+
+
+def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
+    lab.failing["seed", f"{CELL}-t1"] = BROKEN
+    steps.provision(up, CELL)
+    steps.seed(up, CELL)
+    with pytest.raises(HarnessError, match=r"1 of 2 trials failed: The broker died\."):
+        steps.drive(up, CELL)
+    assert [trial.key for trial in up.driven_trials()] == [f"{CELL}-t2"]
+    assert ("drive", f"{CELL}-t1") not in lab.done
+
+
+def test_an_error_that_nobody_foresaw_is_an_outcome_too(up, lab):
+    lab.failing["drive", f"{CELL}-t1"] = ValueError("no such thing")
+    with pytest.raises(HarnessError, match="1 of 2 trials failed: ValueError: no such thing"):
+        steps.drive(up, CELL)
+    assert [trial.key for trial in up.driven_trials()] == [f"{CELL}-t2"]
+
+
+def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
+    steps.drive(up, CELL)
+    steps.drive(up, CELL)
+    assert [name for name, _ in lab.done].count("drive") == 2
+
+
+def test_provisioning_makes_trials_new(up, lab):
+    lab.failing["drive", "DEFAULT_CONFIG"] = BROKEN
+    with pytest.raises(HarnessError):
+        steps.drive(up, CELL)
+    lab.failing.clear()
+    for verb in (steps.provision, steps.seed, steps.drive):
+        verb(up, CELL)
+    assert len(up.driven_trials()) == 2
+
+
+def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeypatch):
+    ended = []
+
+    def drive(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr("onceproof.lab.trial.drive", drive)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        steps.drive(up, CELL)
+    assert ended == [True]
+    assert up.outcome(next(up.trials())) == {}
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+# --- gate
+
+
+def verdict(word: str, number: int = 0) -> dict[str, str]:
+    return {"cell": f"cell-{number}", "verdict": word, "sentence": f"why {number}\nand a log"}
+
+
+@pytest.mark.parametrize("word", ["clean", "known", "avoided", "inconclusive"])
+def test_the_gate_lets_pass_what_is_no_news(run, word):
+    write_json(run.verdicts_file, [verdict(word)])
+    steps.gate(run)
+
+
+@pytest.mark.parametrize("word", ["regression", "error"])
+def test_the_gate_stops_a_run_and_says_where_everything_lies(run, word):
+    write_json(run.verdicts_file, [verdict("clean"), verdict(word, 1)])
+    with pytest.raises(steps.GateError) as stopped:
+        steps.gate(run)
+    assert str(stopped.value).splitlines() == [
+        f"1 of the run's cells regressed or failed; everything is published in {run.path}",
+        f"{word}: cell-1: why 1",
+    ]
+
+
+def test_the_gate_is_brief(run):
+    write_json(run.verdicts_file, [verdict("regression", n) for n in range(50)])
+    with pytest.raises(steps.GateError) as stopped:
+        steps.gate(run)
+    lines = str(stopped.value).splitlines()
+    assert len(lines) == steps.GATE_LINES
+    assert lines[-1] == f"and 42 more in {run.verdicts_file}"
+
+
+# --- Spark
+
+
+def test_the_connectors_jars_are_found(home):
+    folder = home / "artifacts" / "spark-connector"
+    folder.mkdir(parents=True)
+    for name in ("b.jar", "a.jar", "pom.xml"):
+        (folder / name).touch()
+    assert steps.connector_jars() == f"{folder / 'a.jar'},{folder / 'b.jar'}"
+
+
+def test_a_missing_connector_says_what_to_do(home):
+    with pytest.raises(UsageError, match="run `make setup`"):
+        steps.connector_jars()

@@ -1,0 +1,92 @@
+"""The whole tree of a command ends with it, and with its owner; shown on real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from onceproof.lab.processes import await_condition
+from onceproof.pipeline import tree
+
+# A child that leaves its own session and group and forgets its parent, as JVMs and brokers do.
+RUNAWAY = "setsid sleep 4242 & echo $!; "
+
+
+def start(owner: int, script: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", tree.__file__, str(owner), "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def runaway_of(started: subprocess.Popen[str]) -> psutil.Process:
+    assert started.stdout is not None
+    process = psutil.Process(int(started.stdout.readline()))
+    await_condition("setsid to become sleep", lambda: process.name() == "sleep", timeout=5)
+    return process
+
+
+@pytest.fixture
+def owner():
+    process = subprocess.Popen(["/bin/sleep", "4243"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_the_exit_code_is_that_of_the_command_and_orphans_are_killed():
+    started = start(os.getpid(), RUNAWAY + "sleep 0.3; exit 7")
+    runaway = runaway_of(started)
+    assert started.wait(5) == 7
+    assert not runaway.is_running()
+
+
+def test_a_killed_owner_takes_the_tree_along(owner):
+    started = start(owner.pid, RUNAWAY + "exec sleep 4242")
+    runaway = runaway_of(started)
+    owner.kill()
+    owner.wait()
+    assert started.wait(5) == 128 + signal.SIGKILL
+    assert not runaway.is_running()
+
+
+def test_a_killed_command_takes_its_tree_along():
+    started = start(os.getpid(), RUNAWAY + "exec sleep 4242")
+    runaway = runaway_of(started)
+    (command,) = (child for child in psutil.Process(started.pid).children() if child.pid != runaway.pid)
+    command.kill()
+    assert started.wait(5) == 128 + signal.SIGKILL
+    assert not runaway.is_running()
+
+
+def test_sigterm_is_passed_on():
+    started = start(os.getpid(), "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+    assert started.stdout is not None
+    assert started.stdout.readline() == "ready\n"
+    started.terminate()
+    assert started.wait(5) == 3
+
+
+def test_a_command_that_does_not_exist_says_so(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", tree.__file__, str(os.getpid()), str(tmp_path / "nothing")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == tree.CANNOT_START
+    assert "nothing could not be started: No such file or directory" in done.stderr
+
+
+def test_nothing_is_started_for_an_owner_that_is_gone(owner, tmp_path: Path):
+    owner.kill()
+    owner.wait()
+    started = start(owner.pid, f"touch {tmp_path / 'started'}")
+    assert started.wait(5) == tree.CANNOT_START
+    assert not (tmp_path / "started").exists()
