@@ -65,6 +65,8 @@ def airflow_environment(
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": 30,
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": 1,
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": False,
+        # Airflow renames its processes; without this their environment, by which they are recognised, is overwritten.
+        "SPT_NOENV": 1,
         "GX_ANALYTICS_ENABLED": False,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
