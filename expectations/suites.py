@@ -46,7 +46,7 @@ def changelog_consistency() -> ExpectationSuite:
         expectations=[
             gxe.ExpectTableRowCountToBeBetween(
                 min_value={"$PARAMETER": "entries"},
-                description="The changelogs were seen: a row for every key delivered and for every partition's counter.",
+                description="The changelogs were seen: a row for every key delivered and every partition's counter.",
             ),
             ExpectGreaterPairs(
                 column_A="changelog_value",

@@ -1,9 +1,13 @@
-"""The `onceproof` command."""
+"""The `onceproof` command.
+
+What a subcommand needs is imported by it, so that `--help` and errors of usage come at once.
+"""
 
 import json
 import random
 import secrets
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,20 +21,22 @@ from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES
+from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.results.table import verdict_table
 from onceproof.scenarios import SCENARIOS, scenario
 from onceproof.settings import get_settings
 
 app = typer.Typer(
-    help=__doc__,
+    help="Proves or disproves that a Kafka Streams release keeps its promises.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 as expected, 1 anomaly (run: regression), 2 usage, 3 inconclusive, 4 error of the harness.",
 )
-out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
+out, err = Console(highlight=False, width=WIDTH), Console(stderr=True, highlight=False)
 
 
 def main() -> None:
@@ -40,8 +46,15 @@ def main() -> None:
     except OnceproofError as error:
         if "--json" in sys.argv:
             print(json.dumps({"error": str(error)}))
-        err.print(f"[bold red]onceproof:[/] {error}", markup=True, soft_wrap=True)
+        err.print("[bold red]onceproof:[/] ", end="")
+        err.print(str(error), markup=False, soft_wrap=True)
         sys.exit(error.exit_code)
+    except Exception:  # a bug of ours: whatever it is, it must not be taken for an anomaly's exit code
+        err.print_exception()
+        sys.exit(ExitCode.ERROR)
+    except KeyboardInterrupt:
+        err.print("onceproof: interrupted; everything that was started has been stopped.")
+        sys.exit(130)
 
 
 def _now() -> str:
@@ -157,6 +170,73 @@ def list_() -> None:
         name = f"{matrix.name} (default)" if matrix.name == DEFAULT_MATRIX else matrix.name
         table.add_row(name, str(cells), f"{matrix.description} Streams {', '.join(matrix.streams)}.")
     out.print(table)
+
+
+@app.command()
+def run(
+    matrix: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = DEFAULT_MATRIX,
+    streams: Annotated[list[str], typer.Option(metavar="V", help="Kafka Streams release; repeatable.")] = [],
+    broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")] = [],
+    scenario_: Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")] = [],
+    variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials of each cell; default the matrix's own.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the regression matrix under Airflow and print its verdicts.
+
+    Exit: 0 as the registry of known issues expects, 1 a regression, 2 usage, 3 something inconclusive, 4 an error.
+    """
+    from onceproof.pipeline import run as pipeline
+
+    request = Request(matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials)
+    begin = time.monotonic()
+    finished = pipeline.run(request, console=err)
+    verdicts = read_json(finished.run.verdicts_file)
+    if as_json:
+        shown = {"run": finished.run.run_id, "exit_code": finished.exit_code, "verdicts": verdicts}
+        places = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
+        print(json.dumps({**shown, "failures": finished.failures, **places, "seconds": _since(begin)}))
+    else:
+        title = f"Run {finished.run.run_id}: {len(verdicts)} cells in {_since(begin):.0f} s"
+        out.print(verdict_table(verdicts, title))
+        for failure in finished.failures:
+            err.print(f"[bold magenta]![/] {failure}", soft_wrap=True)
+        out.print(f"Data Docs   {finished.run.data_docs.as_uri()}", soft_wrap=True)
+        out.print(f"Run folder  {finished.run.path}", soft_wrap=True)
+    raise typer.Exit(finished.exit_code)
+
+
+def _since(begin: float) -> float:
+    return round(time.monotonic() - begin, 1)
+
+
+@app.command()
+def up(
+    foreground: Annotated[bool, typer.Option(help="Stay until Ctrl-C, for service managers.")] = False,
+) -> None:
+    """Start Airflow with its pages, to browse, trigger and schedule."""
+    from onceproof.pipeline import services
+
+    if foreground:
+        services.serve(get_settings(), lambda airflow: _print_airflow(airflow, "is up"))
+        return
+    with _progress("Airflow") as report:
+        report("starting")
+        airflow, started = services.up(get_settings())
+    _print_airflow(airflow, "is up" if started else "was up already")
+
+
+def _print_airflow(airflow: Any, state: str) -> None:
+    out.print(f"Airflow {state}: {airflow.url}", soft_wrap=True)
+    out.print(f"User {airflow.username}, the password is in {airflow.password_file}", soft_wrap=True)
+
+
+@app.command()
+def down() -> None:
+    """Stop what `onceproof up` started."""
+    from onceproof.pipeline import services
+
+    out.print("Airflow is down." if services.down(get_settings()) else "Airflow was not up.")
 
 
 @app.command()

@@ -193,7 +193,7 @@ def validate(run: RunFolder) -> None:
     """Run the Great Expectations suites on the tables and build the Data Docs."""
     from expectations.checkpoints import validate as validate_run
 
-    validate_run(run)
+    validate_run(run, get_settings().artifacts / "data-docs-vendor")
 
 
 def judge(run: RunFolder) -> None:

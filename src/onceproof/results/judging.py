@@ -119,12 +119,13 @@ def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark:
 
 
 def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
-    suites: dict[str, Any] = read_json(run.validation_file(trial))
+    file = run.validation_file(trial)
+    if not file.exists():
+        raise HarnessError(f"{trial.key}: no suite was run; the log of the task validate says why.")
+    suites: dict[str, Any] = read_json(file)
     for name, suite in suites.items():
         if suite["error"]:
             raise HarnessError(f"{trial.key}: the suite {name} could not be run: {suite['error']}")
-    if not suites:
-        raise HarnessError(f"{trial.key}: no suite was run.")
     return suites
 
 
