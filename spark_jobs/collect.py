@@ -154,6 +154,9 @@ def read_topics(spark: SparkSession, bootstrap: str, topics: list[str]) -> DataF
         .option("groupIdPrefix", "onceproof")
         # How long Spark waits for an offset that never comes, for instance behind the last commit; default 120 s.
         .option("kafkaConsumer.pollTimeoutMs", 5_000)
+        # A consumer asks for more behind the last record; the broker holds that request back for 500 ms by default,
+        # and the consumer's close waits for it: half a second for each of hundreds of partitions.
+        .option("kafka.fetch.max.wait.ms", 20)
         .load()
     )
 
