@@ -1,0 +1,34 @@
+"""Run folders made of specimens: one trial each."""
+
+from pathlib import Path
+
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, write_json
+from tests.specimens.enumerator import Specimen
+
+ROLES = ["input", "output", "counter-changelog", "ids-changelog"]
+RUN_ID = "20261121T084500-3f2a"
+
+
+def trial_of(number: int) -> Trial:
+    """A trial of the enumerator; the number is all that tells it from others."""
+    cell = Cell("enumerator", "DEFAULT_CONFIG", Release(3, 3, 1), Release(3, 9, 1))
+    return Trial(RUN_ID, cell, number, seed=number)
+
+
+def run_folder_of(
+    parent: Path, specimens: list[Specimen], bootstrap: str = "127.0.0.1:1"
+) -> tuple[RunFolder, dict[str, Specimen]]:
+    """A run folder with a driven trial for each specimen, and which specimen each trial key stands for."""
+    run_folder = RunFolder(parent / RUN_ID)
+    trials = [trial_of(number) for number in range(1, len(specimens) + 1)]
+    write_json(run_folder.run_file, {"trials": [trial.to_dict() for trial in trials]})
+    write_json(run_folder.cluster_file("3.9.1"), {"bootstrap_servers": bootstrap})
+    for trial, specimen in zip(trials, specimens, strict=True):
+        folder = run_folder.trial(trial)
+        stated = {"trial": trial.to_dict(), "partitions": specimen.partitions, "roles": ROLES}
+        write_json(folder.trial_file, stated)
+        produced = {"records": specimen.records, "keys": specimen.distinct_keys}
+        write_json(folder.outcome_file, {"error": None, "exercised": True, "produced": produced})
+    return run_folder, {trial.key: specimen for trial, specimen in zip(trials, specimens, strict=True)}
