@@ -143,7 +143,7 @@ def cardboard(lab: FakeLab, home, monkeypatch):
 
     module("onceproof.results.judging", judge_run=judge_run)
     module("onceproof.results.database", store_run=lambda run, _: lab.done.append(("publish", run.run_id)))
-    module("expectations.checkpoints", validate=lambda _: None)
+    module("expectations.checkpoints", validate=lambda *_: None)
 
     def submit(operator: SparkSubmitOperator, context: object) -> None:
         lab.done.append((operator.task_id, " ".join(operator.application_args)))

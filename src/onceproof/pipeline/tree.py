@@ -30,8 +30,11 @@ def run(owner: int, command: list[str]) -> int:
     signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner decides what Ctrl-C means
+    # A SIGTERM that arrives before we can pass it on has to wait.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = _start(command)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     poll = select.poll()
     poll.register(owner_fd, select.POLLIN)
     poll.register(child_ended, select.POLLIN)
@@ -58,6 +61,7 @@ def _start(command: list[str]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         if os.getppid() == parent:
             os.execvp(command[0], command)  # noqa: S606 - an argument list, no shell
     except OSError as error:
