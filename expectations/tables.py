@@ -1,7 +1,7 @@
 """One trial's rows of a Spark table, for either engine of Great Expectations."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow.compute as pc
@@ -50,10 +50,11 @@ def in_pandas(run: RunFolder, table: str, trial: str) -> pd.DataFrame:
         last = read["last"]
         read = read.append_column("stored", pc.if_else(last, read["changelog_value"], None))
         read = read.append_column("shown", pc.if_else(last, read["output_value"], None))
-    # Integers with gaps would become floats, and an offending ID 17 would be shown as 17.0.
     # Sorted, so that the keys that share an ID stand beside each other.
     order = ["id", "first_offset"] if table == "assignments" else ["store", "partition", "changelog_offset"]
-    return read.sort_by([(name, "ascending") for name in order]).to_pandas(integer_object_nulls=True)
+    # Integers with gaps would become floats, and an offending ID 17 would be shown as 17.0.
+    rows: pd.DataFrame = read.sort_by([(name, "ascending") for name in order]).to_pandas(integer_object_nulls=True)
+    return rows
 
 
 def in_spark(spark: "SparkSession", run: RunFolder, table: str, trial: str) -> "DataFrame":
@@ -62,7 +63,7 @@ def in_spark(spark: "SparkSession", run: RunFolder, table: str, trial: str) -> "
     Out: the columns of the table; `changelogs` has, where `last`, also `stored` (the changelog's value) and `shown`
     (the output's).
     """
-    rows: Any = spark.read.parquet(str(partition(run, table, trial)))
+    rows: DataFrame = spark.read.parquet(str(partition(run, table, trial)))
     if table == "assignments":
         return rows.select(*ASSIGNMENTS)
     return rows.selectExpr(

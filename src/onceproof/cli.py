@@ -3,6 +3,7 @@
 What a subcommand needs is imported by it, so that `--help` and errors of usage come at once.
 """
 
+import errno
 import json
 import random
 import secrets
@@ -23,7 +24,7 @@ from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.run_folder import RunFolder, read_json, unwritable
 from onceproof.results.table import verdict_table
 from onceproof.scenarios import SCENARIOS, scenario
 from onceproof.settings import get_settings
@@ -35,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 as expected, 1 anomaly (run: regression), 2 usage, 3 inconclusive, 4 error of the harness.",
 )
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
 out, err = Console(highlight=False, width=WIDTH), Console(stderr=True, highlight=False)
 
@@ -42,7 +44,12 @@ out, err = Console(highlight=False, width=WIDTH), Console(stderr=True, highlight
 def main() -> None:
     """Entry point: errors of ours end in one sentence and their exit code."""
     try:
-        app()
+        try:
+            app()
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            raise unwritable(error) from error
     except OnceproofError as error:
         if "--json" in sys.argv:
             print(json.dumps({"error": str(error)}))

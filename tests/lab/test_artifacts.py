@@ -14,6 +14,7 @@ for word in "$@"; do case "$word" in -Dmdep.outputFile=*) out="${{word#*=}}";; e
 {does}
 """
 UNKNOWN = "[ERROR] Could not find artifact org.apache.kafka:kafka-streams:jar:9.9.9 in central (https://host/x)"
+AGAIN = "[ERROR] org.apache.kafka:kafka-streams:jar:9.9.9 was not found in https://host/x during a previous attempt"
 INCOMPLETE = "[ERROR] Could not find artifact org.rocksdb:rocksdbjni:jar:1.2.3 in central (https://host/x)"
 OFFLINE = "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https://host/x): no route to host"
 
@@ -54,8 +55,9 @@ def test_it_is_resolved_again_when_a_jar_was_removed(maven, tmp_path):
     assert len(calls.read_text().splitlines()) == 2
 
 
-def test_a_release_that_is_not_published_is_a_usage_error(maven):
-    maven(f'echo "{UNKNOWN}"; exit 1')
+@pytest.mark.parametrize("said", [UNKNOWN, AGAIN])
+def test_a_release_that_is_not_published_is_a_usage_error(maven, said):
+    maven(f'echo "{said}"; exit 1')
     with pytest.raises(UnknownReleaseError, match=r"Kafka 9\.9\.9 is not published") as refused:
         check_published([NEXT])
     assert "host" not in str(refused.value)

@@ -94,10 +94,11 @@ def _resolve(dependencies: list[tuple[str, str, str]], maven: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         pom, out = Path(folder, "pom.xml"), Path(folder, "class-path")
         pom.write_text(POM.format(dependencies=listed))
-        command = [maven, "-q", "-B", "-ntp", "-f", str(pom), f"{DEPENDENCY_PLUGIN}:build-classpath"]
+        # -U: what was missing may have been published since.
+        command = [maven, "-q", "-B", "-ntp", "-U", "-f", str(pom), f"{DEPENDENCY_PLUGIN}:build-classpath"]
         try:
             done = subprocess.run(
-                [*command, f"-Dmdep.outputFile={out}", "-DincludeScope=runtime"],
+                [*command, f"-Dmdep.outputFile={out}", "-DincludeScope=runtime", "-Dstyle.color=never"],
                 capture_output=True,
                 text=True,
                 timeout=600,
@@ -116,6 +117,7 @@ def _explained(wanted: tuple[str, str, str], output: str) -> UsageError | Harnes
     """One sentence for what Maven could not do; registry hosts are left out."""
     group, artifact, version = wanted
     missing = re.findall(r"(?:Could not find artifact|Failure to find) ([\w.\-]+:[\w.\-]+:\S+)", output)
+    missing += re.findall(r"([\w.\-]+:[\w.\-]+:\S+) was not found in", output)
     missing += re.findall(r"^\s*([\w.\-]+:[\w.\-]+:jar:\S+) \(absent\)", output, re.MULTILINE)
     if any(re.match(rf"{group}:{re.escape(artifact)}:\w+:{re.escape(version)}$", name) for name in missing):
         return UnknownReleaseError(

@@ -22,6 +22,7 @@ from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
+from onceproof.model.run_folder import unwritable
 from onceproof.settings import get_settings
 
 LOG4J = Path(__file__).with_name("log4j.properties")
@@ -227,9 +228,7 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
         except OSError as error:
-            raise HarnessError(
-                f"{file} could not be written ({error.strerror}): make room or set ONCEPROOF_HOME to a writable folder."
-            ) from error
+            raise unwritable(error, file) from error
         files.append(file)
     return files
 

@@ -18,7 +18,7 @@ from onceproof.lab.reader import Reader
 from onceproof.lab.topics import Topics
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import TrialFolder, read_json, write_json
+from onceproof.model.run_folder import TrialFolder, read_json, unwritable, write_json
 from onceproof.model.timeline import Event, Timeline
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise
@@ -132,12 +132,14 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
 
 @contextmanager
 def _explained(cluster: Cluster) -> Iterator[None]:
-    """Turn what a Kafka client throws into a HarnessError; a broker that died is named first."""
+    """Turn what a Kafka client or the disk throws into a HarnessError; a broker that died is named first."""
     try:
         yield
     except KafkaException as error:
         cluster.check_alive()
         raise HarnessError(f"The brokers at {cluster.bootstrap_servers} failed: {error}.") from error
+    except OSError as error:
+        raise unwritable(error) from error
 
 
 def _since(begin: float) -> float:
@@ -298,6 +300,8 @@ class TrialLab:
         self._timeline.close()
 
     def _check(self) -> None:
+        if self._timeline.failure:
+            raise self._timeline.failure
         self._cluster.check_alive()
         for instance in self._instances.values():
             instance.check_alive()

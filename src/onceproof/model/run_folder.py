@@ -29,6 +29,14 @@ from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 
 
+def unwritable(error: OSError, path: Path | str | None = None) -> HarnessError:
+    """The sentence for a disk that is full or read-only, or a home that is not a folder."""
+    return HarnessError(
+        f"{path or error.filename} could not be written ({error.strerror}): make room, or set ONCEPROOF_HOME to a "
+        "writable folder."
+    )
+
+
 def write_json(path: Path, data: Any) -> None:
     """Write as a whole or not at all: a file that exists is complete.
 
@@ -47,9 +55,7 @@ def write_json(path: Path, data: Any) -> None:
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        raise HarnessError(
-            f"{path} could not be written ({error.strerror}): make room or set ONCEPROOF_HOME to a writable folder."
-        ) from error
+        raise unwritable(error, path) from error
 
 
 def read_json(path: Path) -> Any:

@@ -14,6 +14,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `drained` | `committed`: all input is processed and committed |
 """
 
+import contextlib
 import json
 import time
 from collections import defaultdict
@@ -24,6 +25,7 @@ from threading import Lock
 from typing import Any
 
 from onceproof.model.errors import HarnessError
+from onceproof.model.run_folder import unwritable
 
 Event = Mapping[str, Any]
 
@@ -38,14 +40,14 @@ class Timeline:
             HarnessError: the file cannot be written.
         """
         self._lock = Lock()
+        self._path = path
         self.events: list[Event] = []
+        self.failure: HarnessError | None = None  # the file could not be written; threads must not die of it
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("w", buffering=1)
         except OSError as error:
-            raise HarnessError(
-                f"{path} could not be written ({error.strerror}): make room or set ONCEPROOF_HOME."
-            ) from error
+            raise unwritable(error, path) from error
 
     def add(self, source: str, event: str, **fields: Any) -> None:
         """Record something that happens now."""
@@ -56,11 +58,14 @@ class Timeline:
         with self._lock:
             self.events.append(event)
             if not self._file.closed:
-                self._file.write(json.dumps(event) + "\n")
+                try:
+                    self._file.write(json.dumps(event) + "\n")
+                except OSError as error:
+                    self.failure = unwritable(error, self._path)
 
     def close(self) -> None:
         """Close the file; later events are kept in memory only."""
-        with self._lock:
+        with self._lock, contextlib.suppress(OSError):  # what could not be written is told by `failure`
             self._file.close()
 
 

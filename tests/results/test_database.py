@@ -1,0 +1,47 @@
+import pytest
+from sqlalchemy import create_engine, select
+from sqlalchemy.orm import Session
+
+from onceproof.model.errors import HarnessError
+from onceproof.results.database import AnomalyRow, CellRow, RunRow, TrialRow, store_run
+from onceproof.results.judging import judge_run
+from tests.results.test_judging import UNIQUENESS_FAILED, make_run
+
+
+@pytest.fixture
+def judged(tmp_path):
+    run, _ = make_run(tmp_path, "3.3.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
+    judge_run(run)
+    return run
+
+
+def test_a_run_is_stored_with_its_cells_trials_and_anomalies(tmp_path, judged):
+    url = f"sqlite:///{tmp_path}/results.db"
+    store_run(judged, url)
+    with Session(create_engine(url)) as session:
+        assert session.scalars(select(RunRow.id)).all() == [judged.run_id]
+        cell = session.scalars(select(CellRow)).one()
+        assert (cell.streams, cell.verdict, cell.red, cell.counted) == ("3.3.1", "known", 1, 1)
+        trial = session.scalars(select(TrialRow)).one()
+        assert (trial.records, trial.keys, trial.seconds) == (5, 4, {"total": 9.5})
+        anomaly = session.scalars(select(AnomalyRow)).one()
+        assert (anomaly.name, anomaly.count) == ("duplicate-id", 1)
+
+
+def test_storing_a_run_again_replaces_it(tmp_path, judged):
+    url = f"sqlite:///{tmp_path}/results.db"
+    store_run(judged, url)
+    store_run(judged, url)
+    with Session(create_engine(url)) as session:
+        assert len(session.scalars(select(AnomalyRow)).all()) == 1
+
+
+def test_a_database_that_refuses_is_named_by_its_setting(tmp_path, judged):
+    with pytest.raises(HarnessError, match="check ONCEPROOF_DATABASE_URL"):
+        store_run(judged, f"sqlite:///{tmp_path}/no/such/folder/results.db")
+
+
+def test_a_run_that_was_not_judged_is_not_stored(tmp_path):
+    run, _ = make_run(tmp_path)
+    with pytest.raises(HarnessError, match=r"verdicts\.json"):
+        store_run(run, f"sqlite:///{tmp_path}/results.db")

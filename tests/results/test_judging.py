@@ -1,0 +1,148 @@
+"""A run is judged from its folder; whatever is missing or contradicts itself makes an error, never a green."""
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.results.judging import judge_run, spark_counts
+from tests.conftest import a_trial
+
+COUNTS = {"records": 5, "outputs": 5, "keys": 4, "ids": 4}
+PASSED = {name: {"success": True, "error": None} for name in ("id_uniqueness", "changelog_consistency")}
+
+
+def make_run(
+    home,
+    streams="3.4.1",
+    anomalies=(),
+    counts=COUNTS,
+    exercised=True,
+    suites=PASSED,
+    seen_by_reader=None,
+    produced=(5, 4),
+) -> tuple[RunFolder, object]:
+    """A run of one trial, as the tasks leave it."""
+    trial = a_trial(streams)
+    run = RunFolder(home / trial.run)
+    folder = run.trial(trial)
+    write_json(run.run_file, {"matrix": "seed", "created": "now", "trials": [trial.to_dict()]})
+    write_json(
+        folder.outcome_file,
+        {
+            "error": None,
+            "exercised": exercised,
+            "all_steps_tried": True,
+            "reason": "why",
+            "produced": {"records": produced[0], "keys": produced[1]},
+            "attested": {},
+            "seconds": {"total": 9.5},
+        },
+    )
+    found = dict.fromkeys(anomalies, 1) if seen_by_reader is None else seen_by_reader
+    write_json(folder.reader_file, {**COUNTS, "anomalies": found, "witnesses": []})
+    write_json(run.table("errors.json"), {})
+    spark_table(run, "counts", [counts], trial.key)
+    spark_table(run, "findings", [{"anomaly": name} for name in anomalies], trial.key)
+    write_json(run.validation_file(trial), suites)
+    return run, trial
+
+
+def spark_table(run, name, rows, trial_key):
+    folder = run.table(name)
+    if rows:
+        ds.write_dataset(pa.Table.from_pylist(rows), folder / f"trial={trial_key}", format="parquet")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "_SUCCESS").touch()
+
+
+def verdict(run):
+    [judged] = judge_run(run)
+    assert read_json(run.verdicts_file) == [judged]
+    return judged["verdict"], judged["sentence"]
+
+
+UNIQUENESS_FAILED = {**PASSED, "id_uniqueness": {"success": False, "error": None}}
+
+
+def test_a_clean_cell(tmp_path):
+    assert verdict(make_run(tmp_path)[0])[0] == "clean"
+
+
+def test_a_known_and_a_new_anomaly(tmp_path):
+    known, _ = make_run(
+        tmp_path,
+        "3.3.1",
+        ["duplicate-id", "duplicate-id"],
+        suites=UNIQUENESS_FAILED,
+        seen_by_reader={"duplicate-id": 2},
+    )
+    new, _ = make_run(tmp_path, "3.4.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
+    assert verdict(known) == ("known", "2 duplicate-id: expected, 3.3.1 is affected by KAFKA-14172.")
+    assert verdict(new) == ("regression", "1 duplicate-id: no known issue explains it on 3.4.1.")
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ({"counts": {**COUNTS, "ids": 3}}, "The independent reader counts 4 ids, Spark 3."),
+        ({"anomalies": ["lost-record"], "seen_by_reader": {}}, "The independent reader sees 0 lost-record, Spark 1."),
+        ({"seen_by_reader": {"lost-record": 2}}, "The independent reader sees 2 lost-record, Spark 0."),
+        ({"produced": (6, 4)}, "6 records were produced, but 5 are in the input topic."),
+        ({"anomalies": ["duplicate-id"]}, "1 duplicate-id were found, but the suite id_uniqueness did not fail."),
+        ({"suites": UNIQUENESS_FAILED}, "a suite failed though no anomaly was found"),
+        ({"suites": {**PASSED, "id_uniqueness": {"success": False, "error": "boom"}}}, "could not be run: boom"),
+    ],
+)
+def test_what_contradicts_itself_is_an_error(tmp_path, made, said):
+    judged, sentence = verdict(make_run(tmp_path, **made)[0])
+    assert judged == "error"
+    assert said in sentence
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("outcome", "did not run to its end"),
+        ("reader", "could not be read"),
+        ("counts", "Spark has not checked it"),
+        ("success", "Spark has not checked it"),
+        ("validations", "no suite was run"),
+        ("collected", "topic x partition 0 offset 3"),
+    ],
+)
+def test_what_is_missing_is_an_error(tmp_path, missing, said):
+    run, trial = make_run(tmp_path)
+    match missing:
+        case "outcome":
+            run.trial(trial).outcome_file.unlink()
+        case "reader":
+            run.trial(trial).reader_file.unlink()
+        case "counts":
+            next(run.table("counts").rglob("*.parquet")).unlink()
+        case "success":
+            (run.table("counts") / "_SUCCESS").unlink()
+        case "validations":
+            run.validation_file(trial).unlink()
+        case "collected":
+            write_json(run.table("errors.json"), {trial.key: "topic x partition 0 offset 3: bad"})
+    judged, sentence = verdict(run)
+    assert judged == "error"
+    assert said in sentence
+
+
+def test_an_outcome_with_an_error_is_told_in_its_words(tmp_path):
+    run, trial = make_run(tmp_path)
+    write_json(run.trial(trial).outcome_file, {"error": "A broker ended.", "exercised": False})
+    assert verdict(run) == ("error", "A broker ended.")
+
+
+def test_an_unexercised_trial_is_inconclusive(tmp_path):
+    assert verdict(make_run(tmp_path, exercised=False)[0]) == ("inconclusive", "why")
+
+
+def test_sparks_counts_are_read_by_trial(tmp_path):
+    run, trial = make_run(tmp_path, "3.3.1", ["wrong-id", "wrong-id"])
+    counted = spark_counts(run)[trial.key]
+    assert counted.counts == COUNTS
+    assert counted.anomalies == {"wrong-id": 2}

@@ -1,0 +1,86 @@
+"""The command as a person meets it: help, lists, and one sentence for what cannot be done."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def onceproof(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "onceproof.cli", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+def test_help_and_list_show_what_there_is():
+    assert "trial" in onceproof("--help").stdout
+    listed = onceproof("list").stdout
+    for word in ("enumerator", "NO_LAG_ACCEPTABLE", "seed (default)", "nightly"):
+        assert word in listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["trial", "enumerator", "--streams", "3.3"], "'3.3' is not a Kafka release"),
+        (["trial", "enumerator", "--streams", "3.3.1; rm -rf /"], "'3.3.1; rm -rf /' is not a Kafka release"),
+        (["trial", "enumerator", "--streams", "2.8.0"], "Kafka 2.8.0 is too old"),
+        (["trial", "enum", "--streams", "3.3.1"], "There is no scenario 'enum'"),
+        (["trial", "enumerator", "--streams", "3.3.1", "--variant", "X"], "has no variant 'X'"),
+        (["trial", "enumerator", "--streams", "3.3.1", "--broker", "3"], "'3' is not a Kafka release"),
+        (["run", "--matrix", "weekly"], "There is no matrix 'weekly'"),
+        (["run", "--scenario", "enum"], "There is no scenario 'enum'"),
+        (["run", "--variant", "X"], "There is no variant 'X'"),
+        (["run", "--streams", "3.3"], "'3.3' is not a Kafka release"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_path):
+    done = onceproof(*arguments, ONCEPROOF_HOME=str(tmp_path / "home"))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+    assert not (tmp_path / "home" / "runs").exists()  # nothing was begun
+
+
+def test_with_json_an_error_is_one_object_too(tmp_path):
+    done = onceproof("trial", "enumerator", "--streams", "3.3", "--json", ONCEPROOF_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert "'3.3'" in json.loads(done.stdout)["error"]
+
+
+def test_a_missing_option_is_a_usage_error():
+    assert onceproof("trial", "enumerator").returncode == 2
+
+
+@pytest.mark.parametrize("command", [["trial", "enumerator", "--streams", "3.3.1"], ["run"]])
+def test_no_java_is_told_before_anything_starts(tmp_path, command):
+    done = onceproof(*command, ONCEPROOF_HOME=str(tmp_path), ONCEPROOF_JAVA="/no/java")
+    assert done.returncode == 2
+    assert "No Java" in done.stderr
+
+
+def test_a_home_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = onceproof("trial", "enumerator", "--streams", "3.3.1", ONCEPROOF_HOME=str(tmp_path / "file"))
+    assert done.returncode in (2, 4)
+    assert "ONCEPROOF_HOME" in done.stderr
+
+
+def test_a_sweep_of_nothing_says_nothing(tmp_path):
+    done = onceproof("sweep", ONCEPROOF_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.broker
+def test_a_release_that_is_not_published_is_refused(tmp_path):
+    done = onceproof("trial", "enumerator", "--streams", "9.9.9", ONCEPROOF_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert "Kafka 9.9.9 is not published" in done.stderr
