@@ -1,0 +1,25 @@
+"""Draw the picture of the README from the verdicts of a run: `python docs/picture.py RUN_FOLDER`."""
+
+import io
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.results.table import verdict_table
+
+TARGET = Path(__file__).parent / "images" / "run.svg"
+
+
+def main() -> None:
+    """Write the picture."""
+    run = RunFolder(Path(sys.argv[1]))
+    verdicts = read_json(run.verdicts_file)
+    console = Console(record=True, width=120, file=io.StringIO())
+    console.print(verdict_table(verdicts, f"Run {run.run_id}: {len(verdicts)} cells"))
+    console.save_svg(str(TARGET), title="make run")
+
+
+if __name__ == "__main__":
+    main()
