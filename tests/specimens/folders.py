@@ -11,18 +11,18 @@ ROLES = ["input", "output", "counter-changelog", "ids-changelog"]
 RUN_ID = "20261121T084500-3f2a"
 
 
-def trial_of(number: int) -> Trial:
-    """A trial of the enumerator; the number is all that tells it from others."""
+def trial_of(number: int, run_id: str = RUN_ID) -> Trial:
+    """A trial of the enumerator; the number is all that tells it from others of its run."""
     cell = Cell("enumerator", "DEFAULT_CONFIG", Release(3, 3, 1), Release(3, 9, 1))
-    return Trial(RUN_ID, cell, number, seed=number)
+    return Trial(run_id, cell, number, seed=number)
 
 
 def run_folder_of(
-    parent: Path, specimens: list[Specimen], bootstrap: str = "127.0.0.1:1"
+    parent: Path, specimens: list[Specimen], bootstrap: str = "127.0.0.1:1", run_id: str = RUN_ID
 ) -> tuple[RunFolder, dict[str, Specimen]]:
     """A run folder with a driven trial for each specimen, and which specimen each trial key stands for."""
-    run_folder = RunFolder(parent / RUN_ID)
-    trials = [trial_of(number) for number in range(1, len(specimens) + 1)]
+    run_folder = RunFolder(parent / run_id)
+    trials = [trial_of(number, run_id) for number in range(1, len(specimens) + 1)]
     write_json(run_folder.run_file, {"trials": [trial.to_dict() for trial in trials]})
     write_json(run_folder.cluster_file("3.9.1"), {"bootstrap_servers": bootstrap})
     for trial, specimen in zip(trials, specimens, strict=True):

@@ -1,0 +1,119 @@
+"""From topics on a real broker to tables: transactions, broken trials, missing topics, silent clusters."""
+
+import secrets
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from onceproof.model.cell import Trial
+from onceproof.model.run_folder import RunFolder
+from spark_jobs import collect as job
+from spark_jobs import tables
+from spark_jobs.check import check
+from tests.specimens.enumerator import ANOMALOUS, HEALTHY, LOOK_ALIKES, Specimen
+from tests.specimens.folders import ROLES, run_folder_of
+
+TOMBSTONES = next(specimen for specimen in LOOK_ALIKES if specimen.name.startswith("a tombstone, then"))
+EMPTY = next(specimen for specimen in LOOK_ALIKES if specimen.name == "empty topics")
+
+
+def integer(number: int | None) -> bytes | None:
+    return None if number is None else struct.pack(">i", number)
+
+
+def records_of(specimen: Specimen) -> dict[str, list[tuple[int, int, int, int | None]]]:
+    return {
+        "input": [(*record, record[-1]) for record in specimen.input],
+        "output": [*specimen.output],
+        "counter-changelog": [*specimen.counter],
+        "ids-changelog": [*specimen.ids],
+    }
+
+
+def produce(bootstrap: str, trial: Trial, specimen: Specimen) -> None:
+    """Commit the specimen's records, after a transaction of nonsense that is aborted."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{trial.key}-{trial.run}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for role in ROLES:
+        producer.produce(trial.topic(role), key=integer(77), value=integer(77), partition=0)
+    producer.flush()  # else the abort would find nothing in the log
+    producer.abort_transaction()
+    producer.begin_transaction()
+    for role, records in records_of(specimen).items():
+        for partition, _, key, value in sorted(records, key=lambda record: record[:2]):
+            producer.produce(trial.topic(role), key=integer(key), value=integer(value), partition=partition)
+    producer.commit_transaction()
+
+
+def create_topics(bootstrap: str, trial: Trial, roles: list[str]) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(trial.topic(role), 2, 1) for role in roles]).values():
+        future.result(30)
+
+
+def trials_in(run_folder: RunFolder, table: str) -> set[str]:
+    return {
+        path.name.removeprefix("trial=") for path in run_folder.table(table).iterdir() if path.name.startswith("trial=")
+    }
+
+
+def read(run_folder: RunFolder, trial: Trial, role: str) -> list[tuple[int, int, int | None]]:
+    rows = ds.dataset(run_folder.table("records") / f"trial={trial.key}" / f"role={role}").to_table().to_pylist()
+    return [(row["partition"], row["key"], row["value"]) for row in sorted(rows, key=lambda r: r["offset"])]
+
+
+@pytest.mark.spark
+@pytest.mark.broker
+def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
+    spark: SparkSession, cluster: Any, tmp_path: Path
+) -> None:
+    bootstrap = cluster.bootstrap_servers
+    duplicate = ANOMALOUS[0]
+    run_id = f"20261121T084500-{secrets.token_hex(2)}"
+    run_folder, _ = run_folder_of(tmp_path, [duplicate, TOMBSTONES, EMPTY, HEALTHY, HEALTHY], bootstrap, run_id)
+    red, green, empty, broken, lacking = run_folder.driven_trials()
+    for trial, specimen in ((red, duplicate), (green, TOMBSTONES), (empty, EMPTY), (broken, HEALTHY)):
+        create_topics(bootstrap, trial, ROLES)
+        produce(bootstrap, trial, specimen)
+    create_topics(bootstrap, lacking, ROLES[:1])
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(broken.topic("output"), key=integer(1), value=b"seven b", partition=1)
+    assert producer.flush(30) == 0
+
+    for _ in range(2):  # the second time replaces what the first has written
+        errors = job.collect(spark, run_folder)
+        check(spark, run_folder)
+
+    assert tables.read_errors(run_folder) == errors
+    assert set(errors) == {broken.key, lacking.key}
+    assert errors[lacking.key] == f"topic {lacking.topic('output')} does not exist"
+    assert errors[broken.key].startswith(f"topic {broken.topic('output')} partition 1 offset ")
+    assert errors[broken.key].endswith(": the value has 7 bytes, a 4-byte integer was expected")
+    assert trials_in(run_folder, "records") == {red.key, green.key}
+    assert trials_in(run_folder, "counts") == {red.key, green.key, empty.key}
+    assert trials_in(run_folder, "findings") == {red.key}
+    for partition in (0, 1):
+        assert [row for row in read(run_folder, green, "counter-changelog") if row[0] == partition] == [
+            (p, key, value) for p, _, key, value in TOMBSTONES.counter if p == partition
+        ]
+    assert len(read(run_folder, red, "output")) == duplicate.outputs
+
+
+@pytest.mark.spark
+def test_a_cluster_that_does_not_answer_is_an_error_of_its_trials(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "ANSWER_SECONDS", 1)
+    run_folder, specimens = run_folder_of(tmp_path, [HEALTHY])  # nobody listens on port 1
+    errors = job.collect(spark, run_folder)
+    assert set(errors) == set(specimens)
+    assert all(error.startswith("the brokers at 127.0.0.1:1 could not be read: ") for error in errors.values())
+    check(spark, run_folder)
+    assert trials_in(run_folder, "counts") == set()

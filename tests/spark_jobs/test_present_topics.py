@@ -1,0 +1,30 @@
+"""Which trials can be read at all is decided from names and numbers, without Spark and brokers."""
+
+from pathlib import Path
+
+from onceproof.model.cell import Trial
+from spark_jobs.collect import present_topics
+from tests.specimens.enumerator import HEALTHY
+from tests.specimens.folders import ROLES, run_folder_of
+
+
+def topics_of(trial: Trial) -> dict[str, int]:
+    return {trial.topic(role): 2 for role in ROLES}
+
+
+def test_topics_of_complete_trials_are_read_and_the_others_get_a_sentence(tmp_path: Path) -> None:
+    run_folder, _ = run_folder_of(tmp_path, [HEALTHY] * 3)
+    complete, lacking, other = run_folder.driven_trials()
+    partitions = topics_of(complete) | topics_of(lacking) | topics_of(other)
+    del partitions[lacking.topic("output")]
+    partitions[other.topic("input")] = 3
+
+    topics, errors = present_topics(run_folder, [complete, lacking, other], partitions)
+
+    assert [(topic.name, topic.trial, topic.role) for topic in topics] == [
+        (complete.topic(role), complete.key, role) for role in ROLES
+    ]
+    assert errors == {
+        lacking.key: f"topic {lacking.topic('output')} does not exist",
+        other.key: f"topic {other.topic('input')} has 3 partitions, 2 were expected",
+    }
