@@ -44,6 +44,8 @@ def keep(owner: int, command: list[str]) -> int:
         owner_fd = os.pidfd_open(owner)
     except ProcessLookupError:
         return CANNOT_START
+    # Blocked until there is somebody to pass it on to: an early SIGTERM is not lost, and does not end the keeper.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = _start(command)
     # Our copies of the pipes would keep them open after the child is gone.
     null = os.open(os.devnull, os.O_RDWR)
@@ -51,6 +53,7 @@ def keep(owner: int, command: list[str]) -> int:
     os.dup2(null, 1)
 
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group; the owner decides what it means
     child_fd = os.pidfd_open(child)
     poll = select.poll()
