@@ -21,7 +21,7 @@ run: setup ## Run the regression matrix under Airflow and print its verdicts
 	@$(BIN)/onceproof run $(ARGS)
 
 test: setup lint test-java ## Lint, types, and all tests: real brokers, Spark and Airflow included
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest --durations=15 $(ARGS)
 
 up: setup ## Start Airflow with its pages, to browse, trigger and schedule
 	@$(BIN)/onceproof up $(ARGS)

@@ -1,0 +1,51 @@
+"""What the documents tell people to type exists, and what they link to is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from onceproof.cli import app
+from onceproof.model.anomaly import ANOMALIES
+from onceproof.model.verdict import Verdict
+from onceproof.scenarios import CATALOGUE
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [path for path in ROOT.rglob("*.md") if not {".venv", ".onceproof", "target"} & set(path.parts)]
+
+
+def commands() -> list[list[str]]:
+    text = (ROOT / "README.md").read_text()
+    return [line.split()[1:] for line in re.findall(r"^\$ (\.venv/bin/onceproof .*)$", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("arguments", commands(), ids=" ".join)
+def test_a_command_of_the_readme_is_one(arguments):
+    command = get_command(app)
+    name, rest = arguments[0], arguments[1:]
+    # Parsing checks the options and their values, and runs nothing.
+    command.commands[name].make_context(name, rest)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_document_links_to_is_there(document):
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+        if not target.startswith("http"):
+            assert (document.parent / target).exists(), target
+
+
+def test_make_targets_that_are_named_exist():
+    made = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for document in DOCUMENTS:
+        assert set(re.findall(r"\bmake ([a-z][a-z-]+)`", document.read_text())) <= made, document
+
+
+def test_every_verdict_anomaly_and_variant_is_explained():
+    explained = (ROOT / "docs" / "reading-a-verdict.md").read_text()
+    for word in [*Verdict, *ANOMALIES]:
+        assert f"`{word}`" in explained
+    readme = (ROOT / "README.md").read_text()
+    for variants in CATALOGUE.values():
+        for variant in variants:
+            assert f"`{variant}`" in readme
