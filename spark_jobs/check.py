@@ -5,15 +5,16 @@ not be collected has no rows in any of them. Running it again replaces the table
 """
 
 import argparse
+from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder, read_json
 from spark_jobs import tables
-from spark_jobs.transforms.scenarios import CHECKS, Checked
+from spark_jobs.transforms.scenarios import CHECKS
 
 
 def main() -> None:
@@ -29,31 +30,44 @@ def main() -> None:
 
 
 def check(spark: SparkSession, run_folder: RunFolder) -> None:
-    """Write the tables of every trial that was collected."""
+    """Write the tables of every trial that was collected.
+
+    Between reading and writing, `trial` is a number: a trial's key has some 50 characters, and without them the rows
+    are a third as long. All of them are moved and sorted.
+    """
     tables.drop(run_folder, *tables.CHECKED)
     unreadable = tables.read_errors(run_folder)
     trials = [trial for trial in run_folder.driven_trials() if trial.key not in unreadable]
-    checks = [checked(spark, run_folder, scenario, trials) for scenario in CHECKS]
+    names = spark.createDataFrame([(trial.key, n) for n, trial in enumerate(trials)], "name string, trial int")
+    records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
+    checks = [
+        CHECKS[scenario](numbered(records, stated, names), stated)
+        for scenario in CHECKS
+        for stated in [trials_of(spark, run_folder, scenario, trials)]
+    ]
     shared = [frame.persist() for check in checks for frame in check.shared]
-    for name in tables.CHECKED:
-        rows = checks[0].tables[name]
-        for check in checks[1:]:
-            rows = rows.unionByName(check.tables[name])
-        tables.write(run_folder, name, rows)
+    for table in tables.CHECKED:
+        rows = reduce(DataFrame.unionByName, [check.tables[table] for check in checks])
+        named = rows.join(f.broadcast(names), "trial").drop("trial").withColumnRenamed("name", "trial")
+        tables.write(run_folder, table, named)
     for frame in shared:
         frame.unpersist()
 
 
-def checked(spark: SparkSession, run_folder: RunFolder, scenario: str, trials: list[Trial]) -> Checked:
-    """The frames of one scenario's trials."""
+def trials_of(spark: SparkSession, run_folder: RunFolder, scenario: str, trials: list[Trial]) -> DataFrame:
+    """The scenario's trials: trial INT, their place in the list, and partitions INT."""
     stated = [
-        (trial.key, int(read_json(run_folder.trial(trial).trial_file)["partitions"]))
-        for trial in trials
+        (number, int(read_json(run_folder.trial(trial).trial_file)["partitions"]))
+        for number, trial in enumerate(trials)
         if trial.cell.scenario == scenario
     ]
-    of_scenario = spark.createDataFrame(stated, "trial string, partitions int")
-    records = tables.read_records(spark, run_folder).where(f.col("trial").isin([key for key, _ in stated]))
-    return CHECKS[scenario](records, of_scenario)
+    return spark.createDataFrame(stated, "trial int, partitions int")
+
+
+def numbered(records: DataFrame, stated: DataFrame, names: DataFrame) -> DataFrame:
+    """The records of the stated trials, with the trial's number in place of its name."""
+    wanted = names.join(stated.select("trial"), "trial", "left_semi")
+    return records.join(f.broadcast(wanted), "name").drop("name")
 
 
 if __name__ == "__main__":

@@ -18,62 +18,105 @@ NAMED = 5  # of many keys, IDs or places this many are named
 
 
 def replay(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """The ID that the order of the input determines for each key.
+    """The ID that the order of the input determines for each key of each input partition.
 
-    A key that was sent to more than one partition has its ID from the first of them.
     Out: trial, key, inputs LONG, input_place LONG, expected_id LONG.
     """
     in_order = Window.partitionBy("trial", "partition").orderBy("input_place")
     return (
         records.where(f.col("role") == "input")
+        .select("trial", "partition", "key", "offset")
+        .repartition("trial", "partition")  # serves the aggregate and the window
         .groupBy("trial", "partition", "key")
         .agg(f.min(place()).alias("input_place"), f.count("*").alias("inputs"))
         .withColumn("n", f.row_number().over(in_order).cast("long") - 1)
         .join(f.broadcast(trials), "trial")
-        .withColumn("expected_id", f.col("n") * f.col("partitions") + f.col("partition"))
-        .groupBy("trial", "key")
-        .agg(
-            f.sum("inputs").alias("inputs"),
-            f.min("input_place").alias("input_place"),
-            f.min_by("expected_id", "input_place").alias("expected_id"),
+        .select(
+            "trial",
+            "key",
+            "inputs",
+            "input_place",
+            (f.col("n") * f.col("partitions") + f.col("partition")).alias("expected_id"),
         )
     )
 
 
-def assign(records: DataFrame, replayed: DataFrame) -> DataFrame:
-    """Which IDs the output gave to which keys, beside what `replay` expects.
+def keys(records: DataFrame, trials: DataFrame) -> DataFrame:
+    """All that is known of each key that was sent, put out or stored: one pass, no join.
 
-    Out, one row per key and ID: trial, key, id INT, first_place LONG, last_place LONG, outputs LONG, inputs LONG,
-    expected_id LONG (the two null where the key is not in the input), shared BOOLEAN: the ID has another key, too,
-    leads BOOLEAN: of the keys of its ID this is the smallest, unstable BOOLEAN: the key has another ID, too.
+    A key that was sent to more than one partition is expected to have its ID from the first of them.
+    Out: trial, key, inputs LONG, input_place LONG, expected_id LONG (from `replay`), outputs LONG, first_place LONG,
+    last_place LONG (in the output), smallest_id INT, largest_id INT, last_id INT (of the output), stored_place LONG,
+    stored_id INT (last in the changelog, a tombstone is null). Null is what the key does not have; counts are 0.
     """
-    of_id, of_key = Window.partitionBy("trial", "id"), Window.partitionBy("trial", "key")
-    key, identity = f.col("key"), f.col("id")
+    sent = replay(records, trials)
+    shown = records.where(f.col("role") == "output").select(
+        "trial", "key", place().alias("output_place"), f.col("value").alias("id")
+    )
+    stored = records.where(f.col("role") == "ids-changelog").select(
+        "trial", "key", place().alias("store_place"), f.col("value").alias("stored")
+    )
     return (
-        records.where(f.col("role") == "output")
-        .groupBy("trial", "key", f.col("value").alias("id"))
+        sent.unionByName(shown, allowMissingColumns=True)
+        .unionByName(stored, allowMissingColumns=True)
+        .repartition("trial", "key")  # the facts are narrower than the aggregates, so they travel
+        .groupBy("trial", "key")
         .agg(
-            f.min(place()).alias("first_place"),
-            f.max(place()).alias("last_place"),
-            f.count("*").alias("outputs"),
+            f.coalesce(f.sum("inputs"), f.lit(0)).alias("inputs"),
+            f.min("input_place").alias("input_place"),
+            f.min_by("expected_id", "input_place").alias("expected_id"),
+            f.count("output_place").alias("outputs"),
+            f.min("output_place").alias("first_place"),
+            f.max("output_place").alias("last_place"),
+            f.min("id").alias("smallest_id"),
+            f.max("id").alias("largest_id"),
+            f.max_by("id", "output_place").alias("last_id"),
+            f.max("store_place").alias("stored_place"),
+            f.max_by("stored", "store_place").alias("stored_id"),
         )
-        .withColumn("smallest", f.min(key).over(of_id))
-        .withColumn("largest", f.max(key).over(of_id))
-        .withColumn("unstable", f.min(identity).over(of_key) != f.max(identity).over(of_key))
-        .join(replayed, ["trial", "key"], "left")
-        .select(
-            "trial",
-            "key",
-            "id",
-            "first_place",
-            "last_place",
-            "outputs",
-            "inputs",
-            "expected_id",
-            (f.col("smallest") != f.col("largest")).alias("shared"),
-            (f.col("smallest") == key).alias("leads"),
-            "unstable",
-        )
+    )
+
+
+def assign(records: DataFrame, of_keys: DataFrame) -> DataFrame:
+    """Which IDs the output gave to which keys: one row per key and ID.
+
+    In: `of_keys` from `keys`. Only for keys with several IDs are the records looked at again; they are anomalies, and
+    few enough to be sent to every task.
+    Out: trial, key, id INT, first_place LONG, outputs LONG, inputs LONG, expected_id LONG (null where the key is not in
+    the input), unstable BOOLEAN: the key has another ID, too.
+    """
+    stable = of_keys.where(f.col("smallest_id") == f.col("largest_id")).select(
+        "trial",
+        "key",
+        f.col("smallest_id").alias("id"),
+        "first_place",
+        "outputs",
+        "inputs",
+        "expected_id",
+        f.lit(False).alias("unstable"),
+    )
+    several = of_keys.where(f.col("smallest_id") != f.col("largest_id"))
+    unstable = (
+        records.where(f.col("role") == "output")
+        .select("trial", "key", f.col("value").alias("id"), place().alias("place"))
+        .join(f.broadcast(several.select("trial", "key", "inputs", "expected_id")), ["trial", "key"])
+        .groupBy("trial", "key", "id", "inputs", "expected_id")
+        .agg(f.min("place").alias("first_place"), f.count("*").alias("outputs"))
+        .withColumn("unstable", f.lit(True))
+    )
+    return stable.unionByName(unstable)
+
+
+def identities(assigned: DataFrame) -> DataFrame:
+    """Each ID of the output, and whether it was given to more than one key.
+
+    In: what `assign` gives. Out: trial, id, shared BOOLEAN.
+    """
+    return (
+        assigned.select("trial", "id", "key")
+        .repartition("trial", "id")
+        .groupBy("trial", "id")
+        .agg((f.min("key") != f.max("key")).alias("shared"))
     )
 
 
@@ -95,46 +138,25 @@ def assignments(assigned: DataFrame) -> DataFrame:
     )
 
 
-def changelogs(records: DataFrame, assigned: DataFrame, trials: DataFrame) -> DataFrame:
-    """The table `changelogs`: what the stores ended with beside what the output implies.
-
-    Out: trial, store, partition, key, changelog_offset, changelog_value, previous_offset, previous_value, last,
-    output_partition, output_offset, output_value.
-    """
-    return ids_store(records, assigned).unionByName(counter_store(records, trials))
-
-
-def ids_store(records: DataFrame, assigned: DataFrame) -> DataFrame:
+def ids_store(of_keys: DataFrame) -> DataFrame:
     """Of each key, the last ID in the changelog beside the last ID in the output; a tombstone counts as no ID.
 
-    Out: as `changelogs`, store `ids`.
+    In: what `keys` gives. Out: as the table `changelogs`, store `ids`.
     """
-    stored = (
-        records.where(f.col("role") == "ids-changelog")
-        .groupBy("trial", "key")
-        .agg(f.max(place()).alias("changelog_place"), f.max_by("value", place()).alias("changelog_value"))
-    )
-    shown = assigned.groupBy("trial", "key").agg(
-        f.max("last_place").alias("output_place"), f.max_by("id", "last_place").alias("output_value")
-    )
-    either = f.coalesce("changelog_place", "output_place")
-    return (
-        stored.join(shown, ["trial", "key"], "full")
-        .where(f.col("changelog_value").isNotNull() | f.col("output_value").isNotNull())
-        .select(
-            "trial",
-            f.lit("ids").alias("store"),
-            partition_of(either).alias("partition"),
-            "key",
-            offset_of(f.col("changelog_place")).alias("changelog_offset"),
-            "changelog_value",
-            f.lit(None).cast("long").alias("previous_offset"),
-            f.lit(None).cast("int").alias("previous_value"),
-            f.lit(True).alias("last"),
-            partition_of(f.col("output_place")).alias("output_partition"),
-            offset_of(f.col("output_place")).alias("output_offset"),
-            f.col("output_value").cast("long").alias("output_value"),
-        )
+    either = f.coalesce("stored_place", "last_place")
+    return of_keys.where(f.col("stored_id").isNotNull() | f.col("last_id").isNotNull()).select(
+        "trial",
+        f.lit("ids").alias("store"),
+        partition_of(either).alias("partition"),
+        "key",
+        offset_of(f.col("stored_place")).alias("changelog_offset"),
+        f.col("stored_id").alias("changelog_value"),
+        f.lit(None).cast("long").alias("previous_offset"),
+        f.lit(None).cast("int").alias("previous_value"),
+        f.lit(True).alias("last"),
+        partition_of(f.col("last_place")).alias("output_partition"),
+        offset_of(f.col("last_place")).alias("output_offset"),
+        f.col("last_id").cast("long").alias("output_value"),
     )
 
 
@@ -142,7 +164,7 @@ def counter_store(records: DataFrame, trials: DataFrame) -> DataFrame:
     """Every record of the counter's changelog beside the one before it, the last one beside the output.
 
     The output of partition p implies the counter max((id - p) / partitions).
-    Out: as `changelogs`, store `counter`.
+    Out: as the table `changelogs`, store `counter`.
     """
     in_order = Window.partitionBy("trial", "partition").orderBy("offset")
     written = records.where(f.col("role") == "counter-changelog").select(
@@ -168,7 +190,7 @@ def counter_store(records: DataFrame, trials: DataFrame) -> DataFrame:
             f.lit(True).alias("last"),
         )
     )
-    return written.join(f.broadcast(implied), ["trial", "partition", "last"], "full").select(
+    return written.join(implied, ["trial", "partition", "last"], "full").select(
         "trial",
         f.lit("counter").alias("store"),
         "partition",
@@ -184,16 +206,17 @@ def counter_store(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
 
 
-def findings(replayed: DataFrame, assigned: DataFrame, logs: DataFrame) -> DataFrame:
-    """The table `findings`: every anomaly of `onceproof.model.anomaly`, from what the functions above give.
+def findings(of_keys: DataFrame, assigned: DataFrame, of_ids: DataFrame, logs: DataFrame) -> DataFrame:
+    """The table `findings`: every anomaly of `onceproof.model.anomaly`.
 
+    In: what `keys`, `assign`, `identities` and the two stores give.
     Out: trial, anomaly, partition, key, ids, offsets, expected, observed.
     """
     frames = [
-        duplicate_ids(assigned),
+        duplicate_ids(assigned, of_ids),
         unstable_ids(assigned),
-        wrong_ids(assigned),
-        miscounted(replayed, assigned),
+        wrong_ids(assigned, of_ids),
+        miscounted(of_keys),
         counter_regressions(logs),
         changelog_mismatches(logs),
     ]
@@ -226,15 +249,15 @@ def witness(
     ]
 
 
-def duplicate_ids(assigned: DataFrame) -> DataFrame:
+def duplicate_ids(assigned: DataFrame, of_ids: DataFrame) -> DataFrame:
     """One witness for each ID that more than one key was given.
 
-    In: what `assign` gives. Out: as `findings`.
+    In: what `assign` and `identities` give. Out: as `findings`.
     """
     uses = f.sort_array(f.collect_list(f.struct("first_place", "key")))
     named = f.slice("uses", 1, NAMED)
     return (
-        assigned.where("shared")
+        assigned.join(f.broadcast(of_ids.where("shared")), ["trial", "id"], "left_semi")
         .groupBy("trial", "id")
         .agg(uses.alias("uses"))
         .select(
@@ -276,50 +299,46 @@ def unstable_ids(assigned: DataFrame) -> DataFrame:
     )
 
 
-def wrong_ids(assigned: DataFrame) -> DataFrame:
+def wrong_ids(assigned: DataFrame, of_ids: DataFrame) -> DataFrame:
     """One witness for each key whose ID is its own and stable, but not the one that the input determines.
 
-    In: what `assign` gives. Out: as `findings`; a key that is not in the input has no right ID.
+    In: what `assign` and `identities` give. Out: as `findings`; a key that is not in the input has no right ID.
     """
-    return assigned.where(~f.col("shared") & ~f.col("unstable") & (f.col("id") != f.col("expected_id"))).select(
-        *witness(
-            "wrong-id",
-            partition=partition_of(f.col("first_place")),
-            key=f.col("key"),
-            ids=f.array("id"),
-            offsets=f.array(place_text("output", f.col("first_place"))),
-            expected=f.col("expected_id").cast("string"),
-            observed=f.col("id").cast("string"),
+    return (
+        assigned.where(~f.col("unstable") & (f.col("id") != f.col("expected_id")))
+        .join(f.broadcast(of_ids.where("shared")), ["trial", "id"], "left_anti")
+        .select(
+            *witness(
+                "wrong-id",
+                partition=partition_of(f.col("first_place")),
+                key=f.col("key"),
+                ids=f.array("id"),
+                offsets=f.array(place_text("output", f.col("first_place"))),
+                expected=f.col("expected_id").cast("string"),
+                observed=f.col("id").cast("string"),
+            )
         )
     )
 
 
-def miscounted(replayed: DataFrame, assigned: DataFrame) -> DataFrame:
+def miscounted(of_keys: DataFrame) -> DataFrame:
     """One witness for each key with fewer (lost-record) or more (duplicate-output) records out than in.
 
-    In: what `replay` and `assign` give. Out: as `findings`.
+    In: what `keys` gives. Out: as `findings`.
     """
-    sent = replayed.select("trial", "key", "inputs", "input_place")
-    shown = assigned.groupBy("trial", "key").agg(
-        f.sum("outputs").alias("outputs"), f.max("last_place").alias("last_place")
-    )
-    inputs, outputs = (f.coalesce(name, f.lit(0)) for name in ("inputs", "outputs"))
+    inputs, outputs = f.col("inputs"), f.col("outputs")
     lost = inputs > outputs
     where = f.when(lost, f.col("input_place")).otherwise(f.col("last_place"))
     text = f.when(lost, place_text("input", where)).otherwise(place_text("output", where))
-    return (
-        sent.join(shown, ["trial", "key"], "full")
-        .where(inputs != outputs)
-        .select(
-            *witness(
-                f.when(lost, f.lit("lost-record")).otherwise(f.lit("duplicate-output")),
-                partition=partition_of(where),
-                key=f.col("key"),
-                ids=None,
-                offsets=f.array(text),
-                expected=records_text(inputs),
-                observed=records_text(outputs),
-            )
+    return of_keys.where(inputs != outputs).select(
+        *witness(
+            f.when(lost, f.lit("lost-record")).otherwise(f.lit("duplicate-output")),
+            partition=partition_of(where),
+            key=f.col("key"),
+            ids=None,
+            offsets=f.array(text),
+            expected=records_text(inputs),
+            observed=records_text(outputs),
         )
     )
 
@@ -327,7 +346,7 @@ def miscounted(replayed: DataFrame, assigned: DataFrame) -> DataFrame:
 def counter_regressions(logs: DataFrame) -> DataFrame:
     """One witness for each record of the counter's changelog that is not larger than the one before it.
 
-    In: what `changelogs` gives. Out: as `findings`. A tombstone compares to nothing, on either side.
+    In: what the two stores give. Out: as `findings`. A tombstone compares to nothing, on either side.
     """
     in_log = "counter-changelog/%d@%d"
     return logs.where((f.col("store") == "counter") & (f.col("changelog_value") <= f.col("previous_value"))).select(
@@ -349,7 +368,7 @@ def counter_regressions(logs: DataFrame) -> DataFrame:
 def changelog_mismatches(logs: DataFrame) -> DataFrame:
     """One witness for each key of the ids store, and each partition's counter, that ended unlike the output.
 
-    In: what `changelogs` gives. Out: as `findings`.
+    In: what the two stores give. Out: as `findings`.
     """
     stored, shown = f.col("changelog_value").cast("long"), f.col("output_value")
     is_id = f.col("store") == "ids"
@@ -374,18 +393,19 @@ def changelog_mismatches(logs: DataFrame) -> DataFrame:
     )
 
 
-def counts(replayed: DataFrame, assigned: DataFrame, trials: DataFrame) -> DataFrame:
+def counts(of_keys: DataFrame, of_ids: DataFrame, trials: DataFrame) -> DataFrame:
     """The table `counts`, with a row for every trial, also one without any record.
 
-    Out: trial, records, outputs, keys, ids.
+    In: what `keys` and `identities` give. Out: trial, records, outputs, keys, ids.
     """
-    sent = replayed.groupBy("trial").agg(f.sum("inputs").alias("records"), f.count("*").alias("keys"))
-    shown = assigned.groupBy("trial").agg(f.sum("outputs").alias("outputs"), f.count_if("leads").alias("ids"))
-    return (
-        trials.join(sent, "trial", "left")
-        .join(shown, "trial", "left")
-        .select("trial", *(f.coalesce(name, f.lit(0)).alias(name) for name in ("records", "outputs", "keys", "ids")))
+    sums = of_keys.groupBy("trial").agg(
+        f.sum("inputs").alias("records"),
+        f.sum("outputs").alias("outputs"),
+        f.count_if(f.col("inputs") > 0).alias("keys"),
     )
+    ids = of_ids.groupBy("trial").agg(f.count("*").alias("ids"))
+    numbers = (f.coalesce(name, f.lit(0)).alias(name) for name in ("records", "outputs", "keys", "ids"))
+    return trials.join(sums, "trial", "left").join(ids, "trial", "left").select("trial", *numbers)
 
 
 def listing(counted: str, noun: str, named: Column) -> Column:

@@ -22,19 +22,21 @@ class Checked:
 def check_enumerator(records: DataFrame, trials: DataFrame) -> Checked:
     """Check trials of the enumerator.
 
-    In: records (trial, role, partition, offset, key, value); trials (trial, partitions).
+    In: records (trial, role, partition, offset, key, value); trials (trial, partitions). `trial` may be of any type.
     """
-    replayed = enumerator.replay(records, trials)
-    assigned = enumerator.assign(records, replayed)
-    logs = enumerator.changelogs(records, assigned, trials)
+    of_keys = enumerator.keys(records, trials)
+    assigned = enumerator.assign(records, of_keys)
+    of_ids = enumerator.identities(assigned)
+    counter = enumerator.counter_store(records, trials)
+    logs = enumerator.ids_store(of_keys).unionByName(counter)
     return Checked(
         tables={
             "assignments": enumerator.assignments(assigned),
             "changelogs": logs,
-            "findings": enumerator.findings(replayed, assigned, logs),
-            "counts": enumerator.counts(replayed, assigned, trials),
+            "findings": enumerator.findings(of_keys, assigned, of_ids, logs),
+            "counts": enumerator.counts(of_keys, of_ids, trials),
         },
-        shared=(replayed, assigned, logs),
+        shared=(of_keys, of_ids, counter),
     )
 
 

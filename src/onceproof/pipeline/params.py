@@ -11,7 +11,7 @@ AXES = ("streams", "brokers", "scenarios", "variants")
 
 def _several(what: str, **items: Any) -> dict[str, Any]:
     """Any number of values; none means: those of the matrix."""
-    schema = {"type": "array", "items": {"type": "string", **items}, "uniqueItems": True}
+    schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string", **items}, "uniqueItems": True}
     if "enum" in items:
         schema["examples"] = items["enum"]  # the form offers them
     return {"default": [], **schema, "description": f"{what}. Empty: those of the matrix."}
@@ -25,7 +25,7 @@ PARAMS: dict[str, dict[str, Any]] = {
         "default": "nightly",
         "type": "string",
         "enum": list(MATRICES),
-        "description": "; ".join(f"{m.name}: {m.description}" for m in MATRICES.values()),
+        "description": " ".join(f"{m.name}: {m.description}" for m in MATRICES.values()),
     },
     "streams": _several("Releases of Kafka Streams, one a line, for example 3.4.1", **_RELEASE),
     "brokers": _several("Releases of the brokers, one a line, for example 3.9.1", **_RELEASE),
