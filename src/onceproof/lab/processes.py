@@ -144,29 +144,25 @@ def await_condition(
         sleep(interval)
 
 
-def leftovers() -> Iterator[psutil.Process]:
-    """Kept processes of this user whose keeper or owner is gone.
-
-    By construction there are none; this is the check of it, and the remedy.
-    """
-    for process in psutil.process_iter(["cmdline", "uids", "ppid"]):
+def marked(folder: Path) -> Iterator[tuple[psutil.Process, Path]]:
+    """Our processes that bear a mark below `folder`, with the marked folder; not their keepers."""
+    prefix = f"-D{MARK}.mark="
+    for process in psutil.process_iter(["cmdline"]):
         command = process.info["cmdline"] or []
-        if process.info["uids"] is None or process.info["uids"].real != os.getuid():
+        if str(KEEPER) in command:
             continue
-        if any(word.startswith(f"-D{MARK}.mark=") for word in command) and not _is_kept(process):
-            yield process
+        for word in command:
+            place = Path(word.removeprefix(prefix))
+            if word.startswith(prefix) and place.is_relative_to(folder):
+                yield process, place
 
 
-def _is_kept(process: psutil.Process) -> bool:
-    """Whether a keeper stands above it whose owner is alive."""
+def is_kept(process: psutil.Process) -> bool:
+    """Whether a keeper stands above it; the keeper ends it with its owner."""
     try:
         parent = process.parent()
-        if parent is None:
-            return False
-        command = parent.cmdline()
-        position = command.index(str(KEEPER))
-        return psutil.pid_exists(int(command[position + 1]))
-    except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError, IndexError):
+        return parent is not None and str(KEEPER) in parent.cmdline()
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False
 
 

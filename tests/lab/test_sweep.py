@@ -1,0 +1,56 @@
+"""A sweep takes what bears our mark and belongs to nobody, and nothing else."""
+
+import subprocess
+import sys
+
+import pytest
+
+from onceproof.lab.processes import await_condition, marked, spawn
+from onceproof.lab.sweep import sweep
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+@pytest.fixture
+def orphan(tmp_path):
+    """A process that bears our mark and has no keeper."""
+    process = subprocess.Popen([*SLEEP, f"-Donceproof.mark={tmp_path}/runs/r/clusters/3.9.1"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def kept(tmp_path):
+    process = spawn([*SLEEP, f"-Donceproof.mark={tmp_path}/runs/r/clusters/4.3.1"], log=tmp_path / "log")
+    yield process
+    process.kill()
+    process.terminate()
+
+
+def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orphan, kept):
+    unused = tmp_path / "runs" / "r" / "clusters" / "3.9.1" / "data-1"
+    in_use = tmp_path / "runs" / "r" / "clusters" / "4.3.1" / "data-1"
+    state = tmp_path / "runs" / "r" / "trials" / "t" / "state"
+    log = tmp_path / "runs" / "r" / "trials" / "t" / "instances" / "instance-1.log"
+    for folder in (unused, in_use, state, log.parent):
+        folder.mkdir(parents=True)
+    log.write_text("a log stays")
+    runs = tmp_path / "runs"
+    await_condition("both to be seen", lambda: len(list(marked(runs))) == 2, timeout=5)
+
+    removed = list(sweep(runs))
+
+    assert f"process {orphan.pid}" in removed
+    assert orphan.wait(timeout=5) == -9
+    assert kept.alive()
+    assert not unused.exists()
+    assert not state.exists()
+    assert in_use.exists()
+    assert log.exists()
+
+
+def test_the_runs_of_another_home_are_not_touched(tmp_path, orphan):
+    await_condition("the orphan to be seen", lambda: list(marked(tmp_path / "runs")), timeout=5)
+    assert list(sweep(tmp_path / "elsewhere")) == []
+    assert orphan.poll() is None
