@@ -136,37 +136,30 @@ def duplicates_in_spark(run: RunFolder) -> set[str]:
 
 
 def consume(run: RunFolder, cluster: Cluster, red: set[str]) -> None:
-    """The peer: reads every topic, one after the other, and keeps a dict from ID to key of the output.
+    """The peer: reads every topic and keeps a dict from ID to key of the output.
 
     It answers one of the seven questions that `check` answers, and leaves no table.
     """
     settings = {"isolation.level": "read_committed", "enable.partition.eof": True, "fetch.wait.max.ms": 20}
     consumer = Consumer({**cluster.client(), **settings, "group.id": "peer", "enable.auto.commit": False})
-    found = set()
-    for trial in run.driven_trials():
-        keys: dict[int, int] = {}
-        for role in ROLES:
-            for key, value in messages(consumer, trial.topic(role)):
-                if role == "output" and keys.setdefault(value, key) != key:
-                    found.add(trial.key)
-    consumer.close()
-    assert found == red, "the peer did not find the trials with duplicate IDs"
-
-
-def messages(consumer: Consumer, topic: str) -> list[tuple[int, int]]:
-    """Keys and values of a topic, up to its end."""
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-    read: list[tuple[int, int]] = []
-    ended: set[int] = set()
-    while len(ended) < PARTITIONS:
+    places = {trial.topic(role): (trial.key, role) for trial in run.driven_trials() for role in ROLES}
+    # All topics at once: after each assignment a consumer idles for about a second.
+    consumer.assign([TopicPartition(topic, partition, 0) for topic in places for partition in range(PARTITIONS)])
+    keys: dict[str, dict[int, int]] = {trial: {} for trial, _ in places.values()}
+    found, open_partitions = set(), len(places) * PARTITIONS
+    while open_partitions:
         for message in consumer.consume(10_000, timeout=0.05):
             if message.error() is None:
-                read.append((INTEGER.unpack(message.key())[0], INTEGER.unpack(message.value())[0]))
+                trial, role = places[message.topic()]
+                key, value = INTEGER.unpack(message.key())[0], INTEGER.unpack(message.value())[0]
+                if role == "output" and keys[trial].setdefault(value, key) != key:
+                    found.add(trial)
             elif message.error().code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
+                open_partitions -= 1
             else:
                 raise KafkaException(message.error())
-    return read
+    consumer.close()
+    assert found == red, "the peer did not find the trials with duplicate IDs"
 
 
 if __name__ == "__main__":

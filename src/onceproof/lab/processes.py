@@ -16,6 +16,7 @@ import psutil
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 
+WIDTH = 300  # of a log's line in an error; the log has the rest
 KEEPER = Path(__file__).with_name("keeper.py")
 
 
@@ -113,7 +114,8 @@ def tail(log: Path, lines: int = 5) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
-            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+            last = file.read().decode(errors="replace").splitlines()[-lines:]
+            return "\n".join(line[:WIDTH] for line in last)
     except OSError:
         return "(no log)"
 
