@@ -61,7 +61,7 @@ clean: down ## Remove what was set up and built; the runs stay
 prerequisites:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null \
 	  || { echo "Python 3.11 is missing: install it, or name it with make PYTHON=/path/to/python3.11." >&2; exit 2; }
-	@javac -version 2>/dev/null | awk '{ split($$2, v, "."); exit !(v[1] >= 17) } END { exit !NR }' \
+	@javac -version 2>/dev/null | awk '{ split($$2, v, "."); ok = (v[1] + 0 >= 17) } END { exit !ok }' \
 	  || { echo "A JDK 17 or later is missing: install one and put its bin folder on the PATH." >&2; exit 2; }
 	@command -v mvn >/dev/null \
 	  || { echo "Maven is missing: install Maven 3.8 or later and put its bin folder on the PATH." >&2; exit 2; }

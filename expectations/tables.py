@@ -1,6 +1,5 @@
 """One trial's rows of a Spark table, for either engine of Great Expectations."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -26,14 +25,12 @@ CHANGELOGS = (
 
 
 def rows_of(run: RunFolder, table: str, trial: str) -> int:
-    """Rows of a trial in a table; read from the files' footers."""
-    folder = partition(run, table, trial)
-    return int(ds.dataset(folder, format="parquet").count_rows()) if folder.exists() else 0
+    """Rows of a trial in a table."""
+    return int(_dataset(run, table).count_rows(filter=ds.field("trial") == trial))
 
 
-def partition(run: RunFolder, table: str, trial: str) -> Path:
-    """Folder of a trial in a table."""
-    return run.table(table) / f"trial={trial}"
+def _dataset(run: RunFolder, table: str) -> ds.Dataset:
+    return ds.dataset(run.table(table), format="parquet")
 
 
 def in_pandas(run: RunFolder, table: str, trial: str) -> pd.DataFrame:
@@ -42,10 +39,7 @@ def in_pandas(run: RunFolder, table: str, trial: str) -> pd.DataFrame:
     Out: the columns of `ASSIGNMENTS`, or those of `CHANGELOGS` with `stored` and `shown` (see `in_spark`).
     """
     columns = list(ASSIGNMENTS if table == "assignments" else CHANGELOGS)
-    folder = partition(run, table, trial)
-    if not folder.exists():
-        return pd.DataFrame(columns=[*columns, "stored", "shown"])
-    read = ds.dataset(folder, format="parquet").to_table(columns=columns)
+    read = _dataset(run, table).to_table(columns=columns, filter=ds.field("trial") == trial)
     if table == "changelogs":
         last = read["last"]
         read = read.append_column("stored", pc.if_else(last, read["changelog_value"], None))
@@ -63,7 +57,7 @@ def in_spark(spark: "SparkSession", run: RunFolder, table: str, trial: str) -> "
     Out: the columns of the table; `changelogs` has, where `last`, also `stored` (the changelog's value) and `shown`
     (the output's).
     """
-    rows: DataFrame = spark.read.parquet(str(partition(run, table, trial)))
+    rows: DataFrame = spark.read.parquet(str(run.table(table))).where(f"trial = '{trial}'")
     if table == "assignments":
         return rows.select(*ASSIGNMENTS)
     return rows.selectExpr(

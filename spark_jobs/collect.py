@@ -63,10 +63,13 @@ def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
     for broker, trials in clusters.items():
         bootstrap = str(read_json(run_folder.cluster_file(broker))["bootstrap_servers"])
         errors |= collect_cluster(spark, run_folder, bootstrap, trials, draft)
-    for trial_key in errors:
-        shutil.rmtree(draft / f"trial={trial_key}", ignore_errors=True)
     tables.write_errors(run_folder, errors)
-    tables.publish(run_folder, "records", draft)
+    if errors:
+        whole = spark.read.schema(tables.RECORDS).parquet(str(draft))
+        tables.write(run_folder, "records", whole.where(~f.col("trial").isin(list(errors))), ".readable")
+        shutil.rmtree(draft)
+    else:
+        tables.publish(run_folder, "records", draft)
     return errors
 
 
@@ -133,8 +136,9 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
         messages.observe(faulty, f.count("fault").alias("messages"))
         .where(f.col("fault").isNull())
         .select(*tables.RECORDS.names)
+        # Spark would make a task and a file of each partition of each topic; both cost more than what is in them.
+        .coalesce(2 * spark.sparkContext.defaultParallelism)
         .write.mode("append")
-        .partitionBy("trial", "role")
         .parquet(str(draft))
     )
     if not faulty.get["messages"]:
@@ -164,7 +168,7 @@ def read_topics(spark: SparkSession, bootstrap: str, topics: list[str]) -> DataF
 def empty_table(spark: SparkSession, folder: Path) -> None:
     """Write a table without rows, so that a run without any readable trial has one."""
     nothing = cast("list[tuple[()]]", [])
-    spark.createDataFrame(nothing, tables.RECORDS).write.partitionBy("trial", "role").parquet(str(folder))
+    spark.createDataFrame(nothing, tables.RECORDS).write.parquet(str(folder))
 
 
 if __name__ == "__main__":

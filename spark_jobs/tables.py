@@ -1,6 +1,6 @@
-"""The tables of a run: Parquet, one folder each, partitioned by `trial`; a folder that exists is complete.
+"""The tables of a run: Parquet, one folder each, with a column `trial`; a folder that exists is complete.
 
-records      as read from Kafka, partitioned by `role`, too
+records      as read from Kafka; trial STRING and role STRING say from which topic
              partition INT, offset LONG, timestamp TIMESTAMP, key INT, value INT
 assignments  one row per key and ID of the output; partition and first_offset are their first place there
              partition INT, key INT, id INT, first_offset LONG, outputs LONG, inputs LONG, expected_id LONG
@@ -62,9 +62,9 @@ def drop(run_folder: RunFolder, *names: str) -> None:
         shutil.rmtree(run_folder.table(name), ignore_errors=True)
 
 
-def draft(run_folder: RunFolder, name: str) -> Path:
-    """Where a table is written before it is complete; emptied."""
-    folder = run_folder.table(name).with_name(f".{name}.draft")
+def draft(run_folder: RunFolder, name: str, kind: str = "") -> Path:
+    """Where a table is written before it is complete; emptied. Drafts of several kinds may stand side by side."""
+    folder = run_folder.table(name).with_name(f".{name}{kind}.draft")
     shutil.rmtree(folder, ignore_errors=True)
     return folder
 
@@ -75,13 +75,13 @@ def publish(run_folder: RunFolder, name: str, written: Path) -> None:
     written.rename(run_folder.table(name))
 
 
-def write(run_folder: RunFolder, name: str, rows: DataFrame) -> None:
-    """Write a table partitioned by trial, as a whole or not at all.
+def write(run_folder: RunFolder, name: str, rows: DataFrame, kind: str = "") -> None:
+    """Write a table, as a whole or not at all.
 
-    The rebalance hint gives each trial one file of reasonable size, whatever the number of tasks.
+    Not partitioned by trial: each file costs some 40 ms of CPU, whatever is in it.
     """
-    folder = draft(run_folder, name)
-    rows.hint("rebalance", "trial").write.partitionBy("trial").parquet(str(folder))
+    folder = draft(run_folder, name, kind)
+    rows.write.parquet(str(folder))
     publish(run_folder, name, folder)
 
 

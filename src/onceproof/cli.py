@@ -36,7 +36,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 as expected, 1 anomaly (run: regression), 2 usage, 3 inconclusive, 4 error of the harness.",
 )
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR)
+INTERRUPTED = 130  # Typer's exit code for Ctrl-C
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
 out, err = Console(highlight=False, width=WIDTH), Console(stderr=True, highlight=False)
 
@@ -59,9 +60,10 @@ def main() -> None:
     except Exception:  # a bug of ours: whatever it is, it must not be taken for an anomaly's exit code
         err.print_exception()
         sys.exit(ExitCode.ERROR)
-    except KeyboardInterrupt:
-        err.print("onceproof: interrupted; everything that was started has been stopped.")
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            err.print("onceproof: interrupted; everything that was started has been stopped.")
+        raise
 
 
 def _now() -> str:
@@ -92,6 +94,7 @@ def trial(
     """
     from onceproof.lab.artifacts import check_published, streams_class_path
     from onceproof.lab.java import require_java
+    from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_trial
 
     scenario(name).variant(variant)
@@ -103,7 +106,7 @@ def trial(
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
     what = Trial(new_run_id(), cell, 1, drawn)
     folder = RunFolder(settings.runs / what.run).trial(what)
-    with _progress(f"{cell.title}, seed {drawn}") as report:
+    with interruptible(), _progress(f"{cell.title}, seed {drawn}") as report:
         outcome = run_trial(what, folder, report)
     found = read_json(folder.reader_file)
     shown = {
@@ -132,7 +135,7 @@ def trial(
 def _progress(title: str) -> Iterator[Callable[[str], None]]:
     """Show the phase that is under way, on the terminal's error stream."""
     if not err.is_terminal:
-        yield lambda phase: err.print(f"{title}: {phase}")
+        yield lambda phase: err.print(f"{title}: {phase}", soft_wrap=True)
         return
     with err.status(title) as status:
         yield lambda phase: status.update(f"{title}: [bold]{phase}[/]")

@@ -3,14 +3,16 @@
 from functools import cache
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from onceproof.model.errors import UsageError
 
 
 class Settings(BaseSettings):
     """Settings of this installation, from the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="ONCEPROOF_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="ONCEPROOF_", env_ignore_empty=True, frozen=True)
 
     project: Path = Path(__file__).parents[2]
     home: Path = Field(default_factory=lambda data: data["project"] / ".onceproof", validate_default=True)
@@ -24,6 +26,8 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, path: Path) -> Path:
         """Processes run elsewhere, so a path relative to us would mean another place to them."""
+        if set(str(path)) & set(":,"):
+            raise ValueError("a path with ':' or ',' cannot be given to Java, choose another")
         return path.absolute()
 
     @property
@@ -44,5 +48,13 @@ class Settings(BaseSettings):
 
 @cache
 def get_settings() -> Settings:
-    """The settings of this process."""
-    return Settings()
+    """The settings of this process.
+
+    Raises:
+        UsageError: a variable has a value that cannot be; names both.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise UsageError(f"ONCEPROOF_{str(wrong['loc'][0]).upper()}={wrong['input']}: {wrong['msg']}.") from None

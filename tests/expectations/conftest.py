@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from onceproof.model.run_folder import RunFolder, write_json
@@ -55,8 +55,9 @@ def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):
         columns = list(zip(*tables[name], strict=True)) or [[] for _ in schema]
         table = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
-        if table.num_rows:
-            ds.write_dataset(table, run.table(name) / f"trial={trial.key}", format="parquet")
+        table = table.append_column("trial", pa.array([trial.key] * table.num_rows, pa.string()))
+        run.table(name).mkdir()
+        pq.write_table(table, run.table(name) / "part-0.parquet")
     return run, trial.key
 
 

@@ -1,5 +1,6 @@
 """A sweep takes what bears our mark and belongs to nobody, and nothing else."""
 
+import os
 import subprocess
 import sys
 
@@ -36,6 +37,10 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     for folder in (unused, in_use, state, log.parent):
         folder.mkdir(parents=True)
     log.write_text("a log stays")
+    young = tmp_path / "runs" / "r" / "trials" / "u" / "state"
+    young.mkdir(parents=True)
+    for folder in (unused, in_use, state):
+        os.utime(folder, (0, 0))
     runs = tmp_path / "runs"
     await_condition("both to be seen", lambda: len(list(marked(runs))) == 2, timeout=5)
 
@@ -47,6 +52,7 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     assert not unused.exists()
     assert not state.exists()
     assert in_use.exists()
+    assert young.exists()  # its process may be about to start
     assert log.exists()
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from onceproof.model.anomaly import ANOMALIES
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import parse_registry, registry
@@ -12,6 +13,7 @@ key = "KAFKA-1"
 title = "t"
 scenario = "enumerator"
 variants = ["DEFAULT_CONFIG"]
+anomalies = ["duplicate-id"]
 affected = [{ first = "3.1.0", last = "3.2.3" }, { first = "3.9.0", last = "3.9.0" }]
 fixed = ["3.3.0"]
 sources = ["JIRA"]
@@ -33,7 +35,7 @@ def test_ranges_are_inclusive_and_may_be_several():
     ("broken", "said"),
     [
         (ROW.replace('title = "t"', ""), "KAFKA-1 lacks the field 'title'"),
-        (ROW.replace("3.2.3", "3.0.0"), "the affected range 3.1.0 to 3.0.0 is inverted"),
+        (ROW.replace("3.2.3", "3.0.0"), "the range 3.1.0 to 3.0.0 is inverted"),
         (ROW.replace('"3.3.0"', '"3.3"'), "'3.3' is not a Kafka release"),
         ("[[issue", "the file cannot be read"),
     ],
@@ -47,3 +49,10 @@ def test_the_registry_names_only_what_exists_and_its_sources():
     for row in (*registry().issues, *registry().avoided):
         assert set(row.variants) <= set(CATALOGUE[row.scenario])
         assert row.sources
+    for issue in registry().issues:
+        assert set(issue.anomalies) <= set(ANOMALIES)
+
+
+def test_an_avoidance_speaks_only_of_releases_on_which_it_was_seen():
+    assert registry().avoidance(cell("3.3.1", "NO_LAG_ACCEPTABLE"))
+    assert registry().avoidance(cell("9.9.9", "NO_LAG_ACCEPTABLE")) is None

@@ -37,7 +37,7 @@ def rows_of(trial: str, specimen: Specimen) -> list[tuple[Any, ...]]:
 def write_records(spark: SparkSession, run_folder: RunFolder, specimens: dict[str, Specimen]) -> None:
     rows = [row for trial, specimen in specimens.items() for row in rows_of(trial, specimen)]
     records = spark.createDataFrame(rows, tables.RECORDS)
-    records.write.partitionBy("trial", "role").parquet(str(run_folder.table("records")))
+    records.write.parquet(str(run_folder.table("records")))
     tables.write_errors(run_folder, {})
 
 

@@ -59,13 +59,12 @@ def create_topics(bootstrap: str, trial: Trial, roles: list[str]) -> None:
 
 
 def trials_in(run_folder: RunFolder, table: str) -> set[str]:
-    return {
-        path.name.removeprefix("trial=") for path in run_folder.table(table).iterdir() if path.name.startswith("trial=")
-    }
+    return set(ds.dataset(run_folder.table(table)).to_table(columns=["trial"])["trial"].to_pylist())
 
 
 def read(run_folder: RunFolder, trial: Trial, role: str) -> list[tuple[int, int, int | None]]:
-    rows = ds.dataset(run_folder.table("records") / f"trial={trial.key}" / f"role={role}").to_table().to_pylist()
+    wanted = (ds.field("trial") == trial.key) & (ds.field("role") == role)
+    rows = ds.dataset(run_folder.table("records")).to_table(filter=wanted).to_pylist()
     return [(row["partition"], row["key"], row["value"]) for row in sorted(rows, key=lambda r: r["offset"])]
 
 

@@ -15,6 +15,7 @@ from filelock import FileLock
 
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
+from onceproof.model.run_folder import unwritable
 from onceproof.settings import get_settings
 
 # kafka-clients and the brokers bring slf4j-api without a binding.
@@ -66,14 +67,17 @@ def check_published(releases: Iterable[Release]) -> None:
 def _class_path(artifact: str, release: Release) -> list[Path]:
     settings = get_settings()
     file = settings.artifacts / f"{artifact}-{release}.classpath"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{file}.lock"):
-        jars = _remembered(file)
-        if not jars:
-            resolved = _resolve([("org.apache.kafka", artifact, str(release)), LOGGING], settings.maven)
-            file.write_text(resolved)
-            jars = _remembered(file)
-    return jars
+    jars = _remembered(file)
+    if jars:
+        return jars
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{file}.lock"):
+            if not _remembered(file):
+                file.write_text(_resolve([("org.apache.kafka", artifact, str(release)), LOGGING], settings.maven))
+    except OSError as error:
+        raise unwritable(error, file.parent) from error
+    return _remembered(file)
 
 
 def _remembered(file: Path) -> list[Path]:

@@ -2,10 +2,8 @@
 
 import base64
 import contextlib
-import os
 import shutil
 import socket
-import subprocess
 import uuid
 from dataclasses import dataclass, field
 from functools import partial
@@ -103,7 +101,7 @@ class EmbeddedCluster(Cluster):
         main = [*options, "-cp", ":".join(str(jar) for jar in jars)]
         ports = free_ports(2 * nodes)
         files = _write_configs(folder, ports[:nodes], ports[nodes:])
-        _format([*command, *(() if data.records else data.flags), *main], files)
+        _format([*command, *(() if data.records else data.flags), *main], files, owner)
         started: list[Process] = []
         try:
             for number, file in enumerate(files, 1):
@@ -116,6 +114,7 @@ class EmbeddedCluster(Cluster):
         except BaseException:
             for node in started:
                 node.terminate(timeout=1)
+            _delete_data(folder)
             raise
         return cluster
 
@@ -161,8 +160,7 @@ class EmbeddedCluster(Cluster):
             # The data is deleted next, so there is nothing else that an orderly shutdown would save.
             node.kill()
             node.terminate(timeout=5)
-        for data in self.folder.glob("data-*"):
-            shutil.rmtree(data, ignore_errors=True)
+        _delete_data(self.folder)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, from which another process can reach and stop the brokers."""
@@ -178,6 +176,11 @@ class EmbeddedCluster(Cluster):
         """Read what `to_dict` wrote."""
         nodes = tuple(Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"])
         return cls(Release.parse(data["release"]), data["bootstrap_servers"], {}, Path(data["folder"]), nodes)
+
+
+def _delete_data(folder: Path) -> None:
+    for data in folder.glob("data-*"):
+        shutil.rmtree(data, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:
@@ -226,24 +229,45 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
         file = folder / f"node-{number}.properties"
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
+            file.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in config.items()))
         except OSError as error:
             raise unwritable(error, file) from error
         files.append(file)
     return files
 
 
-def _format(command: list[str], files: list[Path]) -> None:
+def _format(command: list[str], files: list[Path], owner: int | None) -> None:
     """Prepare the data folders, as KRaft wants it (`kafka-storage format`)."""
     cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
     for file in files:
+        log = file.with_suffix(".format.log")
         argv = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(file)]
+        process = spawn(argv, log=log, owner=owner)
         try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=READY_TIMEOUT, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise HarnessError(f"The data folder of a broker could not be prepared: {error}") from error
-        if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines()
-            raise HarnessError(
-                f"The data folder of {file} could not be prepared: {said[-1] if said else os.strerror(5)}"
+            await_condition(
+                f"the data folder of {file.stem} to be prepared",
+                partial(_ended, process),
+                timeout=READY_TIMEOUT,
             )
+        finally:
+            process.terminate(timeout=1)
+        if process.poll():
+            raise HarnessError(
+                f"The data folder of {file} could not be prepared (exit code {process.poll()}); {log} ends with:\n"
+                f"{tail(log)}"
+            )
+
+
+def _ended(process: Process) -> bool:
+    return process.poll() is not None
+
+
+def _escaped(value: object) -> str:
+    """A value of a properties file, which Java reads as Latin-1 with escapes."""
+    text = str(value).replace("\\", "\\\\")
+    return "".join(c if c.isascii() else "".join(f"\\u{u:04x}" for u in _utf16(c)) for c in text)
+
+
+def _utf16(character: str) -> list[int]:
+    encoded = character.encode("utf-16-be")
+    return [int.from_bytes(encoded[i : i + 2]) for i in range(0, len(encoded), 2)]

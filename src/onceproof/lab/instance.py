@@ -14,6 +14,7 @@ from onceproof.lab.processes import Process, await_condition, open_pipes, spawn,
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
+from onceproof.model.run_folder import unwritable
 from onceproof.model.timeline import Event, Timeline
 from onceproof.settings import get_settings
 
@@ -50,6 +51,11 @@ class Instance:
         settings = get_settings()
         if not settings.application_jar.is_file():
             raise HarnessError(f"{settings.application_jar} is missing: type `make setup`.")
+        scratch = Path(config["state.dir"]) / "tmp"
+        try:
+            scratch.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(error, scratch) from error
         jars = [settings.application_jar, *streams_class_path(self.release)]
         self._class_data = ClassData.of(jars)
         command = [
@@ -57,6 +63,8 @@ class Instance:
             *FAST_START,
             *self._class_data.flags,
             "-Xmx512m",
+            # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
+            f"-Djava.io.tmpdir={scratch}",
             f"-Dlog4j.configuration={LOG4J.as_uri()}",
             f"-D{MARK}.mark={self.log.parent}",
             "-cp",

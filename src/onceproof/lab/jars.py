@@ -1,5 +1,7 @@
 """Jars that Spark and the Data Docs need, fetched by Maven once."""
 
+import re
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -19,18 +21,15 @@ def install_jars() -> None:
     """
     settings = get_settings()
     _copy(settings.project / "spark_jobs" / "connector.pom.xml", settings.artifacts / "spark-connector")
-    vendor = settings.artifacts / "data-docs-vendor"
-    if _copy(settings.project / "expectations" / "vendor.pom.xml", vendor):
-        for jar in vendor.glob("*.jar"):
-            with zipfile.ZipFile(jar) as archive:
-                archive.extractall(vendor)
+    _copy(settings.project / "expectations" / "vendor.pom.xml", settings.artifacts / "data-docs-vendor", unpack=True)
 
 
-def _copy(pom: Path, target: Path) -> bool:
-    """Copy the dependencies of a pom; false if they were there for this very pom."""
+def _copy(pom: Path, target: Path, unpack: bool = False) -> None:
+    """Copy the dependencies of a pom, unless they are there for this very pom; its stamp comes last."""
     stamp = target / "pom.xml"
     if stamp.exists() and stamp.read_bytes() == pom.read_bytes():
-        return False
+        return
+    shutil.rmtree(target, ignore_errors=True)
     command = [get_settings().maven, "-q", "-B", "-ntp", "-f", str(pom), COPY, f"-DoutputDirectory={target}"]
     try:
         done = subprocess.run(
@@ -42,6 +41,9 @@ def _copy(pom: Path, target: Path) -> bool:
         raise HarnessError(f"Maven did not fetch the jars of {pom} within 10 minutes; try again.") from error
     if done.returncode:
         said = next((line for line in done.stdout.splitlines() if "ERROR" in line), "no reason given")
+        said = re.sub(r"https?://\S+", "the registry", said)
         raise HarnessError(f"Maven could not fetch the jars of {pom}: {said}")
+    for jar in target.glob("*.jar") if unpack else ():
+        with zipfile.ZipFile(jar) as archive:
+            archive.extractall(target)
     stamp.write_bytes(pom.read_bytes())
-    return True

@@ -7,6 +7,7 @@ the keeper itself is killed. The keeper ends with the command, with its exit cod
 Standard library only, and started without site-packages: it must cost milliseconds.
 """
 
+import contextlib
 import ctypes
 import os
 import select
@@ -38,6 +39,12 @@ def _start(command: list[str]) -> int:
     os._exit(CANNOT_START)
 
 
+def _send(child_fd: int, number: int) -> None:
+    """Signal the child, unless it has ended; its number may be another's by then."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(child_fd, number)
+
+
 def keep(owner: int, command: list[str]) -> int:
     """Start the command and return its exit code; kill it as soon as the owner is gone."""
     try:
@@ -52,15 +59,15 @@ def keep(owner: int, command: list[str]) -> int:
     os.dup2(null, 0)
     os.dup2(null, 1)
 
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    child_fd = os.pidfd_open(child)
+    signal.signal(signal.SIGTERM, lambda *_: _send(child_fd, signal.SIGTERM))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group; the owner decides what it means
-    child_fd = os.pidfd_open(child)
     poll = select.poll()
     poll.register(owner_fd, select.POLLIN)
     poll.register(child_fd, select.POLLIN)
     if owner_fd in {fd for fd, _ in poll.poll()}:
-        os.kill(child, signal.SIGKILL)
+        _send(child_fd, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code

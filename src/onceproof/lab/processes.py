@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -51,7 +51,12 @@ class Process:
         return None if self.alive() else -1
 
     def kill(self) -> None:
-        """SIGKILL the command as a crash would; the keeper then ends by itself."""
+        """SIGKILL the command as a crash would; the keeper then ends by itself.
+
+        Does nothing if it has ended, or if its id belongs to somebody else by now.
+        """
+        if not self.alive():
+            return
         with suppress(psutil.NoSuchProcess):
             for child in psutil.Process(self.pid).children():
                 child.kill()
@@ -107,6 +112,24 @@ def spawn(
     except OSError as error:
         raise HarnessError(f"{argv[0]} could not be started, log {log}: {error.strerror}.") from error
     return Process(popen.pid, psutil.Process(popen.pid).create_time(), log, popen)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP like Ctrl-C: once, so that a second one does not interrupt the cleaning up."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def interrupt(*_: object) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def tail(log: Path, lines: int = 5) -> str:

@@ -1,10 +1,16 @@
 """Removes what a run that was torn away left behind. Only what bears our mark is touched."""
 
 import shutil
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from onceproof.lab.processes import is_kept, marked
+
+STARTING = 60.0  # seconds within which a process that uses new data may be about to start
 
 
 def sweep(runs: Path) -> Iterator[str]:
@@ -18,10 +24,12 @@ def sweep(runs: Path) -> Iterator[str]:
         if is_kept(process):
             in_use.append(folder)
         else:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
             yield f"process {process.pid}"
     brokers = [*runs.glob("*/clusters/*/data-*"), *runs.glob("*/trials/*/cluster/data-*")]
     for data in [*brokers, *runs.glob("*/trials/*/state")]:
-        if not any(folder.is_relative_to(data.parent) for folder in in_use):
+        young = time.time() - data.stat().st_mtime < STARTING
+        if not young and not any(folder.is_relative_to(data.parent) for folder in in_use):
             shutil.rmtree(data, ignore_errors=True)
             yield str(data)

@@ -124,6 +124,10 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
     except HarnessError as error:
         write_json(folder.outcome_file, lab.outcome(None, str(error)))
         raise
+    except KeyboardInterrupt:
+        lab.end()
+        shutil.rmtree(folder.state, ignore_errors=True)
+        raise
     finally:
         lab.end()
     write_json(folder.outcome_file, outcome)
@@ -296,6 +300,7 @@ class TrialLab:
             instance.kill()
         if self._reader is not None:
             self._reader.stop()
+            self._reader = None
         self._topics.close()
         self._timeline.close()
 

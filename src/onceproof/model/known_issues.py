@@ -21,6 +21,7 @@ class KnownIssue:
     title: str
     scenario: str
     variants: tuple[str, ...]
+    anomalies: tuple[str, ...]
     affected: tuple[tuple[Release, Release], ...]
     fixed: tuple[Release, ...]
     sources: tuple[str, ...]
@@ -40,8 +41,15 @@ class Avoidance:
 
     scenario: str
     variants: tuple[str, ...]
+    releases: tuple[tuple[Release, Release], ...]
     reason: str
     sources: tuple[str, ...]
+
+    def declares(self, cell: Cell) -> bool:
+        """Whether it speaks of the cell: the variant, and a release on which it was seen."""
+        if self.scenario != cell.scenario or cell.variant not in self.variants:
+            return False
+        return any(first <= cell.streams <= last for first, last in self.releases)
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class Registry:
 
     def avoidance(self, cell: Cell) -> Avoidance | None:
         """The declaration that a cell avoids the mechanism, if there is one."""
-        return next((a for a in self.avoided if a.scenario == cell.scenario and cell.variant in a.variants), None)
+        return next((row for row in self.avoided if row.declares(cell)), None)
 
 
 def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
@@ -76,7 +84,13 @@ def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
         for entry in data.get("avoided", []):
             row = f"avoided {entry.get('scenario')}"
             avoided.append(
-                Avoidance(entry["scenario"], tuple(entry["variants"]), entry["reason"], tuple(entry["sources"]))
+                Avoidance(
+                    entry["scenario"],
+                    tuple(entry["variants"]),
+                    _ranges(entry["releases"]),
+                    entry["reason"],
+                    tuple(entry["sources"]),
+                )
             )
     except KeyError as error:
         raise HarnessError(f"{name}: {row} lacks the field {error.args[0]!r}; add it.") from error
@@ -85,19 +99,24 @@ def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
     return Registry(tuple(issues), tuple(avoided))
 
 
-def _issue(entry: dict[str, Any]) -> KnownIssue:
+def _ranges(entries: list[dict[str, str]]) -> tuple[tuple[Release, Release], ...]:
     ranges = []
-    for affected in entry["affected"]:
-        first, last = Release.parse(affected["first"]), Release.parse(affected["last"])
+    for entry in entries:
+        first, last = Release.parse(entry["first"]), Release.parse(entry["last"])
         if last < first:
-            raise ValueError(f"the affected range {first} to {last} is inverted; write the older release first.")
+            raise ValueError(f"the range {first} to {last} is inverted; write the older release first.")
         ranges.append((first, last))
+    return tuple(ranges)
+
+
+def _issue(entry: dict[str, Any]) -> KnownIssue:
     return KnownIssue(
         entry["key"],
         entry["title"],
         entry["scenario"],
         tuple(entry["variants"]),
-        tuple(ranges),
+        tuple(entry["anomalies"]),
+        _ranges(entry["affected"]),
         tuple(Release.parse(text) for text in entry["fixed"]),
         tuple(entry["sources"]),
     )

@@ -2,7 +2,7 @@
 
 ```
 <run>/
-  run.json                         what was asked: matrix, trials with their seeds, refused cells
+  run.json                         what was asked: matrix, cells, trials with their seeds
   clusters/<broker>.json           the brokers of the run: bootstrap servers, process, log
   trials/<trial>/
     trial.json                     the trial and every config that was used
@@ -10,7 +10,7 @@
     instances/<name>.log           log of each instance
     reader.json                    what the independent reader counted (no Spark involved)
     outcome.json                   exercised or not, seconds by phase, or the error; written last
-  tables/<table>/trial=<trial>/    Parquet: records, assignments, changelogs, findings, counts
+  tables/<table>/                  Parquet: records, assignments, changelogs, findings, counts
   validations/<trial>.json         outcome of each Great Expectations suite
   data_docs/index.html             the suites' results in the browser
   verdicts.json                    one verdict per cell
@@ -133,7 +133,7 @@ class RunFolder:
         return TrialFolder(self.path / "trials" / key)
 
     def table(self, name: str) -> Path:
-        """Folder of a Parquet table, partitioned by `trial`."""
+        """Folder of a Parquet table; its column `trial` says whose rows they are."""
         return self.path / "tables" / name
 
     def validation_file(self, trial: Trial | str) -> Path:

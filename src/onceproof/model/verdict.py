@@ -48,7 +48,6 @@ class TrialEvidence:
     all_steps_tried: bool = False
     reason: str = ""
     anomalies: Mapping[str, int] = field(default_factory=dict)
-    suites_passed: bool = False
     error: str | None = None
 
 
@@ -89,7 +88,7 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
     1. A harness failure is `error`; a cell in which no trial was exercised is `inconclusive`, unless the registry
        declares that its variant avoids the mechanism: then it is `avoided`, if the driver tried all its steps.
     2. An anomaly is proof, whether its trial was exercised or not, and whatever became of the other trials:
-       `known` where the registry says affected, else `regression`.
+       `known` where the registry says that this release shows this anomaly, else `regression`.
     """
     sound = [trial for trial in trials if trial.error is None]
     broken = [trial for trial in trials if trial.error is not None]
@@ -117,17 +116,16 @@ def _decide(
     issues = ", ".join(issue.key for issue in registry.affecting(cell))
     if red:
         seen = ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
-        if issues:
-            return Verdict.KNOWN, f"{seen}: expected, {cell.streams} is affected by {issues}."
-        return Verdict.REGRESSION, f"{seen}: no known issue explains it on {cell.streams}."
+        explained = {name for issue in registry.affecting(cell) for name in issue.anomalies}
+        unexplained = ", ".join(sorted(set(anomalies) - explained))
+        failed = f" {len(broken)} of its trials failed: {broken[0].error}" if broken else ""
+        if unexplained:
+            return Verdict.REGRESSION, f"{seen}: no known issue explains {unexplained} on {cell.streams}.{failed}"
+        if broken:
+            return Verdict.ERROR, f"{seen}, as {issues} explains; but{failed}"
+        return Verdict.KNOWN, f"{seen}: expected, {cell.streams} is affected by {issues}."
     if broken or not sound:
         return Verdict.ERROR, broken[0].error or "" if broken else "No trial was run."
-    unexplained = [trial for trial in sound if not trial.suites_passed]
-    if unexplained:
-        return (
-            Verdict.ERROR,
-            f"{unexplained[0].key}: a suite failed though no anomaly was found; see the Data Docs.",
-        )
     if not exercised:
         avoidance = registry.avoidance(cell)
         if avoidance is None:

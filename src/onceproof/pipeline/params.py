@@ -18,7 +18,7 @@ def _several(what: str, **items: Any) -> dict[str, Any]:
 
 
 # A pattern and not a list: a new release is to be tried on the day it appears.
-_RELEASE = {"pattern": r"^\d{1,3}\.\d{1,3}\.\d{1,3}$"}
+_RELEASE = {"pattern": r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}$"}
 
 PARAMS: dict[str, dict[str, Any]] = {
     "matrix": {
@@ -41,7 +41,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "run": {
         "default": None,
         "type": ["string", "null"],
-        "pattern": r"^\d{8}T\d{6}-[0-9a-f]{4}$",
+        "pattern": r"^[0-9]{8}T[0-9]{6}-[0-9a-f]{4}$",
         "description": "Name of the run folder, for example 20261121T084500-3f2a. Empty: one is made.",
     },
 }

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from tenacity import Retrying, retry_if_result, wait_fixed
 
-from onceproof.lab.processes import await_condition
+from onceproof.lab.processes import await_condition, interruptible
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder, read_json, write_json
@@ -22,7 +22,7 @@ from onceproof.pipeline import steps
 from onceproof.pipeline.api import ENDED, FINISHED, AirflowApi
 from onceproof.pipeline.params import params_from_request
 from onceproof.pipeline.progress import Display, failed_tasks, progress_of
-from onceproof.pipeline.services import Running, interruptible, services
+from onceproof.pipeline.services import Running, services
 from onceproof.pipeline.supervisor import DAG, Airflow
 from onceproof.settings import Settings, get_settings
 

@@ -1,7 +1,6 @@
 """The Airflow of this installation: for the length of a run, or up until it is taken down."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +10,10 @@ from datetime import UTC, datetime
 
 import psutil
 
-from onceproof.lab.processes import await_condition, tail
+from onceproof.lab.processes import await_condition, interruptible, tail
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.pipeline.environment import airflow_home, as_environment
-from onceproof.pipeline.supervisor import DAG, START_TIMEOUT, STOP_TIMEOUT, Airflow, Supervisor
+from onceproof.pipeline.supervisor import DAG, START_TIMEOUT, STOP_TIMEOUT, Airflow, Supervisor, is_starting
 from onceproof.settings import Settings, get_settings
 
 
@@ -98,9 +97,15 @@ def up(settings: Settings) -> tuple[Airflow, bool]:
 
 
 def down(settings: Settings) -> bool:
-    """Stop the Airflow of this home and everything it started; False if there was none."""
+    """Stop the Airflow of this home and everything it started, a run included; False if there was none.
+
+    Raises:
+        UsageError: one is just starting.
+    """
     airflow = Airflow.running(settings)
     if airflow is None:
+        if is_starting(settings):
+            raise UsageError(f"An Airflow of {settings.home} is just starting: try again in a moment.")
         return False
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(airflow.supervisor)
@@ -123,24 +128,6 @@ def serve(settings: Settings, announce: Callable[[Airflow], None] = lambda _: No
     with suppress(KeyboardInterrupt), interruptible(), Supervisor(settings, scheduled=True) as supervisor:
         announce(supervisor.start())
         supervisor.watch()
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP like Ctrl-C: once, so that a second one does not interrupt the cleaning up."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def interrupt(*_: object) -> None:
-        for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.model.matrix import Expansion, Request, expand
 from onceproof.model.run_folder import RunFolder, read_json, write_json
@@ -72,9 +72,15 @@ def plan(run_id: str, request: Request) -> RunFolder:
         UsageError: the request names something that does not exist, or a release that is not published.
         HarnessError: the run folder cannot be written.
     """
+    if not is_run_id(run_id):
+        raise UsageError(
+            f"{run_id!r} is not a run id: it must read like 20261121T084500-3f2a; leave it empty for a new one."
+        )
     expansion = check_request(request)
     settings = get_settings()
     run = RunFolder(settings.runs / run_id)
+    if run.verdicts_file.exists():
+        raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
     for folder in sorted(settings.runs.glob("*/clusters")):
         stop_clusters(RunFolder(folder.parent))
     seed = int(hashlib.sha256(run_id.encode()).hexdigest()[:12], 16)

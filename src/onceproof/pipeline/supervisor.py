@@ -323,6 +323,18 @@ class Supervisor:
                 api.set_pool_slots(DRIVE_POOL, slots)
 
 
+def is_starting(settings: Settings) -> bool:
+    """Whether a supervisor of this home holds the lock."""
+    try:
+        with (settings.home / "airflow" / "supervisor.lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # there is no such home
+        return False
+    return False
+
+
 def choose_port(wanted: int | None, memory: Path) -> int:
     """The port that is wanted, or the remembered one, or, if that is taken, a free one, which is remembered.
 

@@ -33,7 +33,8 @@ def run(owner: int, command: list[str]) -> int:
     # A SIGTERM that arrives before we can pass it on has to wait.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = _start(command)
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    child_fd = os.pidfd_open(child)  # its number may be another's by the time a signal comes
+    signal.signal(signal.SIGTERM, lambda *_: _pass_on(child_fd))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     poll = select.poll()
     poll.register(owner_fd, select.POLLIN)
@@ -49,6 +50,11 @@ def run(owner: int, command: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _kill_all()
     return code
+
+
+def _pass_on(child_fd: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(child_fd, signal.SIGTERM)
 
 
 def _start(command: list[str]) -> int:
