@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/detection.py [TRIALS]
 
-Prints a row per cell as it is done: exercised, duplicates seen, seconds of a trial (brokers are shared).
+Prints a row per cell as it is done: trials that were exercised, that showed duplicate IDs, that showed only another
+anomaly, and seconds of a trial (brokers are shared).
 """
 
 import statistics
@@ -29,7 +30,8 @@ CELLS = (
 def main() -> None:
     """Run the trials and print what was seen."""
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    print(f"{'streams':8} {'variant':18} {'exercised':>10} {'duplicates':>11} {'IDs a trial':>16} {'median s':>9}")
+    head = ("streams", "variant", "exercised", "duplicates", "other", "IDs a trial", "median s")
+    print("{:8} {:18} {:>10} {:>11} {:>6} {:>16} {:>9}".format(*head))
     with tempfile.TemporaryDirectory() as folder:
         cluster = EmbeddedCluster.start(BROKER, Path(folder, "cluster"))
         try:
@@ -41,20 +43,20 @@ def main() -> None:
 
 def row(folder: Path, cluster: EmbeddedCluster, cell: Cell, trials: int) -> str:
     """Run the trials of one cell."""
-    exercised, duplicates, seconds = 0, [], []
+    exercised, other, duplicates, seconds = 0, 0, [], []
     for number in range(1, trials + 1):
         trial = Trial("20260101T000000-0000", cell, number, number)
         place = TrialFolder(folder / trial.key)
         outcome = run_trial(trial, place, cluster=cluster)
         exercised += outcome["exercised"]
         seconds.append(outcome["seconds"]["total"])
-        duplicates.append(read_json(place.reader_file)["anomalies"].get("duplicate-id", 0))
+        anomalies = read_json(place.reader_file)["anomalies"]
+        duplicates.append(anomalies.get("duplicate-id", 0))
+        other += bool(anomalies) and not duplicates[-1]
     red = sum(count > 0 for count in duplicates)
     span = f"{min(duplicates):,} to {max(duplicates):,}"
-    return (
-        f"{cell.streams!s:8} {cell.variant:18} {exercised:>4} of {trials:<3} {red:>5} of {trials:<3} {span:>15} "
-        f"{statistics.median(seconds):>9.1f}"
-    )
+    shares = f"{exercised:>4} of {trials:<3} {red:>5} of {trials:<3}"
+    return f"{cell.streams!s:8} {cell.variant:18} {shares} {other:>6} {span:>16} {statistics.median(seconds):>9.1f}"
 
 
 if __name__ == "__main__":

@@ -47,7 +47,8 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
     Returns:
         By trial and suite: success, error (a sentence if an expectation could not be evaluated), evaluated, failed.
     """
-    shutil.rmtree(run.data_docs.parent, ignore_errors=True)
+    for old in (run.data_docs.parent, run.validations):
+        shutil.rmtree(old, ignore_errors=True)
     context = _context(run)
     outcomes = {}
     for trial in _checked_trials(run):

@@ -44,9 +44,14 @@ def changelog_consistency() -> ExpectationSuite:
     return ExpectationSuite(
         name=CHANGELOG_CONSISTENCY,
         expectations=[
+            gxe.ExpectColumnUniqueValueCountToBeBetween(
+                column="ids_key",
+                min_value={"$PARAMETER": "keys"},
+                description="The changelog of the store ids was seen: it has as many keys as were delivered.",
+            ),
             gxe.ExpectTableRowCountToBeBetween(
                 min_value={"$PARAMETER": "entries"},
-                description="The changelogs were seen: a row for every key delivered and every partition's counter.",
+                description="So was the counter's: beside the keys there is a row for each partition, at least.",
             ),
             ExpectGreaterPairs(
                 column_A="changelog_value",

@@ -36,13 +36,14 @@ def _dataset(run: RunFolder, table: str) -> ds.Dataset:
 def in_pandas(run: RunFolder, table: str, trial: str) -> pd.DataFrame:
     """A trial's rows in memory; whole numbers stay whole beside missing ones.
 
-    Out: the columns of `ASSIGNMENTS`, or those of `CHANGELOGS` with `stored` and `shown` (see `in_spark`).
+    Out: the columns of `ASSIGNMENTS`, or those of `CHANGELOGS` with three more (see `in_spark`).
     """
     columns = list(ASSIGNMENTS if table == "assignments" else CHANGELOGS)
     read = _dataset(run, table).to_table(columns=columns, filter=ds.field("trial") == trial)
     if table == "changelogs":
         last = read["last"]
         read = read.append_column("stored", pc.if_else(last, read["changelog_value"], None))
+        read = read.append_column("ids_key", pc.if_else(pc.equal(read["store"], "ids"), read["key"], None))
         read = read.append_column("shown", pc.if_else(last, read["output_value"], None))
     # Sorted, so that the keys that share an ID stand beside each other.
     order = ["id", "first_offset"] if table == "assignments" else ["store", "partition", "changelog_offset"]
@@ -55,7 +56,7 @@ def in_spark(spark: "SparkSession", run: RunFolder, table: str, trial: str) -> "
     """A trial's rows in Spark.
 
     Out: the columns of the table; `changelogs` has, where `last`, also `stored` (the changelog's value) and `shown`
-    (the output's).
+    (the output's), and `ids_key`, the key in the store ids.
     """
     rows: DataFrame = spark.read.parquet(str(run.table(table))).where(f"trial = '{trial}'")
     if table == "assignments":
@@ -64,4 +65,5 @@ def in_spark(spark: "SparkSession", run: RunFolder, table: str, trial: str) -> "
         *CHANGELOGS,
         "cast(if(last, changelog_value, null) as bigint) as stored",
         "if(last, output_value, null) as shown",
+        "if(store = 'ids', key, null) as ids_key",
     )

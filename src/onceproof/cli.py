@@ -25,7 +25,7 @@ from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, unwritable
-from onceproof.results.table import verdict_table
+from onceproof.results.table import places, verdict_table
 from onceproof.scenarios import SCENARIOS, scenario
 from onceproof.settings import get_settings
 
@@ -204,8 +204,8 @@ def run(
     verdicts = read_json(finished.run.verdicts_file)
     if as_json:
         shown = {"run": finished.run.run_id, "exit_code": finished.exit_code, "verdicts": verdicts}
-        places = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
-        print(json.dumps({**shown, "failures": finished.failures, **places, "seconds": _since(begin)}))
+        paths = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
+        print(json.dumps({**shown, "failures": finished.failures, **paths, "seconds": _since(begin)}))
     else:
         title = f"Run {finished.run.run_id}: {len(verdicts)} cells in {_since(begin):.0f} s"
         out.print(verdict_table(verdicts, title))
@@ -213,6 +213,8 @@ def run(
             err.print(f"[bold magenta]![/] {failure}", soft_wrap=True)
         out.print(f"Data Docs   {finished.run.data_docs.as_uri()}", soft_wrap=True)
         out.print(f"Run folder  {finished.run.path}", soft_wrap=True)
+        for cell, folder in places(verdicts):
+            out.print(f"  {cell}: {folder}", soft_wrap=True)
     raise typer.Exit(finished.exit_code)
 
 

@@ -11,6 +11,7 @@ from tests.expectations.conftest import HEALTHY, make_run
 
 UNIQUE, EQUAL, GREATER = "expect_unique_values", "expect_equal_pairs", "expect_greater_pairs"
 ROWS, BETWEEN = "expect_table_row_count_to_equal", "expect_table_row_count_to_be_between"
+KEYS = "expect_column_unique_value_count_to_be_between"
 A, C = HEALTHY["assignments"], HEALTHY["changelogs"]
 
 
@@ -21,7 +22,8 @@ def bent(assignments=A, changelogs=C):
 # What is planted, and exactly the expectations that must see it.
 PLANTED = {
     "an empty table of assignments": (bent(assignments=[]), {ROWS}, set()),
-    "empty changelogs": (bent(changelogs=[]), set(), {BETWEEN}),
+    "empty changelogs": (bent(changelogs=[]), set(), {BETWEEN, KEYS}),
+    "a changelog of ids that lacks most keys": (bent(changelogs=[C[0], *C[4:], *[C[5]] * 9]), set(), {KEYS}),
     "an ID of two keys": (bent([*A[:3], (1, 2, 1, 1, 1, 1, 3)]), {UNIQUE, EQUAL}, set()),
     "a key of two IDs": (bent([*A, (1, 2, 5, 2, 1, 1, 3)]), {ROWS, UNIQUE, EQUAL}, set()),
     "two swapped IDs": (bent([(0, 1, 2, 0, 2, 2, 0), (0, 3, 0, 1, 1, 1, 2), *A[2:]]), {EQUAL}, set()),
@@ -61,7 +63,7 @@ def test_what_is_planted_is_seen(planted, tmp_path, vendor):
 
 def test_a_key_that_never_came_out_is_missed_by_the_guard(tmp_path, vendor):
     run, trial = make_run(tmp_path, HEALTHY, keys=5)
-    assert failed(validate(run, vendor)[trial]) == {"id_uniqueness": {ROWS}, "changelog_consistency": set()}
+    assert failed(validate(run, vendor)[trial]) == {"id_uniqueness": {ROWS}, "changelog_consistency": {KEYS}}
 
 
 @pytest.mark.spark

@@ -38,4 +38,3 @@ def test_questions_to_a_release():
     assert Release.parse("3.4.0").cache_size_config == "statestore.cache.max.bytes"
     assert Release.parse("3.9.1").oldest_java == 11
     assert Release.parse("4.0.0").oldest_java == 17
-    assert Release.parse("3.10.2").line == "3.10"

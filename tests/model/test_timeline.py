@@ -3,7 +3,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceproof.model.timeline import Timeline, processed, read_timeline, returns
+from onceproof.model.timeline import Timeline, read_timeline, returns
 
 
 def assignment(t, source, **threads):
@@ -34,7 +34,7 @@ JOURNEY = [
 def test_a_task_that_comes_back_to_its_thread_is_a_return():
     [found] = returns(JOURNEY)
     assert (found.task, found.thread, found.left, found.back) == ("0_1", "a", 3, 5)
-    assert (found.elsewhere, found.after) == (50, 15)
+    assert (found.before, found.elsewhere, found.after) == (10, 50, 15)
 
 
 def test_a_task_that_nobody_advanced_meanwhile_counts_nothing_elsewhere():
@@ -89,10 +89,6 @@ def test_there_is_a_return_for_each_active_standby_active(roles):
     assert len([r for r in returns(events) if r.task == "0_1"]) == sum(
         runs.startswith("ASA", i) for i in range(len(runs))
     )
-
-
-def test_the_last_word_of_each_thread_counts():
-    assert processed(JOURNEY) == {"i1": 25, "i2": 50}
 
 
 def test_a_timeline_is_read_as_it_was_written(tmp_path):

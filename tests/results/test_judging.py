@@ -9,7 +9,7 @@ from onceproof.results.judging import judge_run, spark_counts
 from tests.conftest import a_trial
 
 COUNTS = {"records": 5, "outputs": 5, "keys": 4, "ids": 4}
-PASSED = {name: {"success": True, "error": None} for name in ("id_uniqueness", "changelog_consistency")}
+PASSED = {name: {"success": True, "error": None, "evaluated": 5} for name in ("id_uniqueness", "changelog_consistency")}
 
 
 def make_run(
@@ -62,7 +62,7 @@ def verdict(run):
     return judged["verdict"], judged["sentence"]
 
 
-UNIQUENESS_FAILED = {**PASSED, "id_uniqueness": {"success": False, "error": None}}
+UNIQUENESS_FAILED = {**PASSED, "id_uniqueness": {"success": False, "error": None, "evaluated": 5}}
 
 
 def test_a_clean_cell(tmp_path):
@@ -78,8 +78,11 @@ def test_a_known_and_a_new_anomaly(tmp_path):
         seen_by_reader={"duplicate-id": 2},
     )
     new, _ = make_run(tmp_path, "3.4.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
-    assert verdict(known) == ("known", "2 duplicate-id: expected, 3.3.1 is affected by KAFKA-14172.")
-    assert verdict(new) == ("regression", "1 duplicate-id: no known issue explains it on 3.4.1.")
+    assert verdict(known) == (
+        "known",
+        "2 duplicate-id: expected, 3.3.1 is affected by KAFKA-14172 (fixed in 3.4.1 and 3.5.0).",
+    )
+    assert verdict(new) == ("regression", "1 duplicate-id: no known issue explains duplicate-id on 3.4.1.")
 
 
 @pytest.mark.parametrize(
@@ -89,9 +92,13 @@ def test_a_known_and_a_new_anomaly(tmp_path):
         ({"anomalies": ["lost-record"], "seen_by_reader": {}}, "The independent reader sees 0 lost-record, Spark 1."),
         ({"seen_by_reader": {"lost-record": 2}}, "The independent reader sees 2 lost-record, Spark 0."),
         ({"produced": (6, 4)}, "6 records were produced, but 5 are in the input topic."),
+        ({"anomalies": ["wrong-id"]}, "1 wrong-id were found, but the suite id_uniqueness did not fail."),
         ({"anomalies": ["duplicate-id"]}, "1 duplicate-id were found, but the suite id_uniqueness did not fail."),
-        ({"suites": UNIQUENESS_FAILED}, "a suite failed though no anomaly was found"),
-        ({"suites": {**PASSED, "id_uniqueness": {"success": False, "error": "boom"}}}, "could not be run: boom"),
+        ({"suites": UNIQUENESS_FAILED}, "The suite id_uniqueness failed, but none of its anomalies was found"),
+        (
+            {"suites": {**PASSED, "id_uniqueness": {"success": False, "error": "boom", "evaluated": 5}}},
+            "could not be run: boom",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_an_error(tmp_path, made, said):
@@ -107,7 +114,8 @@ def test_what_contradicts_itself_is_an_error(tmp_path, made, said):
         ("reader", "could not be read"),
         ("counts", "Spark has not checked it"),
         ("success", "Spark has not checked it"),
-        ("validations", "no suite was run"),
+        ("validations", "the suite id_uniqueness was not run"),
+        ("suite", "the suite changelog_consistency was not run"),
         ("collected", "topic x partition 0 offset 3"),
     ],
 )
@@ -124,6 +132,8 @@ def test_what_is_missing_is_an_error(tmp_path, missing, said):
             (run.table("counts") / "_SUCCESS").unlink()
         case "validations":
             run.validation_file(trial).unlink()
+        case "suite":
+            write_json(run.validation_file(trial), {"id_uniqueness": PASSED["id_uniqueness"]})
         case "collected":
             write_json(run.table("errors.json"), {trial.key: "topic x partition 0 offset 3: bad"})
     judged, sentence = verdict(run)

@@ -35,6 +35,7 @@ class Instance:
         self.last: dict[str, Event] = {}
         self._timeline = timeline
         self._process: Process | None = None
+        self._listener: threading.Thread | None = None
         self._class_data: ClassData | None = None
 
     def start(self, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
@@ -74,7 +75,8 @@ class Instance:
         self._process = spawn(command, log=self.log, piped=True)
         self._timeline.add("driver", "instance", name=self.name, action="started")
         self._send(json.dumps({"topology": topology, "app": app, "config": config}))
-        threading.Thread(target=self._listen, name=f"listen-{self.name}", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name=f"listen-{self.name}", daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         """Take in what the process prints until it ends."""
@@ -185,7 +187,7 @@ class Instance:
         """Wait until it has ended by itself after `close`.
 
         Raises:
-            HarnessError: it did not end in time.
+            HarnessError: it did not end in time, or not in good order.
         """
         await_condition(
             f"{self.name} to close",
@@ -193,6 +195,14 @@ class Instance:
             timeout=timeout,
             last_seen=lambda: f"It was last {self.state}; its log is {self.log}.",
         )
+        if self._listener is not None:
+            self._listener.join(timeout)
+        failed = self.last.get("uncaught") or self.last.get("error")
+        if failed or not self.last.get("closed", {}).get("clean"):
+            raise HarnessError(
+                f"{self.name} (Kafka Streams {self.release}) did not close in good order (exit code "
+                f"{self.process.poll()}): {failed['message'] if failed else 'it said nothing'}. Its log is {self.log}."
+            )
         if self._class_data is not None:
             self._class_data.keep()
         self._timeline.add("driver", "instance", name=self.name, action="closed")

@@ -5,7 +5,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -16,6 +15,7 @@ from onceproof.lab.load import PRODUCER_CONFIG, Bulk
 from onceproof.lab.processes import await_condition
 from onceproof.lab.reader import Reader
 from onceproof.lab.topics import Topics
+from onceproof.model.anomaly import Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder, read_json, unwritable, write_json
@@ -55,12 +55,17 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
             "partitions": what.partitions,
             "roles": list(what.roles),
             "app": dict(what.app(trial)),
-            "streams_config": {**what.config(trial), **LAB_CONFIG},
+            "streams_config": _streams_config(trial),
             "producer_config": PRODUCER_CONFIG,
             "broker_config": _broker_config(cluster),
             "seconds": {"provision": _since(begin)},
         },
     )
+
+
+def _streams_config(trial: Trial) -> dict[str, str]:
+    """Configuration of every instance; its ids, its state directory and the brokers come on top."""
+    return {**LAB_CONFIG, **scenario(trial.cell.scenario).config(trial)}
 
 
 def _broker_config(cluster: Cluster) -> dict[str, str]:
@@ -94,6 +99,7 @@ def seed(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
         timeline.close()
     notes = read_json(folder.trial_file)
     notes["seconds"]["seed"] = _since(begin)
+    notes["seeded"] = bulk.delivered
     write_json(folder.trial_file, notes)
 
 
@@ -118,6 +124,7 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
             exercise = lab.what.drive(lab)
             with lab.phase("read"):
                 findings = lab.what.check(lab.read())
+                lab.compare(findings)
         write_json(folder.reader_file, findings.to_dict())
         outcome = lab.outcome(exercise, None)
         shutil.rmtree(folder.state, ignore_errors=True)
@@ -164,12 +171,13 @@ class TrialLab:
         self._bulks: list[Bulk] = []
         self._reader: Reader | None = None
         self._attested: dict[str, Any] = {}
-        self._seconds: dict[str, float] = dict(read_json(folder.trial_file)["seconds"])
+        notes = read_json(folder.trial_file)
+        self._seconds: dict[str, float] = dict(notes["seconds"])
         shutil.rmtree(folder.state, ignore_errors=True)
         self._timeline = Timeline(folder.timeline)
         work = self.what.workload(trial)
         self._keys = {key for key, _ in work.first}
-        self._produced = len(work.first)
+        self._produced = int(notes["seeded"])
 
     @property
     def events(self) -> Sequence[Event]:
@@ -196,8 +204,7 @@ class TrialLab:
             "application.id": self.trial.application_id,
             "client.id": f"{self.trial.application_id}-{name}",
             "state.dir": str(self._folder.state / name),
-            **LAB_CONFIG,
-            **self.what.config(self.trial),
+            **_streams_config(self.trial),
         }
         instance.start(self.what.topology, dict(self.what.app(self.trial)), config)
         self._attested[name] = instance.await_hello()
@@ -236,7 +243,10 @@ class TrialLab:
         """Scale: have an instance carry out a command, and record it."""
         self._timeline.add("driver", "step", action=command, instance=instance)
         self._report(f"{command} {instance}")
-        self._instances[instance].command(command)
+        if self._instances[instance].command(command) is None:
+            raise HarnessError(
+                f"{instance} did not {command}: Kafka Streams {self.trial.cell.streams} answered nothing."
+            )
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition."""
@@ -277,6 +287,19 @@ class TrialLab:
         reader, self._reader = self._reader or self._start_reader(), None
         topics = [self.trial.topic(role) for role in self.what.roles]
         return reader.finish(self._topics.ends(topics, self.what.partitions))
+
+    def compare(self, findings: Findings) -> None:
+        """Check that what was delivered is what stands in the input topic.
+
+        Raises:
+            HarnessError: it is not, so the trial says nothing.
+        """
+        produced, found = (self._produced, len(self._keys)), (findings.records, findings.keys)
+        if produced != found:
+            raise HarnessError(
+                f"{produced[0]:,} records with {produced[1]:,} keys were delivered, but the input topic has "
+                f"{found[0]:,} with {found[1]:,}."
+            )
 
     def outcome(self, exercise: Exercise | None, error: str | None) -> dict[str, Any]:
         """What is written as the outcome."""
@@ -347,8 +370,3 @@ def run_trial(
     finally:
         if own is not None:
             own.stop()
-
-
-def trial_folder(runs: Path, trial: Trial) -> TrialFolder:
-    """Folder of a trial that belongs to no DAG run."""
-    return TrialFolder(runs / trial.run / "trials" / trial.key)

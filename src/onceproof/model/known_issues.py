@@ -26,6 +26,12 @@ class KnownIssue:
     fixed: tuple[Release, ...]
     sources: tuple[str, ...]
 
+    @property
+    def told(self) -> str:
+        """Its key, and where it is fixed, for sentences."""
+        fixed = " and ".join(str(release) for release in self.fixed)
+        return f"{self.key} (fixed in {fixed})" if fixed else self.key
+
     def concerns(self, cell: Cell) -> bool:
         """Whether it can show in the cell's scenario and variant, on some release."""
         return self.scenario == cell.scenario and cell.variant in self.variants

@@ -1,4 +1,4 @@
-"""The matrix as data, expanded by one function. A cell that cannot exist is refused here, with the reason."""
+"""The matrix as data, expanded by one function."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -79,11 +79,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Expansion:
-    """The cells of a request; `refused` pairs what was not made a cell with the reason."""
+    """The cells of a request."""
 
     matrix: str
     cells: tuple[Cell, ...]
-    refused: tuple[tuple[str, str], ...]
     trials: int
 
 
@@ -108,13 +107,12 @@ def expand(request: Request, catalogue: Mapping[str, Iterable[str]]) -> Expansio
     brokers = sorted({Release.parse(text) for text in request.brokers or matrix.brokers})
 
     cells: list[Cell] = []
-    refused: list[tuple[str, str]] = []
     for scenario, variants in _variants(request, matrix, catalogue).items():
         for variant, release, broker in product(variants, streams, brokers):
             cells.append(Cell(scenario, variant, release, broker))
     if not cells:
-        raise UsageError("The request leaves no cell: " + "; ".join(f"{what}: {why}" for what, why in refused))
-    return Expansion(matrix.name, tuple(cells), tuple(refused), trials)
+        raise UsageError(f"The request leaves no cell of the matrix {matrix.name}: name fewer variants, or others.")
+    return Expansion(matrix.name, tuple(cells), trials)
 
 
 def _variants(request: Request, matrix: Matrix, catalogue: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:

@@ -39,11 +39,6 @@ class Release:
         return f"{self.major}.{self.minor}.{self.patch}"
 
     @property
-    def line(self) -> str:
-        """The release line, for example `3.4`: patch releases of one line follow each other."""
-        return f"{self.major}.{self.minor}"
-
-    @property
     def cache_size_config(self) -> str:
         """Name of the config that bounds the record cache of an instance (KIP-770 renamed it in 3.4)."""
         if self >= Release(3, 4, 0):

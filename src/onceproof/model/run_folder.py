@@ -136,10 +136,15 @@ class RunFolder:
         """Folder of a Parquet table; its column `trial` says whose rows they are."""
         return self.path / "tables" / name
 
+    @property
+    def validations(self) -> Path:
+        """Folder of the suites' outcomes."""
+        return self.path / "validations"
+
     def validation_file(self, trial: Trial | str) -> Path:
         """Outcome of the suites on one trial."""
         key = trial if isinstance(trial, str) else trial.key
-        return self.path / "validations" / f"{key}.json"
+        return self.validations / f"{key}.json"
 
     @property
     def data_docs(self) -> Path:

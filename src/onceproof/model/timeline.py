@@ -17,7 +17,6 @@ and what belongs to it. Those of instances are what the application under test p
 import contextlib
 import json
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +79,8 @@ def read_timeline(path: Path) -> Iterator[Event]:
 class Return:
     """A task that one thread held active, then standby, then active again.
 
-    Times are epoch milliseconds. `elsewhere` counts the records that other threads processed of the task while
+    Times are epoch milliseconds. `before` counts the records that the thread had processed of the task when it left,
+    `elsewhere` the records that other threads processed of the task while
     the thread held it as standby; `after` those that the thread itself processed after it came back.
     """
 
@@ -88,6 +88,7 @@ class Return:
     thread: str
     left: int
     back: int
+    before: int
     elsewhere: int
     after: int
 
@@ -138,6 +139,7 @@ def returns(events: Iterable[Event]) -> list[Return]:
             thread,
             since,
             until,
+            before=_count(progress, task, thread, since),
             elsewhere=sum(
                 max(0, _count(progress, task, other, until) - _count(progress, task, other, since))
                 for other in {p[2] for p in progress if p[1] == task} - {thread}
@@ -151,13 +153,3 @@ def returns(events: Iterable[Event]) -> list[Return]:
 def _count(progress: list[tuple[int, str, str, int]], task: str, thread: str, at: int | None) -> int:
     """Records of the task that the thread had processed at a time, as far as it had told."""
     return max((n for t, k, who, n in progress if (k, who) == (task, thread) and (at is None or t <= at)), default=0)
-
-
-def processed(events: Iterable[Event]) -> dict[str, int]:
-    """Records processed per source (instance), as last told."""
-    counts: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
-    for event in events:
-        if event["event"] == "progress":
-            for p in event["processed"]:
-                counts[event["source"]][p["task"], p["thread"]] = p["count"]
-    return {source: sum(by_task.values()) for source, by_task in counts.items()}

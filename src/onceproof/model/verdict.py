@@ -66,6 +66,7 @@ class CellVerdict:
     trials: int
     anomalies: Mapping[str, int]
     issues: tuple[str, ...]
+    errors: Mapping[str, str]  # trial -> what failed
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -79,6 +80,7 @@ class CellVerdict:
             "trials": self.trials,
             "anomalies": dict(self.anomalies),
             "issues": list(self.issues),
+            "errors": dict(self.errors),
         }
 
 
@@ -101,7 +103,8 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
 
     counted = {trial.key for trial in [*red, *exercised]}
     verdict, sentence = _decide(cell, sound, broken, red, exercised, anomalies, registry)
-    return CellVerdict(cell, verdict, sentence, len(red), len(counted), len(trials), anomalies, issues)
+    errors = {trial.key: trial.error for trial in broken if trial.error is not None}
+    return CellVerdict(cell, verdict, sentence, len(red), len(counted), len(trials), anomalies, issues, errors)
 
 
 def _decide(
@@ -113,7 +116,7 @@ def _decide(
     anomalies: Mapping[str, int],
     registry: Registry,
 ) -> tuple[Verdict, str]:
-    issues = ", ".join(issue.key for issue in registry.affecting(cell))
+    issues = ", ".join(issue.told for issue in registry.affecting(cell))
     if red:
         seen = ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
         explained = {name for issue in registry.affecting(cell) for name in issue.anomalies}

@@ -100,7 +100,6 @@ def plan(run_id: str, request: Request) -> RunFolder:
             "seed": seed,
             "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells})],
             "cells": [{"key": cell.key, "title": cell.title, **cell.to_dict()} for cell in expansion.cells],
-            "refused": [list(pair) for pair in expansion.refused],
             "trials": [trial.to_dict() for trial in trials],
         },
     )

@@ -110,10 +110,13 @@ def _cell_row(run: RunFolder, verdict: dict[str, Any]) -> CellRow:
     cell = Cell.from_dict(verdict)
     trials = [trial for trial in run.trials() if trial.cell == cell]
     columns = ("scenario", "variant", "streams", "broker", "verdict", "sentence", "red", "counted")
-    return CellRow(**{name: verdict[name] for name in columns}, trials=[_trial_row(run, trial) for trial in trials])
+    return CellRow(
+        **{name: verdict[name] for name in columns},
+        trials=[_trial_row(run, trial, verdict["errors"].get(trial.key)) for trial in trials],
+    )
 
 
-def _trial_row(run: RunFolder, trial: Trial) -> TrialRow:
+def _trial_row(run: RunFolder, trial: Trial, error: str | None) -> TrialRow:
     outcome = run.outcome(trial)
     reader_file = run.trial(trial).reader_file
     reader = read_json(reader_file) if reader_file.exists() else {}
@@ -122,7 +125,7 @@ def _trial_row(run: RunFolder, trial: Trial) -> TrialRow:
         seed=trial.seed,
         exercised=outcome.get("exercised", False),
         reason=outcome.get("reason") or "",
-        error=outcome.get("error") if outcome else "did not run to its end",
+        error=error,
         records=reader.get("records"),
         keys=reader.get("keys"),
         ids=reader.get("ids"),

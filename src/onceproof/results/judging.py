@@ -14,12 +14,11 @@ from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
 
-# Anomalies that a suite must have seen, too: a suite that stays green beside them checks nothing.
-SEEN_BY = {
-    "duplicate-id": "id_uniqueness",
-    "unstable-id": "id_uniqueness",
-    "counter-regression": "changelog_consistency",
-    "changelog-output-mismatch": "changelog_consistency",
+# Which suite sees which anomaly. A suite that stays green beside one checks nothing; one that fails without any of
+# its anomalies saw what the readers did not.
+SEES = {
+    "id_uniqueness": {"duplicate-id", "unstable-id", "wrong-id", "lost-record", "duplicate-output"},
+    "changelog_consistency": {"counter-regression", "changelog-output-mismatch"},
 }
 
 
@@ -59,8 +58,16 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> dic
         **verdict.to_dict(),
         "seeds": [trial.seed for trial in trials],
         "seconds": round(sum(known) / len(known), 2) if known else None,
+        **_counted(run, trials),
         "folders": [str(run.trial(trial).path.relative_to(run.path)) for trial in trials],
     }
+
+
+def _counted(run: RunFolder, trials: list[Trial]) -> dict[str, int]:
+    """Records, keys and IDs of all trials of a cell, as the independent reader counted them."""
+    files = [run.trial(trial).reader_file for trial in trials]
+    readers = [read_json(file) for file in files if file.exists()]
+    return {name: sum(reader[name] for reader in readers) for name in ("records", "keys", "ids")}
 
 
 def evidence(
@@ -76,7 +83,7 @@ def evidence(
         suites = _suites(run, trial)
         contradictions = [
             *_disagreements(outcome, reader, spark.get(trial.key)),
-            *_blind_suites(reader["anomalies"], suites),
+            *_suite_contradictions(reader["anomalies"], suites),
         ]
     except HarnessError as error:
         return TrialEvidence(trial.key, trial.seed, error=str(error))
@@ -89,7 +96,6 @@ def evidence(
         all_steps_tried=outcome["all_steps_tried"],
         reason=outcome["reason"],
         anomalies=reader["anomalies"],
-        suites_passed=all(suite["success"] for suite in suites.values()),
     )
 
 
@@ -120,19 +126,22 @@ def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark:
 
 def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
     file = run.validation_file(trial)
-    if not file.exists():
-        raise HarnessError(f"{trial.key}: no suite was run; the log of the task validate says why.")
-    suites: dict[str, Any] = read_json(file)
-    for name, suite in suites.items():
-        if suite["error"]:
-            raise HarnessError(f"{trial.key}: the suite {name} could not be run: {suite['error']}")
+    suites: dict[str, Any] = read_json(file) if file.exists() else {}
+    for name in SEES:
+        if not suites.get(name, {}).get("evaluated"):
+            raise HarnessError(f"{trial.key}: the suite {name} was not run; the log of the task validate says why.")
+        if suites[name]["error"]:
+            raise HarnessError(f"{trial.key}: the suite {name} could not be run: {suites[name]['error']}")
     return suites
 
 
-def _blind_suites(anomalies: Mapping[str, int], suites: Mapping[str, Any]) -> Iterator[str]:
-    for anomaly, suite in SEEN_BY.items():
-        if anomaly in anomalies and suites.get(suite, {"success": True})["success"]:
-            yield f"{anomalies[anomaly]:,} {anomaly} were found, but the suite {suite} did not fail."
+def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any]) -> Iterator[str]:
+    for name, sees in SEES.items():
+        found = sorted(sees & anomalies.keys())
+        if found and suites[name]["success"]:
+            yield f"{anomalies[found[0]]:,} {found[0]} were found, but the suite {name} did not fail."
+        if not found and not suites[name]["success"]:
+            yield f"The suite {name} failed, but none of its anomalies was found; see the Data Docs."
 
 
 def spark_counts(run: RunFolder) -> dict[str, SparkCounts]:

@@ -19,11 +19,13 @@ LOOK = {
 
 
 def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
-    """One row per cell: release, variant, verdict, k/n, anomalies, seconds, where to look."""
+    """One row per cell: release, variant, verdict, k/n, counts, anomalies, seconds of a trial."""
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for name in ("streams", "variant", "verdict"):
         table.add_column(name, no_wrap=True)
     table.add_column("red/counted", justify="right", no_wrap=True)
+    table.add_column("records", justify="right", no_wrap=True)
+    table.add_column("IDs", justify="right", no_wrap=True)
     table.add_column("what was seen", ratio=1)
     table.add_column("s/trial", justify="right", no_wrap=True)
     several_brokers = len({v["broker"] for v in verdicts}) > 1
@@ -36,6 +38,8 @@ def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
             variant,
             Text(f"{sign} {v['verdict']}", style),
             f"{v['red']}/{v['counted']}",
+            f"{v['records']:,}",
+            f"{v['ids']:,}",
             _seen(v),
             "" if v["seconds"] is None else f"{v['seconds']:.1f}",
         )
@@ -51,3 +55,9 @@ def _seen(verdict: Mapping[str, Any]) -> str:
     if verdict["verdict"] == "avoided":
         return "no anomaly; the mechanism cannot arise"
     return str(verdict["sentence"])
+
+
+def places(verdicts: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Cells that a person will want to look into, with the folder of their first trial within the run's."""
+    telling = [v for v in verdicts if v["verdict"] not in ("clean", "avoided")]
+    return [(f"{v['streams']} {v['variant']}", v["folders"][0]) for v in telling]

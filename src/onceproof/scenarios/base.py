@@ -52,6 +52,9 @@ class Bulk(Protocol):
     def full_speed(self) -> None:
         """Stop pacing: send the rest as fast as possible."""
 
+    def done(self) -> bool:
+        """Whether every record is delivered."""
+
 
 class Lab(Protocol):
     """What a scenario may do to the world while it drives one trial."""
@@ -73,7 +76,11 @@ class Lab(Protocol):
         """Send (key, value) records in the background, `rate` a second, or at full speed."""
 
     def step(self, command: str, instance: str) -> None:
-        """Scale: have an instance carry out `add-thread` or `remove-thread`, and record it."""
+        """Scale: have an instance carry out `add-thread` or `remove-thread`, and record it.
+
+        Raises:
+            HarnessError: it did not.
+        """
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition; a HarnessError tells what was seen last if it does not come to hold."""
