@@ -66,10 +66,11 @@ def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
     tables.write_errors(run_folder, errors)
     if errors:
         whole = spark.read.schema(tables.RECORDS).parquet(str(draft))
-        tables.write(run_folder, "records", whole.where(~f.col("trial").isin(list(errors))), ".readable")
+        readable = tables.draft(run_folder, "records", ".readable")
+        whole.where(~f.col("trial").isin(list(errors))).write.partitionBy("role").parquet(str(readable))
         shutil.rmtree(draft)
-    else:
-        tables.publish(run_folder, "records", draft)
+        draft = readable
+    tables.publish(run_folder, "records", draft)
     return errors
 
 
@@ -139,6 +140,7 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
         # Spark would make a task and a file of each partition of each topic; both cost more than what is in them.
         .coalesce(2 * spark.sparkContext.defaultParallelism)
         .write.mode("append")
+        .partitionBy("role")  # each check looks at the records of one role
         .parquet(str(draft))
     )
     if not faulty.get["messages"]:
@@ -168,7 +170,7 @@ def read_topics(spark: SparkSession, bootstrap: str, topics: list[str]) -> DataF
 def empty_table(spark: SparkSession, folder: Path) -> None:
     """Write a table without rows, so that a run without any readable trial has one."""
     nothing = cast("list[tuple[()]]", [])
-    spark.createDataFrame(nothing, tables.RECORDS).write.parquet(str(folder))
+    spark.createDataFrame(nothing, tables.RECORDS).write.partitionBy("role").parquet(str(folder))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The tables of a run: Parquet, one folder each, with a column `trial`; a folder that exists is complete.
 
-records      as read from Kafka; trial STRING and role STRING say from which topic
+records      as read from Kafka, partitioned by `role` STRING
              partition INT, offset LONG, timestamp TIMESTAMP, key INT, value INT
 assignments  one row per key and ID of the output; partition and first_offset are their first place there
              partition INT, key INT, id INT, first_offset LONG, outputs LONG, inputs LONG, expected_id LONG
@@ -75,12 +75,12 @@ def publish(run_folder: RunFolder, name: str, written: Path) -> None:
     written.rename(run_folder.table(name))
 
 
-def write(run_folder: RunFolder, name: str, rows: DataFrame, kind: str = "") -> None:
+def write(run_folder: RunFolder, name: str, rows: DataFrame) -> None:
     """Write a table, as a whole or not at all.
 
     Not partitioned by trial: each file costs some 40 ms of CPU, whatever is in it.
     """
-    folder = draft(run_folder, name, kind)
+    folder = draft(run_folder, name)
     rows.write.parquet(str(folder))
     publish(run_folder, name, folder)
 

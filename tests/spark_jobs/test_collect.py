@@ -59,12 +59,14 @@ def create_topics(bootstrap: str, trial: Trial, roles: list[str]) -> None:
 
 
 def trials_in(run_folder: RunFolder, table: str) -> set[str]:
-    return set(ds.dataset(run_folder.table(table)).to_table(columns=["trial"])["trial"].to_pylist())
+    return set(
+        ds.dataset(run_folder.table(table), partitioning="hive").to_table(columns=["trial"])["trial"].to_pylist()
+    )
 
 
 def read(run_folder: RunFolder, trial: Trial, role: str) -> list[tuple[int, int, int | None]]:
     wanted = (ds.field("trial") == trial.key) & (ds.field("role") == role)
-    rows = ds.dataset(run_folder.table("records")).to_table(filter=wanted).to_pylist()
+    rows = ds.dataset(run_folder.table("records"), partitioning="hive").to_table(filter=wanted).to_pylist()
     return [(row["partition"], row["key"], row["value"]) for row in sorted(rows, key=lambda r: r["offset"])]
 
 
