@@ -158,7 +158,7 @@ def read_topics(spark: SparkSession, bootstrap: str, topics: list[str]) -> DataF
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
         .option("groupIdPrefix", "onceproof")
-        # Whole partitions of a trial in one answer: Kafka's defaults (500 records, 1 MiB) are for those who wait for more.
+        # Whole partitions of a trial in one answer: Kafka's defaults (500 records, 1 MiB) are for long-lived readers.
         .option("kafka.max.poll.records", 50_000)
         .option("kafka.max.partition.fetch.bytes", 8 * 2**20)
         # How long Spark waits for an offset that never comes, for instance behind the last commit; default 120 s.
