@@ -7,7 +7,6 @@ does not answer. Running it again replaces the table.
 
 import argparse
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -24,8 +23,6 @@ from spark_jobs import tables
 from spark_jobs.transforms.kafka import decoded, first_faults
 
 ANSWER_SECONDS = 15
-
-Partitions = Callable[[str], dict[str, int]]  # bootstrap servers -> partitions of each topic
 
 
 @dataclass(frozen=True)

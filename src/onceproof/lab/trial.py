@@ -85,15 +85,7 @@ def seed(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     begin = time.monotonic()
     timeline = Timeline(folder.path / "seed.jsonl")
     try:
-        bulk = Bulk(
-            cluster,
-            trial.topic("input"),
-            lambda key: what.partition(key, what.partitions),
-            "first",
-            what.workload(trial).first,
-            None,
-            timeline,
-        )
+        bulk = _bulk(trial, cluster, timeline, "first", what.workload(trial).first, None)
         bulk.await_delivered()
     finally:
         timeline.close()
@@ -101,6 +93,20 @@ def seed(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     notes["seconds"]["seed"] = _since(begin)
     notes["seeded"] = bulk.delivered
     write_json(folder.trial_file, notes)
+
+
+def _bulk(
+    trial: Trial,
+    cluster: Cluster,
+    timeline: Timeline,
+    name: str,
+    records: Sequence[tuple[int, int]],
+    rate: float | None,
+) -> Bulk:
+    """Start producing to the trial's input, partitioned as its scenario wants it."""
+    what = scenario(trial.cell.scenario)
+    topic = trial.topic("input")
+    return Bulk(cluster, topic, lambda key: what.partition(key, what.partitions), name, records, rate, timeline)
 
 
 def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = lambda _: None) -> dict[str, Any]:
@@ -119,6 +125,7 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
         HarnessError: the harness failed; the outcome carries the sentence.
     """
     lab = TrialLab(trial, cluster, folder, report)
+    failed = False
     try:
         with _explained(cluster):
             exercise = lab.what.drive(lab)
@@ -127,16 +134,14 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
                 lab.compare(findings)
         write_json(folder.reader_file, findings.to_dict())
         outcome = lab.outcome(exercise, None)
-        shutil.rmtree(folder.state, ignore_errors=True)
     except HarnessError as error:
+        failed = True
         write_json(folder.outcome_file, lab.outcome(None, str(error)))
-        raise
-    except KeyboardInterrupt:
-        lab.end()
-        shutil.rmtree(folder.state, ignore_errors=True)
         raise
     finally:
         lab.end()
+        if not failed:  # of a failed trial the state is evidence
+            shutil.rmtree(folder.state, ignore_errors=True)
     write_json(folder.outcome_file, outcome)
     return outcome
 
@@ -212,16 +217,7 @@ class TrialLab:
 
     def produce(self, name: str, records: Sequence[tuple[int, int]], rate: float | None = None) -> Bulk:
         """Send records in the background."""
-        what = self.what
-        bulk = Bulk(
-            self._cluster,
-            self.trial.topic("input"),
-            lambda key: what.partition(key, what.partitions),
-            name,
-            records,
-            rate,
-            self._timeline,
-        )
+        bulk = _bulk(self.trial, self._cluster, self._timeline, name, records, rate)
         self._bulks.append(bulk)
         self._keys |= {key for key, _ in records}
         # By now the application has created its changelogs, so all topics can be read along.
