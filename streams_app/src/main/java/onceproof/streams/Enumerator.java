@@ -1,20 +1,17 @@
 package onceproof.streams;
 
+import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.ToIntFunction;
 import org.apache.kafka.common.serialization.IntegerDeserializer;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.Topology;
-import org.apache.kafka.streams.processor.StreamPartitioner;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
-import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
-import org.apache.kafka.streams.state.StoreBuilder;
-import org.apache.kafka.streams.state.Stores;
 
 /**
  * Seed 000, KAFKA-14172: gives each key an ID that no other key has, and the same one whenever the key comes again.
@@ -30,16 +27,18 @@ final class Enumerator implements Processor<Integer, Integer, Integer, Integer> 
     private final int partitions;
     private final ToIntFunction<TaskId> partitionOf;
     private final Progress progress;
+    private final Contents contents;
 
     private ProcessorContext<Integer, Integer> context;
     private KeyValueStore<Integer, Integer> counter;
     private KeyValueStore<Integer, Integer> ids;
     private LongAdder processed;
 
-    private Enumerator(int partitions, ToIntFunction<TaskId> partitionOf, Progress progress) {
+    private Enumerator(int partitions, ToIntFunction<TaskId> partitionOf, Progress progress, Contents contents) {
         this.partitions = partitions;
         this.partitionOf = partitionOf;
         this.progress = progress;
+        this.contents = contents;
     }
 
     static Topology topology(Settings settings, Progress progress) {
@@ -47,28 +46,19 @@ final class Enumerator implements Processor<Integer, Integer, Integer, Integer> 
     }
 
     /** With another source of the partition: TopologyTestDriver knows only partition 0. */
-    @SuppressWarnings("unchecked") // KeyPartitioner tells why it is raw
     static Topology topology(Settings settings, Progress progress, ToIntFunction<TaskId> partitionOf) {
         String input = settings.text("input.topic");
         String output = settings.text("output.topic");
         int partitions = settings.count("partitions");
-        boolean caching = settings.flag("caching");
-        boolean inMemory = settings.oneOf("stores", "rocksdb", "in-memory").equals("in-memory");
-        StreamPartitioner<Integer, Integer> partitioner = new KeyPartitioner();
+        StoreKind kind = StoreKind.of(settings);
+        Contents contents = Contents.of(settings, progress);
 
         return new Topology()
                 .addSource("input", new IntegerDeserializer(), new IntegerDeserializer(), input)
-                .addProcessor("enumerator", () -> new Enumerator(partitions, partitionOf, progress), "input")
-                .addStateStore(store(COUNTER, inMemory, caching), "enumerator")
-                .addStateStore(store(IDS, inMemory, caching), "enumerator")
-                .addSink("output", output, new IntegerSerializer(), new IntegerSerializer(), partitioner, "enumerator");
-    }
-
-    private static StoreBuilder<?> store(String name, boolean inMemory, boolean caching) {
-        KeyValueBytesStoreSupplier supplier =
-                inMemory ? Stores.inMemoryKeyValueStore(name) : Stores.persistentKeyValueStore(name);
-        StoreBuilder<?> builder = Stores.keyValueStoreBuilder(supplier, Serdes.Integer(), Serdes.Integer());
-        return caching ? builder.withCachingEnabled() : builder.withCachingDisabled();
+                .addProcessor("enumerator", () -> new Enumerator(partitions, partitionOf, progress, contents), "input")
+                .addStateStore(kind.builder(COUNTER, Serdes.Integer(), Serdes.Integer()), "enumerator")
+                .addStateStore(kind.builder(IDS, Serdes.Integer(), Serdes.Integer()), "enumerator")
+                .addSink("output", output, new IntegerSerializer(), new IntegerSerializer(), KeyPartitioner.of(), "enumerator");
     }
 
     @Override
@@ -81,6 +71,7 @@ final class Enumerator implements Processor<Integer, Integer, Integer, Integer> 
 
     @Override
     public void process(Record<Integer, Integer> record) {
+        contents.tellOnce(context.taskId(), List.of(counter, ids));
         Integer id = ids.get(record.key());
         if (id == null) {
             id = nextId();

@@ -26,6 +26,7 @@ final class Instance {
             events.emit("state", Events.fields("from", from.name(), "to", to.name()));
             sampler.wake();
         });
+        streams.setGlobalStateRestoreListener(new Restorations(events));
         streams.setUncaughtExceptionHandler(exception -> {
             events.emit("uncaught", describe(exception, onUncaught));
             return onUncaught;

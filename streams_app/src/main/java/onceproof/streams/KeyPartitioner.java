@@ -14,6 +14,12 @@ import org.apache.kafka.streams.processor.StreamPartitioner;
 @SuppressWarnings("rawtypes")
 final class KeyPartitioner implements StreamPartitioner {
 
+    /** For a sink; the raw type fits any. */
+    @SuppressWarnings("unchecked")
+    static <K, V> StreamPartitioner<K, V> of() {
+        return new KeyPartitioner();
+    }
+
     static int partition(int key, int partitions) {
         return (int) Math.floorMod(key + 1L, (long) partitions); // as long: the greatest key has a successor, too
     }

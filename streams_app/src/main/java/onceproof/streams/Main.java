@@ -60,7 +60,7 @@ public final class Main {
             hello(asked);
             StreamThreadExceptionResponse onUncaught = StreamThreadExceptionResponse.valueOf(
                     asked.app.oneOf("on.uncaught", "SHUTDOWN_CLIENT", "REPLACE_THREAD"));
-            Progress progress = new Progress();
+            Progress progress = new Progress(events::emit);
             Topology topology = Topologies.build(asked.topology, asked.app, progress);
             instance = new Instance(topology, asked.config, onUncaught, progress, events);
             instance.start();

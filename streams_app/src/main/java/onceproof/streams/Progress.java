@@ -5,12 +5,26 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BiConsumer;
 import org.apache.kafka.streams.processor.TaskId;
 
-/** Records processed by this process, per task and thread. A processor takes its counter once, in `init`. */
+/**
+ * What the processors of this process tell: how many records they processed, per task and thread (a processor takes
+ * its counter once, in {@code init}), and what they noticed on the way.
+ */
 final class Progress {
 
     private final Map<TaskId, Map<String, LongAdder>> counters = new ConcurrentSkipListMap<>();
+    private final BiConsumer<String, Map<String, Object>> listener;
+
+    Progress(BiConsumer<String, Map<String, Object>> listener) {
+        this.listener = listener;
+    }
+
+    /** Tell of something as an event of its own. */
+    void tell(String event, Map<String, Object> fields) {
+        listener.accept(event, fields);
+    }
 
     /** The counter of the task on the thread that calls. */
     LongAdder counter(TaskId task) {

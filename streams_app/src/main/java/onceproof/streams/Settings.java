@@ -2,6 +2,7 @@ package onceproof.streams;
 
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 
@@ -17,6 +18,12 @@ final class Settings {
 
     String text(String name) {
         return get(name, String.class, "a text");
+    }
+
+    /** A text that need not be set. */
+    Optional<String> optional(String name) {
+        known.add(name);
+        return values.containsKey(name) ? Optional.of(text(name)) : Optional.empty();
     }
 
     /** One of the choices; the first if it is not set. */

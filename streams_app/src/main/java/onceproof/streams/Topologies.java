@@ -9,7 +9,12 @@ import org.apache.kafka.streams.Topology;
 final class Topologies {
 
     private static final Map<String, BiFunction<Settings, Progress, Topology>> BY_NAME =
-            Map.of("enumerator", Enumerator::topology);
+            Map.of(
+                    "enumerator", Enumerator::topology,
+                    "counting", Counting::topology,
+                    "dedup", Dedup::topology,
+                    "deleter", Deleter::topology,
+                    "values", Values::topology);
 
     private Topologies() {}
 

@@ -43,7 +43,7 @@ class EnumeratorTest {
     @TempDir
     Path state;
 
-    private final Progress progress = new Progress();
+    private final Progress progress = new Progress((event, fields) -> {});
     private int partitions = 2;
     private boolean caching = true;
     private String stores = "rocksdb";
@@ -164,7 +164,7 @@ class EnumeratorTest {
     @Test
     void a_setting_that_nobody_knows_is_refused() {
         assertEquals(
-                "Unknown setting cache; known are: caching, input.topic, output.topic, partitions, stores.",
+                "Unknown setting cache; known are: caching, contents.folder, input.topic, output.topic, partitions, stores.",
                 refused("cache", true));
     }
 

@@ -107,7 +107,7 @@ class MainTest {
 
     @Test
     void an_unknown_topology_is_one_sentence() throws Exception {
-        assertEquals("Unknown topology abacus; known are: enumerator.", failure(startLine("abacus")));
+        assertEquals("Unknown topology abacus; known are: counting, dedup, deleter, enumerator, values.", failure(startLine("abacus")));
     }
 
     @Test

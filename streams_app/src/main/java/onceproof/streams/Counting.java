@@ -1,0 +1,80 @@
+package onceproof.streams;
+
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.serialization.IntegerDeserializer;
+import org.apache.kafka.common.serialization.IntegerSerializer;
+import org.apache.kafka.common.serialization.LongSerializer;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.api.RecordMetadata;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/**
+ * Seed 001, KAFKA-14624: each record of a key carries the number after the one before it, which the store must hold.
+ *
+ * <p>The store {@code last} keeps the last number of each key; a key that it does not hold has the number 0. Each
+ * record puts out what it found, beside its own number: {@code number << 32 | found}. A number that is too small is
+ * told as an event {@code stale-read}.
+ */
+final class Counting implements Processor<Integer, Integer, Integer, Long> {
+
+    static final String LAST = "last";
+
+    private final Progress progress;
+    private ProcessorContext<Integer, Long> context;
+    private KeyValueStore<Integer, Integer> last;
+    private LongAdder processed;
+
+    private Counting(Progress progress) {
+        this.progress = progress;
+    }
+
+    static Topology topology(Settings settings, Progress progress) {
+        StoreKind kind = StoreKind.of(settings);
+        return new Topology()
+                .addSource("input", new IntegerDeserializer(), new IntegerDeserializer(), settings.text("input.topic"))
+                .addProcessor("counting", () -> new Counting(progress), "input")
+                .addStateStore(kind.builder(LAST, Serdes.Integer(), Serdes.Integer()), "counting")
+                .addSink(
+                        "output", settings.text("output.topic"), new IntegerSerializer(), new LongSerializer(),
+                        KeyPartitioner.of(), "counting");
+    }
+
+    static long pair(int number, int found) {
+        return (long) number << Integer.SIZE | found;
+    }
+
+    @Override
+    public void init(ProcessorContext<Integer, Long> context) {
+        this.context = context;
+        last = context.getStateStore(LAST);
+        processed = progress.counter(context.taskId());
+    }
+
+    @Override
+    public void process(Record<Integer, Integer> record) {
+        int number = record.value();
+        Integer held = last.get(record.key());
+        int found = held == null ? 0 : held;
+        if (found < number - 1) {
+            tell(record.key(), number - 1, found);
+        }
+        last.put(record.key(), number);
+        context.forward(record.withValue(pair(number, found)));
+        processed.increment();
+    }
+
+    private void tell(int key, int expected, int found) {
+        progress.tell("stale-read", Events.fields(
+                "task", context.taskId().toString(),
+                "thread", Thread.currentThread().getName(),
+                "partition", context.taskId().partition(),
+                "offset", context.recordMetadata().map(RecordMetadata::offset).orElse(null),
+                "key", key,
+                "expected", expected,
+                "found", found));
+    }
+}
