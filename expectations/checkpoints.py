@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +17,9 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
-from expectations import suites, tables
+from expectations import tables
 from expectations.data_docs import localise
+from expectations.suites import SUITES, Suite
 from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 
@@ -30,15 +30,12 @@ SHOWN = 20  # offending rows that Data Docs show of each expectation
 INDEX = {
     "assignments": ["partition", "key", "id", "expected_id", "first_offset"],
     "changelogs": ["store", "partition", "key", "changelog_offset", "previous_value"],
-}
-SUITES: dict[str, tuple[Callable[[], gx.ExpectationSuite], str]] = {
-    suites.ID_UNIQUENESS: (suites.id_uniqueness, "assignments"),
-    suites.CHANGELOG_CONSISTENCY: (suites.changelog_consistency, "changelogs"),
+    "comparisons": ["partition", "place", "key", "expected", "observed"],
 }
 
 
 def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
-    """Run both suites on every trial that Spark has checked, write their outcomes, build the Data Docs.
+    """Run its suites on every trial that Spark has checked, write their outcomes, build the Data Docs.
 
     Args:
         run: the run; `validations/<trial>.json` and `data_docs/` are written.
@@ -52,7 +49,10 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
     context = _context(run)
     outcomes = {}
     for trial in _checked_trials(run):
-        outcomes[trial.key] = {name: _validate(context, run, trial, name) for name in SUITES}
+        outcomes[trial.key] = {
+            name: _validate(context, run, trial, SUITES[name], name)
+            for name in read_json(run.trial(trial).trial_file)["suites"]
+        }
         write_json(run.validation_file(trial), outcomes[trial.key])
     context.build_data_docs()
     localise(run.data_docs.parent, vendor)
@@ -84,11 +84,10 @@ def _context(run: RunFolder) -> Any:
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-def _validate(context: Any, run: RunFolder, trial: Trial, name: str) -> dict[str, Any]:
-    make_suite, table = SUITES[name]
+def _validate(context: Any, run: RunFolder, trial: Trial, what: Suite, name: str) -> dict[str, Any]:
     label = f"{trial.key} {name}"
-    with _batch(context, run, trial, table) as (batch, data):
-        suite = _suite(context, make_suite, name)
+    with _batch(context, run, trial, what) as (batch, data):
+        suite = _suite(context, what, name)
         definition = context.validation_definitions.add(gx.ValidationDefinition(name=label, data=batch, suite=suite))
         checkpoint = gx.Checkpoint(
             name=label,
@@ -96,47 +95,57 @@ def _validate(context: Any, run: RunFolder, trial: Trial, name: str) -> dict[str
             result_format={
                 "result_format": "SUMMARY",
                 "partial_unexpected_count": SHOWN,
-                "unexpected_index_column_names": INDEX[table],
+                "unexpected_index_column_names": INDEX[what.table],
             },
         )
         result = context.checkpoints.add(checkpoint).run(
             batch_parameters={"dataframe": data},
-            expectation_parameters=_parameters(run, trial),
+            expectation_parameters=_parameters(run, trial, name),
             run_id=RunIdentifier(run_name=run.run_id, run_time=datetime.now(UTC)),
         )
     [validated] = result.run_results.values()
     return outcome(validated.to_json_dict())
 
 
-def _suite(context: Any, make: Callable[[], gx.ExpectationSuite], name: str) -> gx.ExpectationSuite:
+def _suite(context: Any, what: Suite, name: str) -> gx.ExpectationSuite:
     """The suite of this name, once per context."""
     known = {suite.name: suite for suite in context.suites.all()}
-    return known[name] if name in known else context.suites.add(make())
+    return known[name] if name in known else context.suites.add(what.make())
 
 
 @contextmanager
-def _batch(context: Any, run: RunFolder, trial: Trial, table: str) -> Any:
+def _batch(context: Any, run: RunFolder, trial: Trial, what: Suite) -> Any:
     """The trial's rows as a batch of the engine that fits their number; Data Docs name it by release and variant."""
     sources = context.data_sources
-    if tables.rows_of(run, table, trial.key) <= PANDAS_ROWS:
-        asset = sources.add_or_update_pandas(table).add_dataframe_asset(trial.title)
-        yield asset.add_batch_definition_whole_dataframe("trial"), tables.in_pandas(run, table, trial.key)
+    named = ", ".join(what.promises) or what.table
+    if tables.rows_of(run, what.table, trial.key) <= PANDAS_ROWS:
+        asset = sources.add_or_update_pandas(named).add_dataframe_asset(trial.title)
+        rows = tables.in_pandas(run, what.table, trial.key, what.promises)
+        yield asset.add_batch_definition_whole_dataframe("trial"), rows
         return
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.appName(f"validate {run.run_id}").getOrCreate()
     try:
-        asset = sources.add_or_update_spark(f"{table} in Spark", persist=False).add_dataframe_asset(trial.title)
-        yield asset.add_batch_definition_whole_dataframe("trial"), tables.in_spark(spark, run, table, trial.key)
+        asset = sources.add_or_update_spark(f"{named} in Spark", persist=False).add_dataframe_asset(trial.title)
+        frame = tables.in_spark(spark, run, what.table, trial.key, what.promises)
+        yield asset.add_batch_definition_whole_dataframe("trial"), frame
     finally:
         spark.stop()
 
 
-def _parameters(run: RunFolder, trial: Trial) -> dict[str, int]:
-    """What the producer delivered: `keys`, and `entries` that the changelogs must at least show."""
-    keys = int(run.outcome(trial)["produced"]["keys"])
-    partitions = int(read_json(run.trial(trial).trial_file)["partitions"])
-    return {"keys": keys, "entries": keys + partitions}
+def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
+    """What the producer delivered.
+
+    Returns:
+        `keys`; `entries` that the changelogs must at least show; `rows` that the suite must at least see.
+    """
+    stated = read_json(run.trial(trial).trial_file)
+    produced = {**run.outcome(trial)["produced"], "seeded": stated.get("seeded", 0)}
+    keys = int(produced["keys"])
+    counted = stated["suites"][suite]
+    rows = counted if isinstance(counted, int) else int(produced[counted])
+    return {"keys": keys, "entries": keys + int(stated["partitions"]), "rows": rows}
 
 
 def outcome(validated: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,20 @@ from great_expectations.render import LegacyDiagnosticRendererType, RenderedTabl
 from great_expectations.render.renderer.renderer import renderer
 
 # Where a row is, then what it says; GX sorts by name.
-ORDER = ("store", "partition", "first_offset", "changelog_offset", "key", "id", "expected_id", "inputs", "outputs")
+ORDER = (
+    "store",
+    "partition",
+    "first_offset",
+    "changelog_offset",
+    "place",
+    "key",
+    "id",
+    "expected_id",
+    "inputs",
+    "outputs",
+    "expected",
+    "observed",
+)
 
 
 def _rank(column: str) -> tuple[int, str]:
@@ -53,3 +66,7 @@ class ExpectEqualPairs(_ShowingRows, gxe.ExpectColumnPairValuesToBeEqual):
 
 class ExpectGreaterPairs(_ShowingRows, gxe.ExpectColumnPairValuesAToBeGreaterThanB):
     """`ExpectColumnPairValuesAToBeGreaterThanB`, showing the rows in which A is not greater."""
+
+
+class ExpectNoAnomaly(_ShowingRows, gxe.ExpectColumnValuesToNotBeInSet):
+    """`ExpectColumnValuesToNotBeInSet`, showing the places at which another value was observed than was expected."""

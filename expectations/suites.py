@@ -4,10 +4,13 @@ They run unchanged on GX's pandas and Spark engines. `$PARAMETER`s come from the
 delivered before Spark or a topic came into play.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 from great_expectations import ExpectationSuite
 from great_expectations import expectations as gxe
 
-from expectations.showing_rows import ExpectEqualPairs, ExpectGreaterPairs, ExpectUniqueValues
+from expectations.showing_rows import ExpectEqualPairs, ExpectGreaterPairs, ExpectNoAnomaly, ExpectUniqueValues
 
 ID_UNIQUENESS = "id_uniqueness"
 CHANGELOG_CONSISTENCY = "changelog_consistency"
@@ -68,3 +71,115 @@ def changelog_consistency() -> ExpectationSuite:
             ),
         ],
     )
+
+
+def over_comparisons(name: str, seen: str, anomalies: Mapping[str, str]) -> ExpectationSuite:
+    """Over a promise's rows of the table `comparisons`.
+
+    Args:
+        name: of the suite.
+        seen: what the number of rows shows, which is at least the parameter `rows`.
+        anomalies: each anomaly that the promise can show, with the sentence that the reader of Data Docs needs.
+    """
+    return ExpectationSuite(
+        name=name,
+        expectations=[
+            gxe.ExpectTableRowCountToBeBetween(min_value={"$PARAMETER": "rows"}, description=seen),
+            *(
+                ExpectNoAnomaly(column="anomaly", value_set=[anomaly], description=f"{sentence} ({anomaly})")
+                for anomaly, sentence in anomalies.items()
+            ),
+        ],
+    )
+
+
+def store_reads() -> ExpectationSuite:
+    """Over the promise `reads`."""
+    return over_comparisons(
+        "store_reads",
+        "Every record that was delivered told what it found in the store.",
+        {
+            "stale-read": "A cached store never gives an older value than the one put last, also when its task was "
+            "active, standby and active again on one thread (KAFKA-14624).",
+            "dirty-read": "Under exactly-once a store never gives a value that no committed record put there.",
+        },
+    )
+
+
+def deliveries() -> ExpectationSuite:
+    """Over the promise `deliveries`."""
+    return over_comparisons(
+        "deliveries",
+        "Every key that was delivered to the input was looked for behind the application.",
+        {
+            "lost-record": "No record is lost: a record that is delivered again after a crash is not dropped because "
+            "the store remembers it from an aborted transaction (KAFKA-20685).",
+            "duplicate-output": "Under exactly-once no record comes out more often than it should.",
+        },
+    )
+
+
+def state_recovery() -> ExpectationSuite:
+    """Over the promises `checkpoint`, `wipe` and `state`."""
+    return over_comparisons(
+        "state_recovery",
+        "Every record that was committed before the crash was looked for in the store after it, and for each store it "
+        "is known how it was initialised.",
+        {
+            "stale-checkpoint": "Under exactly-once a task has no checkpoint while it is RUNNING: one that is there when "
+            "the process dies vouches for a store that may hold uncommitted writes (KAFKA-20685).",
+            "skipped-wipe": "A store whose process was killed in a transaction is wiped and restored from its changelog, "
+            "not trusted from a checkpoint.",
+            "uncommitted-state": "After the restart the store holds nothing that a committed changelog record does not "
+            "explain.",
+            "lost-state": "After the restart the store holds all that its changelog holds as committed.",
+        },
+    )
+
+
+def answers() -> ExpectationSuite:
+    """Over the promises `answers` and `published`."""
+    return over_comparisons(
+        "answers",
+        "For every request to delete, its answers were looked at, and what was published of it when the process died.",
+        {
+            "false-after-true": "No request is answered with false although its record was there: the deletion of an "
+            "earlier attempt is not seen by a later one.",
+            "duplicate-output": "No request is answered twice.",
+            "lost-record": "Every request is answered.",
+            "changelog-output-mismatch": "A deletion in the changelog and its answer in the output are published "
+            "together or not at all.",
+        },
+    )
+
+
+def throttling() -> ExpectationSuite:
+    """Over the promises `throttle` and `transactions`."""
+    return over_comparisons(
+        "throttling",
+        "The transactions of the changelog were looked at, and the log of the throttled instance.",
+        {
+            "aborted-by-throttle": "A producer that is only throttled keeps its transaction: none is aborted, and there "
+            "is no exception of the transaction (KAFKA-17455)."
+        },
+    )
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite, the table it looks at, and of the table `comparisons` the promises."""
+
+    make: Callable[[], ExpectationSuite]
+    table: str
+    promises: tuple[str, ...] = ()
+
+
+SUITES = {
+    ID_UNIQUENESS: Suite(id_uniqueness, "assignments"),
+    CHANGELOG_CONSISTENCY: Suite(changelog_consistency, "changelogs"),
+    "store_reads": Suite(store_reads, "comparisons", ("reads",)),
+    "deliveries": Suite(deliveries, "comparisons", ("deliveries",)),
+    "state_recovery": Suite(state_recovery, "comparisons", ("checkpoint", "wipe", "state")),
+    "throttling": Suite(throttling, "comparisons", ("throttle", "transactions")),
+    "answers": Suite(answers, "comparisons", ("answers", "published")),
+}

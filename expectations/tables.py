@@ -1,5 +1,6 @@
 """One trial's rows of a Spark table, for either engine of Great Expectations."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -24,6 +25,16 @@ CHANGELOGS = (
 )
 
 
+COMPARISONS = ("partition", "place", "key", "expected", "observed", "anomaly")
+COLUMNS = {"assignments": ASSIGNMENTS, "changelogs": CHANGELOGS, "comparisons": COMPARISONS}
+# Sorted, so that the keys that share an ID stand beside each other.
+ORDER = {
+    "assignments": ["id", "first_offset"],
+    "changelogs": ["store", "partition", "changelog_offset"],
+    "comparisons": ["partition", "place"],
+}
+
+
 def rows_of(run: RunFolder, table: str, trial: str) -> int:
     """Rows of a trial in a table."""
     return int(_dataset(run, table).count_rows(filter=ds.field("trial") == trial))
@@ -33,34 +44,45 @@ def _dataset(run: RunFolder, table: str) -> ds.Dataset:
     return ds.dataset(run.table(table), format="parquet")
 
 
-def in_pandas(run: RunFolder, table: str, trial: str) -> pd.DataFrame:
+def in_pandas(run: RunFolder, table: str, trial: str, promises: Sequence[str] = ()) -> pd.DataFrame:
     """A trial's rows in memory; whole numbers stay whole beside missing ones.
 
-    Out: the columns of `ASSIGNMENTS`, or those of `CHANGELOGS` with three more (see `in_spark`).
+    Args:
+        run: the run.
+        table: one of `COLUMNS`.
+        trial: key of the trial.
+        promises: of the table `comparisons`, those whose rows are wanted.
+
+    Out: the columns of the table; `changelogs` has three more (see `in_spark`).
     """
-    columns = list(ASSIGNMENTS if table == "assignments" else CHANGELOGS)
-    read = _dataset(run, table).to_table(columns=columns, filter=ds.field("trial") == trial)
+    wanted = ds.field("trial") == trial
+    if promises:
+        wanted &= ds.field("promise").isin(list(promises))
+    read = _dataset(run, table).to_table(columns=list(COLUMNS[table]), filter=wanted)
     if table == "changelogs":
         last = read["last"]
         read = read.append_column("stored", pc.if_else(last, read["changelog_value"], None))
         read = read.append_column("ids_key", pc.if_else(pc.equal(read["store"], "ids"), read["key"], None))
         read = read.append_column("shown", pc.if_else(last, read["output_value"], None))
-    # Sorted, so that the keys that share an ID stand beside each other.
-    order = ["id", "first_offset"] if table == "assignments" else ["store", "partition", "changelog_offset"]
     # Integers with gaps would become floats, and an offending ID 17 would be shown as 17.0.
-    rows: pd.DataFrame = read.sort_by([(name, "ascending") for name in order]).to_pandas(integer_object_nulls=True)
+    order = [(name, "ascending") for name in ORDER[table]]
+    rows: pd.DataFrame = read.sort_by(order).to_pandas(integer_object_nulls=True)
     return rows
 
 
-def in_spark(spark: "SparkSession", run: RunFolder, table: str, trial: str) -> "DataFrame":
-    """A trial's rows in Spark.
+def in_spark(
+    spark: "SparkSession", run: RunFolder, table: str, trial: str, promises: Sequence[str] = ()
+) -> "DataFrame":
+    """A trial's rows in Spark; arguments as for `in_pandas`.
 
     Out: the columns of the table; `changelogs` has, where `last`, also `stored` (the changelog's value) and `shown`
     (the output's), and `ids_key`, the key in the store ids.
     """
     rows: DataFrame = spark.read.parquet(str(run.table(table))).where(f"trial = '{trial}'")
-    if table == "assignments":
-        return rows.select(*ASSIGNMENTS)
+    if table != "changelogs":
+        if promises:
+            rows = rows.where(rows["promise"].isin(list(promises)))
+        return rows.select(*COLUMNS[table])
     return rows.selectExpr(
         *CHANGELOGS,
         "cast(if(last, changelog_value, null) as bigint) as stored",

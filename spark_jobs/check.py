@@ -1,6 +1,6 @@
 """Find the anomalies in the collected records: `spark-submit check.py --run-folder PATH`.
 
-Reads `records`, writes `assignments`, `changelogs`, `findings` and `counts`, of all trials at once. A trial that could
+Reads `records`, writes `assignments`, `changelogs`, `comparisons`, `findings` and `counts`, of all trials at once. A trial that could
 not be collected has no rows in any of them. Running it again replaces the tables.
 """
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder, read_json
 from spark_jobs import tables
-from spark_jobs.transforms.scenarios import CHECKS
+from spark_jobs.transforms.checks import CHECKS, with_comparisons
 
 
 def main() -> None:
@@ -40,28 +40,40 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
     trials = [trial for trial in run_folder.driven_trials() if trial.key not in unreadable]
     names = spark.createDataFrame([(trial.key, n) for n, trial in enumerate(trials)], "name string, trial int")
     records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
-    checks = [
-        CHECKS[scenario](numbered(records, stated, names), stated)
-        for scenario in CHECKS
-        for stated in [trials_of(spark, run_folder, scenario, trials)]
-    ]
+    observed = observations_of(spark, run_folder, trials)
+    checks = []
+    for name, check_trials in CHECKS.items():
+        stated = trials_of(spark, run_folder, name, trials)
+        checked = check_trials(numbered(records, stated, names), stated)
+        checks.append(
+            with_comparisons(checked, observed.join(f.broadcast(stated.select("trial")), "trial", "left_semi"))
+        )
     shared = [frame.persist() for check in checks for frame in check.shared]
     for table in tables.CHECKED:
-        rows = reduce(DataFrame.unionByName, [check.tables[table] for check in checks])
+        rows = reduce(DataFrame.unionByName, [check.tables[table] for check in checks if table in check.tables])
         named = rows.join(f.broadcast(names), "trial").drop("trial").withColumnRenamed("name", "trial")
-        tables.write(run_folder, table, named)
+        tables.write(run_folder, table, named.select(*tables.columns_of(table)))
     for frame in shared:
         frame.unpersist()
 
 
-def trials_of(spark: SparkSession, run_folder: RunFolder, scenario: str, trials: list[Trial]) -> DataFrame:
-    """The scenario's trials: trial INT, their place in the list, and partitions INT."""
-    stated = [
-        (number, int(read_json(run_folder.trial(trial).trial_file)["partitions"]))
-        for number, trial in enumerate(trials)
-        if trial.cell.scenario == scenario
-    ]
-    return spark.createDataFrame(stated, "trial int, partitions int")
+def trials_of(spark: SparkSession, run_folder: RunFolder, check: str, trials: list[Trial]) -> DataFrame:
+    """The check's trials: trial INT, their place in the list, partitions INT, and facts MAP<STRING, LONG>."""
+    stated = []
+    for number, trial in enumerate(trials):
+        plan = read_json(run_folder.trial(trial).trial_file)
+        if plan["check"] == check:
+            stated.append((number, int(plan["partitions"]), dict(run_folder.outcome(trial)["facts"])))
+    return spark.createDataFrame(stated, "trial int, partitions int, facts map<string, long>")
+
+
+def observations_of(spark: SparkSession, run_folder: RunFolder, trials: list[Trial]) -> DataFrame:
+    """What the timelines of the trials show, as the table `comparisons` with the trial's place in the list."""
+    rows = []
+    for number, trial in enumerate(trials):
+        file = run_folder.trial(trial).observations_file
+        rows += [{**row, "trial": number} for row in (read_json(file) if file.exists() else [])]
+    return spark.createDataFrame(rows, tables.CHECKED["comparisons"].replace("trial string", "trial int"))
 
 
 def numbered(records: DataFrame, stated: DataFrame, names: DataFrame) -> DataFrame:

@@ -1,6 +1,7 @@
 """Read every topic of a run's trials into the table `records`: `spark-submit collect.py --run-folder PATH`.
 
-One batch read per cluster, read_committed, so that aborted records are absent. A trial whose topics are missing or
+One batch read per cluster, read_committed, so that aborted records are absent; a second one for topics of which they
+are wanted. What stores held, as instances wrote it, comes beside it. A trial whose topics are missing or
 hold anything but integers is left out and gets its sentence in `errors.json`; so do the trials of a cluster that
 does not answer. Running it again replaces the table.
 """
@@ -27,11 +28,13 @@ ANSWER_SECONDS = 15
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a trial and the role it plays there."""
+    """A topic of a trial, the role it plays there, the length of its values, and whether aborted ones are left out."""
 
     name: str
     trial: str
     role: str
+    value_bytes: int
+    committed: bool
 
 
 def main() -> None:
@@ -60,6 +63,7 @@ def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
     for broker, trials in clusters.items():
         bootstrap = str(read_json(run_folder.cluster_file(broker))["bootstrap_servers"])
         errors |= collect_cluster(spark, run_folder, bootstrap, trials, draft)
+    copy_contents(spark, run_folder, draft)
     tables.write_errors(run_folder, errors)
     if errors:
         whole = spark.read.schema(tables.RECORDS).parquet(str(draft))
@@ -78,8 +82,10 @@ def collect_cluster(
     try:
         partitions = partitions_of(bootstrap)
         topics, errors = present_topics(run_folder, trials, partitions)
-        if topics:
-            errors |= copy_topics(spark, bootstrap, topics, draft)
+        for committed in (True, False):
+            wanted = [topic for topic in topics if topic.committed == committed]
+            if wanted:
+                errors |= copy_topics(spark, bootstrap, wanted, draft)
     except (KafkaException, PySparkException) as error:
         reason = str(error).strip().splitlines()[0]
         return {trial.key: f"the brokers at {bootstrap} could not be read: {reason}" for trial in trials}
@@ -105,7 +111,10 @@ def present_topics(
     errors: dict[str, str] = {}
     for trial in trials:
         stated = read_json(run_folder.trial(trial).trial_file)
-        of_trial = [Topic(trial.topic(role), trial.key, role) for role in stated["roles"]]
+        of_trial = [
+            Topic(trial.topic(r["topic"]), trial.key, role, r["value_bytes"], r["committed"])
+            for role, r in stated["roles"].items()
+        ]
         for topic in of_trial:
             found = partitions.get(topic.name)
             if found is None:
@@ -121,14 +130,16 @@ def present_topics(
 
 
 def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft: Path) -> dict[str, str]:
-    """Append the topics' records to the draft; returns a sentence for each trial with an unreadable record.
+    """Append the records of topics that are read alike to the draft; returns a sentence for each trial with an unreadable record.
 
     What is unreadable is only counted on the way; it is read again, for the sentences, when there is any.
     """
     named = spark.createDataFrame(
-        [(x.name, x.trial, x.role) for x in topics], "topic string, trial string, role string"
+        [(x.name, x.trial, x.role, x.value_bytes) for x in topics],
+        "topic string, trial string, role string, value_bytes int",
     )
-    messages = decoded(read_topics(spark, bootstrap, [topic.name for topic in topics]), named)
+    isolation = "read_committed" if topics[0].committed else "read_uncommitted"
+    messages = decoded(read_topics(spark, bootstrap, [topic.name for topic in topics], isolation), named)
     faulty = Observation("faulty")
     (
         messages.observe(faulty, f.count("fault").alias("messages"))
@@ -145,12 +156,30 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
     return {row["trial"]: row["error"] for row in first_faults(messages).collect()}
 
 
-def read_topics(spark: SparkSession, bootstrap: str, topics: list[str]) -> DataFrame:
-    """What was committed to the topics up to now."""
+def copy_contents(spark: SparkSession, run_folder: RunFolder, draft: Path) -> None:
+    """Append what stores held to the draft: role `<store>-contents`, `offset` the number of the entry in its store."""
+    files = [str(f) for trial in run_folder.driven_trials() for f in run_folder.trial(trial).contents.glob("*.csv")]
+    if not files:
+        return
+    entries = spark.read.schema("store string, partition int, offset long, key int, value long").csv(files)
+    named = entries.select(
+        "partition",
+        "offset",
+        f.lit(None).cast("timestamp").alias("timestamp"),
+        "key",
+        "value",
+        f.regexp_extract(f.input_file_name(), "/trials/([^/]+)/contents/", 1).alias("trial"),
+        f.concat("store", f.lit("-contents")).alias("role"),
+    )
+    named.coalesce(1).write.mode("append").partitionBy("role").parquet(str(draft))
+
+
+def read_topics(spark: SparkSession, bootstrap: str, topics: list[str], isolation: str) -> DataFrame:
+    """What was committed to the topics (or, read_uncommitted, written) up to now."""
     return (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
-        .option("kafka.isolation.level", "read_committed")
+        .option("kafka.isolation.level", isolation)
         .option("subscribe", ",".join(topics))
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")

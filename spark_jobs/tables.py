@@ -1,7 +1,7 @@
 """The tables of a run: Parquet, one folder each, with a column `trial`; a folder that exists is complete.
 
-records      as read from Kafka, partitioned by `role` STRING
-             partition INT, offset LONG, timestamp TIMESTAMP, key INT, value INT
+records      as read from Kafka, partitioned by `role` STRING; and what stores held, in the roles `<store>-contents`
+             partition INT, offset LONG, timestamp TIMESTAMP, key INT, value LONG
 assignments  one row per key and ID of the output; partition and first_offset are their first place there
              partition INT, key INT, id INT, first_offset LONG, outputs LONG, inputs LONG, expected_id LONG
 changelogs   store `ids`: one row per key. Store `counter`: one row per changelog record, and one per partition
@@ -9,6 +9,9 @@ changelogs   store `ids`: one row per key. Store `counter`: one row per changelo
              store STRING, partition INT, key INT, changelog_offset LONG, changelog_value INT,
              previous_offset LONG, previous_value INT, last BOOLEAN, output_partition INT, output_offset LONG,
              output_value LONG
+comparisons  what a promise expects at one place beside what was observed, `onceproof.model.anomaly.Comparison`;
+             `anomaly` is null where all is well
+             promise STRING, anomaly STRING, partition INT, key INT, place STRING, expected STRING, observed STRING
 findings     one row per witness, the columns of `onceproof.model.anomaly.Witness`
              anomaly STRING, partition INT, key INT, ids ARRAY<INT>, offsets ARRAY<STRING>, expected STRING,
              observed STRING
@@ -26,7 +29,18 @@ from pyspark.sql import types as t
 
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 
-CHECKED = ("assignments", "changelogs", "findings", "counts")
+CHECKED = {
+    "assignments": "trial string, partition int, key int, id int, first_offset long, outputs long, inputs long, "
+    "expected_id long",
+    "changelogs": "trial string, store string, partition int, key int, changelog_offset long, changelog_value int, "
+    "previous_offset long, previous_value int, last boolean, output_partition int, output_offset long, "
+    "output_value long",
+    "comparisons": "trial string, promise string, anomaly string, partition int, key int, place string, "
+    "expected string, observed string",
+    "findings": "trial string, anomaly string, partition int, key int, ids array<int>, offsets array<string>, "
+    "expected string, observed string",
+    "counts": "trial string, records long, outputs long, keys long, ids long",
+}
 
 RECORDS = t.StructType(
     [
@@ -34,11 +48,16 @@ RECORDS = t.StructType(
         t.StructField("offset", t.LongType()),
         t.StructField("timestamp", t.TimestampType()),
         t.StructField("key", t.IntegerType()),
-        t.StructField("value", t.IntegerType()),
+        t.StructField("value", t.LongType()),
         t.StructField("trial", t.StringType()),
         t.StructField("role", t.StringType()),
     ]
 )
+
+
+def columns_of(table: str) -> list[str]:
+    """Columns of a table that the checks write, in its order."""
+    return [column.split()[0] for column in CHECKED[table].split(", ")]
 
 
 def errors_file(run_folder: RunFolder) -> Path:

@@ -8,13 +8,13 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
     """Messages of the run's topics with their keys and values as integers.
 
     In: messages (topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, value BINARY);
-    topics (topic STRING, trial STRING, role STRING).
-    Out: trial, role, topic, partition, offset, timestamp, key INT, value INT, fault STRING: what is wrong with
+    topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are).
+    Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, fault STRING: what is wrong with
     the message, null where nothing is. Only a changelog may hold a null value: it is a tombstone.
     """
     tombstone = f.col("value").isNull() & f.col("role").endswith("-changelog")
-    key_fault = fault_of("key")
-    value_fault = f.when(~tombstone, fault_of("value"))
+    key_fault = fault_of("key", f.lit(4))
+    value_fault = f.when(~tombstone, fault_of("value", f.col("value_bytes")))
     return messages.join(f.broadcast(topics), "topic").select(
         "trial",
         "role",
@@ -22,27 +22,41 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
         "partition",
         "offset",
         "timestamp",
-        integer(f.col("key")).alias("key"),
-        integer(f.col("value")).alias("value"),
+        integer(f.col("key")).cast("int").alias("key"),
+        f.when(f.col("value_bytes") == 8, long(f.col("value")))
+        .otherwise(integer(f.substring("value", 1, 4)))
+        .alias("value"),
         f.coalesce(key_fault, value_fault).alias("fault"),
     )
 
 
 def integer(binary: Column) -> Column:
-    """The INT that Java's IntegerSerializer wrote in four bytes; null when there are not four."""
+    """The number, as LONG, that Java's IntegerSerializer wrote in four bytes; null when there are not four."""
     unsigned = f.conv(f.hex(binary), 16, 10).cast("long")
     signed = f.when(unsigned >= 2**31, unsigned - 2**32).otherwise(unsigned)
-    return f.when(f.octet_length(binary) == 4, signed).cast("int")
+    return f.when(f.octet_length(binary) == 4, signed)
 
 
-def fault_of(column: str) -> Column:
-    """What is wrong with the key or value; null where it has four bytes."""
+def long(binary: Column) -> Column:
+    """The number, as LONG, that Java's LongSerializer wrote in eight bytes; null when there are not eight."""
+    high, low = integer(f.substring(binary, 1, 4)), integer(f.substring(binary, 5, 4))
+    return f.shiftleft(high, 32).bitwiseOR(low.bitwiseAND(f.lit(2**32 - 1)))
+
+
+def fault_of(column: str, bytes_: Column) -> Column:
+    """What is wrong with the key or value, and what was expected; null where it has as many bytes."""
     size = f.octet_length(f.col(column))
-    return (
+    expected = (
+        f.when(bytes_ == 4, f.lit("a 4-byte integer"))
+        .when(bytes_ == 8, f.lit("an 8-byte integer"))
+        .otherwise(f.format_string("a 4-byte integer padded to %d bytes", bytes_))
+    )
+    found = (
         f.when(size.isNull(), f.lit(f"the {column} is missing"))
         .when(size == 1, f.lit(f"the {column} has 1 byte"))
-        .when(size != 4, f.format_string(f"the {column} has %d bytes", size))
+        .otherwise(f.format_string(f"the {column} has %d bytes", size))
     )
+    return f.when(size.isNull() | (size != bytes_), f.concat(found, f.lit(", "), expected, f.lit(" was expected")))
 
 
 def first_faults(messages: DataFrame) -> DataFrame:
@@ -51,7 +65,7 @@ def first_faults(messages: DataFrame) -> DataFrame:
     In: what `decoded` gives. Out: trial STRING, error STRING.
     """
     sentence = f.format_string(
-        "topic %s partition %d offset %d: %s, a 4-byte integer was expected",
+        "topic %s partition %d offset %d: %s",
         *map(f.col, ("topic", "partition", "offset", "fault")),
     )
     place = f.struct("topic", "partition", "offset")

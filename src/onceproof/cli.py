@@ -22,11 +22,11 @@ from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request
+from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, expand
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, unwritable
 from onceproof.results.table import places, verdict_table
-from onceproof.scenarios import SCENARIOS, scenario
+from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
 from onceproof.settings import get_settings
 
 app = typer.Typer(
@@ -85,6 +85,15 @@ def trial(
     streams: StreamsOption,
     broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
     variant: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = "DEFAULT_CONFIG",
+    restart_on: Annotated[
+        str | None, typer.Option(metavar="V", help="Restart the application on this Kafka Streams release.")
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option(metavar="'1 2 3'", help="Of multirunner: the instances to toggle, or `random`.")
+    ] = None,
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof list`; repeatable.")
+    ] = [],
     seed: Annotated[int | None, typer.Option(min=0, help="Of the random choices; drawn if not given.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -97,14 +106,23 @@ def trial(
     from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_trial
 
-    scenario(name).variant(variant)
-    cell = Cell(name, variant, Release.parse(streams), Release.parse(broker))
+    wanted = Request(
+        streams=(streams,),
+        brokers=(broker,),
+        scenarios=(name,),
+        variants=(variant,),
+        restarts=(restart_on,) if restart_on else (),
+    )
+    [cell] = expand(wanted, CATALOGUE).cells
+    parameters = scenario(name).parse([*set_, *([f"program={program}"] if program is not None else [])])
     settings = get_settings()
     require_java(settings.java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
-    check_published({cell.streams, cell.broker})
-    streams_class_path(cell.streams)
+    check_published({cell.streams, cell.running, cell.broker})
+    for release in {cell.streams, cell.running}:
+        streams_class_path(release)
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
-    what = Trial(new_run_id(), cell, 1, drawn)
+    what = Trial(new_run_id(), cell, 1, drawn, parameters)
+    scenario(name).validate(what)
     folder = RunFolder(settings.runs / what.run).trial(what)
     with interruptible(), _progress(f"{cell.title}, seed {drawn}") as report:
         outcome = run_trial(what, folder, report)
@@ -114,6 +132,7 @@ def trial(
         "seed": drawn,
         "exercised": outcome["exercised"],
         "reason": outcome["reason"],
+        "parameters": parameters,
         **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies")},
         "steps": outcome["steps"],
         "attested": outcome["attested"],
@@ -144,9 +163,10 @@ def _progress(title: str) -> Iterator[Callable[[str], None]]:
 def _print_trial(shown: dict[str, Any], witnesses: list[dict[str, Any]]) -> None:
     """A trial for people: what was seen, a few witnesses, where the time went."""
     where = f"{shown['scenario']}, broker {shown['broker']}, seed {shown['seed']}"
-    out.print(f"[bold]{shown['streams']} {shown['variant']}[/] ({where})")
+    out.print(f"[bold]{Cell.from_dict(shown).releases} {shown['variant']}[/] ({where})")
     seen = ", ".join(f"[bold red]{count:,} {name}[/]" for name, count in shown["anomalies"].items())
-    counts = f"{shown['records']:,} records, {shown['keys']:,} keys, {shown['ids']:,} IDs"
+    counts = f"{shown['records']:,} records, {shown['keys']:,} keys"
+    counts += f", {shown['ids']:,} IDs" if shown["ids"] else ""
     out.print(f"  {seen or '[green]no anomaly[/]'} in {counts}")
     out.print(f"  {'exercised' if shown['exercised'] else '[yellow]not exercised[/]'}: {shown['reason']}")
     if witnesses:
@@ -173,12 +193,16 @@ def list_() -> None:
         )
         for variant in what.variants.values():
             table.add_row(variant.name, variant.description)
+        out.print(table)
+        table = Table("parameter", "default", "what it is", box=None)
+        for name, parameter in what.parameters.items():
+            table.add_row(name, str(parameter.default), parameter.description)
         out.print(table, "")
     table = Table("matrix", "cells", "what it is for", title_justify="left", box=None)
     for matrix in MATRICES.values():
-        cells = sum(len(v) for v in matrix.scenarios.values()) * len(matrix.streams) * len(matrix.brokers)
+        cells = expand(Request(matrix.name), CATALOGUE).cells
         name = f"{matrix.name} (default)" if matrix.name == DEFAULT_MATRIX else matrix.name
-        table.add_row(name, str(cells), f"{matrix.description} Streams {', '.join(matrix.streams)}.")
+        table.add_row(name, str(len(cells)), f"{matrix.description} Streams {', '.join(matrix.releases())}.")
     out.print(table)
 
 
@@ -186,6 +210,9 @@ def list_() -> None:
 def run(
     matrix: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = DEFAULT_MATRIX,
     streams: Annotated[list[str], typer.Option(metavar="V", help="Kafka Streams release; repeatable.")] = [],
+    restart_on: Annotated[
+        list[str], typer.Option(metavar="V", help="Release to restart the application on; repeatable.")
+    ] = [],
     broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")] = [],
     scenario_: Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")] = [],
     variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
@@ -198,7 +225,9 @@ def run(
     """
     from onceproof.pipeline import run as pipeline
 
-    request = Request(matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials)
+    request = Request(
+        matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on)
+    )
     begin = time.monotonic()
     finished = pipeline.run(request, console=err)
     verdicts = read_json(finished.run.verdicts_file)
@@ -259,7 +288,7 @@ def setup() -> None:
 
     matrix = MATRICES[DEFAULT_MATRIX]
     with _progress("setup") as report:
-        for version in matrix.streams:
+        for version in matrix.releases():
             report(f"Kafka Streams {version}")
             streams_class_path(Release.parse(version))
         for version in matrix.brokers:

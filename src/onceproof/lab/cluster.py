@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from filelock import FileLock
 
 from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
@@ -99,8 +100,9 @@ class EmbeddedCluster(Cluster):
         options = ["-Xms256m", "-Xmx1g", f"-Dlog4j.configuration={LOG4J.as_uri()}", f"-D{MARK}.mark={folder}"]
         command = [settings.java, *FAST_START]
         main = [*options, "-cp", ":".join(str(jar) for jar in jars)]
-        ports = free_ports(2 * nodes)
-        files = _write_configs(folder, ports[:nodes], ports[nodes:])
+        ports = free_ports(2 * nodes + 1)
+        files = _write_configs(folder, ports[:nodes], ports[nodes : 2 * nodes])
+        _write_dead_config(folder, files[0], nodes + 1, ports[-1])
         _format([*command, *(() if data.records else data.flags), *main], files, owner)
         started: list[Process] = []
         try:
@@ -141,14 +143,52 @@ class EmbeddedCluster(Cluster):
             check=self.check_alive,
         )
 
+    def dead_broker(self) -> int:
+        """Node id of a broker that is registered and dead; it is started for a moment, the first time.
+
+        A topic with a replica on it works as long as one in-sync replica is enough, and refuses records when it is
+        told to require two (NOT_ENOUGH_REPLICAS).
+
+        Raises:
+            HarnessError: it did not register.
+        """
+        file = self.folder / "dead.properties"
+        number = len(self.nodes) + 1
+        with FileLock(self.folder / "dead.lock"):
+            done = self.folder / "dead.registered"
+            if done.exists():
+                return number
+            jars = broker_class_path(self.release)
+            main = [f"-Dlog4j.configuration={LOG4J.as_uri()}", f"-D{MARK}.mark={self.folder}"]
+            main += ["-cp", ":".join(str(jar) for jar in jars)]
+            command = [get_settings().java, *FAST_START, *ClassData.of(jars).flags, "-Xmx512m", *main]
+            cluster_id = (self.folder / "cluster.id").read_text()
+            _format_one(command, file, cluster_id, None)
+            broker = spawn([*command, "kafka.Kafka", str(file)], log=self.folder / "dead.log")
+            admin = AdminClient(self.client())
+            try:
+                await_condition(
+                    f"a second broker of Kafka {self.release} to register",
+                    lambda: len(admin.list_topics(timeout=2).brokers) == number,
+                    timeout=READY_TIMEOUT,
+                    check=partial(_check_node, broker, self.release),
+                )
+                broker.terminate(timeout=15)
+                await_condition(
+                    f"the second broker of Kafka {self.release} to be gone",
+                    lambda: len(admin.list_topics(timeout=2).brokers) == len(self.nodes),
+                    timeout=READY_TIMEOUT,
+                )
+            finally:
+                broker.kill()
+                broker.terminate(timeout=5)
+            done.touch()
+        return number
+
     def check_alive(self) -> None:
         """Raise a HarnessError if a broker has ended."""
         for node in self.nodes:
-            if not node.alive():
-                raise HarnessError(
-                    f"A broker of Kafka {self.release} ended (exit code {node.poll()}); its log {node.log} ends with:\n"
-                    f"{tail(node.log)}"
-                )
+            _check_node(node, self.release)
 
     def stop(self) -> None:
         """Stop the brokers and delete their data; the logs stay."""
@@ -176,6 +216,14 @@ class EmbeddedCluster(Cluster):
         """Read what `to_dict` wrote."""
         nodes = tuple(Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"])
         return cls(Release.parse(data["release"]), data["bootstrap_servers"], {}, Path(data["folder"]), nodes)
+
+
+def _check_node(node: Process, release: Release) -> None:
+    if not node.alive():
+        raise HarnessError(
+            f"A broker of Kafka {release} ended (exit code {node.poll()}); its log {node.log} ends with:\n"
+            f"{tail(node.log)}"
+        )
 
 
 def _delete_data(folder: Path) -> None:
@@ -225,6 +273,10 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             "transaction.state.log.num.partitions": 4,
             # A group with its first member starts at once; the trial itself decides who joins when.
             "group.initial.rebalance.delay.ms": 0,
+            # A quota is measured over 3 seconds, not over 10, so that a producer that exceeds it is throttled soon.
+            "quota.window.num": 3,
+            # Transactions that have timed out are looked for each second, not each 10 seconds.
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
         }
         file = folder / f"node-{number}.properties"
         try:
@@ -236,26 +288,45 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
     return files
 
 
+def _write_dead_config(folder: Path, model: Path, number: int, port: int) -> None:
+    """server.properties of the broker that will be dead: as the first node's, but no controller."""
+    changed = {
+        "process.roles": "broker",
+        "node.id": number,
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": folder / "data-dead",
+    }
+    kept = [line for line in model.read_text().splitlines(keepends=True) if line.partition("=")[0] not in changed]
+    lines = [f"{name}={_escaped(value)}\n" for name, value in changed.items()]
+    (folder / "dead.properties").write_text("".join([*kept, *lines]))
+
+
 def _format(command: list[str], files: list[Path], owner: int | None) -> None:
     """Prepare the data folders, as KRaft wants it (`kafka-storage format`)."""
     cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
+    files[0].with_name("cluster.id").write_text(cluster_id)
     for file in files:
-        log = file.with_suffix(".format.log")
-        argv = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(file)]
-        process = spawn(argv, log=log, owner=owner)
-        try:
-            await_condition(
-                f"the data folder of {file.stem} to be prepared",
-                partial(_ended, process),
-                timeout=READY_TIMEOUT,
-            )
-        finally:
-            process.terminate(timeout=1)
-        if process.poll():
-            raise HarnessError(
-                f"The data folder of {file} could not be prepared (exit code {process.poll()}); {log} ends with:\n"
-                f"{tail(log)}"
-            )
+        _format_one(command, file, cluster_id, owner)
+
+
+def _format_one(command: list[str], file: Path, cluster_id: str, owner: int | None) -> None:
+    log = file.with_suffix(".format.log")
+    argv = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(file)]
+    process = spawn(argv, log=log, owner=owner)
+    try:
+        await_condition(
+            f"the data folder of {file.stem} to be prepared",
+            partial(_ended, process),
+            timeout=READY_TIMEOUT,
+        )
+    finally:
+        process.terminate(timeout=1)
+    if process.poll():
+        raise HarnessError(
+            f"The data folder of {file} could not be prepared (exit code {process.poll()}); {log} ends with:\n"
+            f"{tail(log)}"
+        )
 
 
 def _ended(process: Process) -> bool:

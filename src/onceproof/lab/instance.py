@@ -27,11 +27,12 @@ class Instance:
     What it prints goes to the timeline as it comes; the last event of each kind is kept in `last`.
     """
 
-    def __init__(self, name: str, release: Release, folder: Path, timeline: Timeline) -> None:
-        """Prepare an instance; `folder` takes its log."""
+    def __init__(self, name: str, release: Release, log: Path, timeline: Timeline) -> None:
+        """Prepare an instance; `log` takes its log."""
         self.name = name
         self.release = release
-        self.log = folder / f"{name}.log"
+        self.log = log
+        self._replaces_threads = False
         self.last: dict[str, Event] = {}
         self._timeline = timeline
         self._process: Process | None = None
@@ -49,6 +50,7 @@ class Instance:
         Raises:
             HarnessError: the jar or the release's artifacts are missing, or the process cannot be started.
         """
+        self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
         settings = get_settings()
         if not settings.application_jar.is_file():
             raise HarnessError(f"{settings.application_jar} is missing: type `make setup`.")
@@ -73,7 +75,7 @@ class Instance:
             "onceproof.streams.Main",
         ]
         self._process = spawn(command, log=self.log, piped=True)
-        self._timeline.add("driver", "instance", name=self.name, action="started")
+        self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
         self._send(json.dumps({"topology": topology, "app": app, "config": config}))
         self._listener = threading.Thread(target=self._listen, name=f"listen-{self.name}", daemon=True)
         self._listener.start()
@@ -112,8 +114,11 @@ class Instance:
             self.check_alive()
 
     def check_alive(self) -> None:
-        """Raise a HarnessError if the instance threw, or ended though nobody asked it to."""
-        error = self.last.get("error") or self.last.get("uncaught")
+        """Raise a HarnessError if the instance threw, or ended though nobody asked it to.
+
+        An instance that replaces threads that threw goes on.
+        """
+        error = self._failure()
         if error is not None:
             said = error["message"] if error["event"] == "error" else f"{error['exception']}: {error['message']}"
             raise HarnessError(f"{self.name} (Kafka Streams {self.release}) failed: {said} Its log is {self.log}.")
@@ -122,6 +127,9 @@ class Instance:
                 f"{self.name} (Kafka Streams {self.release}) ended (exit code {self.process.poll()}); "
                 f"its log {self.log} ends with:\n{tail(self.log)}"
             )
+
+    def _failure(self) -> Event | None:
+        return self.last.get("error") or (None if self._replaces_threads else self.last.get("uncaught"))
 
     @property
     def state(self) -> str:
@@ -179,9 +187,9 @@ class Instance:
         self.await_(lambda: self.last.get("command") is not seen, f"{self.name} to {command}", timeout)
         return self.last["command"]["result"]
 
-    def close(self) -> None:
+    def close(self, leave_group: bool = False) -> None:
         """Ask it to close; returns at once, `await_closed` waits."""
-        self._send("close")
+        self._send("close-and-leave-group" if leave_group else "close")
 
     def await_closed(self, timeout: float = 30.0) -> None:
         """Wait until it has ended by itself after `close`.
@@ -197,7 +205,7 @@ class Instance:
         )
         if self._listener is not None:
             self._listener.join(timeout)
-        failed = self.last.get("uncaught") or self.last.get("error")
+        failed = self._failure()
         if failed or not self.last.get("closed", {}).get("clean"):
             raise HarnessError(
                 f"{self.name} (Kafka Streams {self.release}) did not close in good order (exit code "

@@ -56,8 +56,13 @@ class Bulk:
         self._rate = None
 
     def stop(self) -> None:
-        """Give up what has not been sent."""
+        """Send no more; what was sent becomes all there is."""
         self._stop = True
+
+    @property
+    def keys(self) -> set[int]:
+        """Keys of what was delivered, in the order it was sent."""
+        return {key for key, _ in self._records[: self.delivered]}
 
     def check(self) -> None:
         """Raise a HarnessError if a record could not be delivered."""
@@ -109,6 +114,8 @@ class Bulk:
                 sent += 1
             self._producer.poll(TICK if sent == due and rate is not None else 0)
             self._report(REPORT_EVERY)
+        if self._stop:
+            self._records = self._records[:sent]
 
     def _delivered(self, error: Any, _message: Any) -> None:
         if error is None:

@@ -1,7 +1,8 @@
 """The independent reader: reads a trial's topics with confluent-kafka while the trial runs. No Spark involved."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -13,26 +14,37 @@ BATCH = 10_000
 FINISH_TIMEOUT = 60.0
 
 
-class Reader:
-    """Reads committed records of topics, from their beginning, in the background."""
+@dataclass(frozen=True)
+class Source:
+    """A topic to be read, the role that it plays, and the size of its values."""
 
-    def __init__(self, cluster: Cluster, group: str, topics: Mapping[str, str], partitions: int) -> None:
-        """Start reading; `topics` maps roles to topics, all with the same partitions."""
-        self._roles = {topic: role for role, topic in topics.items()}
+    topic: str
+    role: str
+    value_bytes: int
+
+
+class Reader:
+    """Reads topics from their beginning, in the background: committed records only, or all."""
+
+    def __init__(
+        self, cluster: Cluster, group: str, sources: Iterable[Source], partitions: int, committed: bool = True
+    ) -> None:
+        """Start reading; all topics have the same partitions."""
+        self._sources = {source.topic: source for source in sources}
         self._consumer = Consumer(
             {
                 **cluster.client(),
                 "group.id": f"{group}-reader",
-                "isolation.level": "read_committed",
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 50,
             }
         )
-        self._places = [TopicPartition(t, p, 0) for t in topics.values() for p in range(partitions)]
+        self._places = [TopicPartition(t, p, 0) for t in self._sources for p in range(partitions)]
         self._consumer.assign(self._places)
-        self._records: dict[str, list[Record]] = {role: [] for role in topics}
+        self._records: dict[str, list[Record]] = {source.role: [] for source in self._sources.values()}
         self._ends: dict[tuple[str, int], int] = {}  # where a partition was last seen to end
         self._targets: Mapping[tuple[str, int], int] | None = None
         self._error: HarnessError | None = None
@@ -41,14 +53,14 @@ class Reader:
         self._thread.start()
 
     def finish(self, ends: Mapping[tuple[str, int], int]) -> dict[str, list[Record]]:
-        """Read to the `ends` (by topic and partition) and return the records by role, partitions in offset order.
+        """Read to the `ends` (by topic and partition; of other topics, too) and return the records by role, partitions in offset order.
 
         To be called when nobody writes any more.
 
         Raises:
             HarnessError: a record is not a pair of integers, or the topics could not be read to their end.
         """
-        self._targets = ends
+        self._targets = {place: end for place, end in ends.items() if place[0] in self._sources}
         self._thread.join(FINISH_TIMEOUT)
         reached = self._complete()
         self.stop()
@@ -84,8 +96,9 @@ class Reader:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         error = message.error()
         if error is None:
-            record = decode_record(topic, partition, offset, message.key(), message.value())
-            self._records[self._roles[topic]].append(record)
+            source = self._sources[topic]
+            record = decode_record(topic, partition, offset, message.key(), message.value(), source.value_bytes)
+            self._records[source.role].append(record)
         elif error.code() == KafkaError._PARTITION_EOF:
             self._ends[topic, partition] = offset
         elif not error.retriable():

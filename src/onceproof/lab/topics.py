@@ -1,10 +1,18 @@
 """Topics and offsets through the Admin API."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.processes import await_condition
@@ -29,25 +37,41 @@ class Topics:
         """Existing topics of the application, its changelogs included."""
         return {topic for topic in self._admin.list_topics(timeout=5).topics if topic.startswith(self._prefix + "-")}
 
-    def create(self, names: Iterable[str], partitions: int) -> None:
+    def create(self, topics: Iterable[NewTopic]) -> None:
         """Create topics and wait until they are known; what is left of an earlier attempt is deleted first.
 
         Raises:
             HarnessError: the brokers refused.
         """
-        wanted = set(names)
+        wanted = {topic.topic: topic for topic in topics}
         try:
             self.delete()
-            for future in self._admin.create_topics([NewTopic(name, partitions) for name in wanted]).values():
+            for future in self._admin.create_topics(list(wanted.values())).values():
                 future.result(TIMEOUT)
         except KafkaException as error:
             raise HarnessError(f"The topics of {self._prefix} could not be created: {error}.") from error
         await_condition(
             f"the topics of {self._prefix}",
-            lambda: wanted <= self.names(),
+            lambda: wanted.keys() <= self.names(),
             timeout=TIMEOUT,
             check=self._cluster.check_alive,
         )
+
+    def alter(self, name: str, config: Mapping[str, str]) -> None:
+        """Change a topic's configuration; what is not named stays.
+
+        Raises:
+            HarnessError: the brokers refused.
+        """
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        try:
+            for future in self._admin.incremental_alter_configs([resource]).values():
+                future.result(TIMEOUT)
+        except KafkaException as error:
+            raise HarnessError(f"The configuration of {name} could not be changed: {error}.") from error
 
     def delete(self) -> None:
         """Delete all topics of the application and wait until they are gone."""

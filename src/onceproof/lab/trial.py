@@ -3,25 +3,30 @@
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
 
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import PRODUCER_CONFIG, Bulk
 from onceproof.lab.processes import await_condition
-from onceproof.lab.reader import Reader
+from onceproof.lab.quota import set_producer_quota
+from onceproof.lab.reader import Reader, Source
 from onceproof.lab.topics import Topics
-from onceproof.model.anomaly import Findings
+from onceproof.model.anomaly import Findings, witnesses_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import TrialFolder, read_json, unwritable, write_json
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
 from onceproof.model.timeline import Event, Timeline
 from onceproof.scenarios import scenario
-from onceproof.scenarios.base import Exercise
+from onceproof.scenarios.base import Exercise, Record, System, values_of
 
 Report = Callable[[str], None]
 
@@ -40,11 +45,12 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
         HarnessError: the brokers refused, or the folder cannot be written.
     """
     what = scenario(trial.cell.scenario)
+    system, partitions = what.system(trial), what.partitions(trial)
     begin = time.monotonic()
     folder.outcome_file.unlink(missing_ok=True)
     with _explained(cluster):
         topics = Topics(cluster, trial.application_id)
-        topics.create([trial.topic("input"), trial.topic("output")], what.partitions)
+        topics.create(_new_topics(trial, system, partitions, cluster))
         topics.close()
     write_json(
         folder.trial_file,
@@ -52,8 +58,14 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
             "trial": trial.to_dict(),
             "application_id": trial.application_id,
             "description": what.variant(trial.cell.variant).description,
-            "partitions": what.partitions,
-            "roles": list(what.roles),
+            "parameters": dict(trial.parameters),
+            "partitions": partitions,
+            "roles": {
+                name: {"topic": role.topic or name, "value_bytes": role.value_bytes, "committed": role.committed}
+                for name, role in system.roles.items()
+            },
+            "check": system.topology,
+            "suites": dict(system.suites),
             "app": dict(what.app(trial)),
             "streams_config": _streams_config(trial),
             "producer_config": PRODUCER_CONFIG,
@@ -61,6 +73,28 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
             "seconds": {"provision": _since(begin)},
         },
     )
+
+
+def _new_topics(trial: Trial, system: System, partitions: int, cluster: Cluster) -> Iterator[NewTopic]:
+    """The topics that are there before the application is: it creates its changelogs itself, as a rule.
+
+    Raises:
+        HarnessError: a topic needs a replica on a dead broker, but the brokers are not ours.
+    """
+    for name, role in system.roles.items():
+        if role.may_refuse:
+            if not isinstance(cluster, EmbeddedCluster):
+                raise HarnessError(
+                    f"The topic {name} needs a replica on a dead broker, which only brokers of our own can have; run "
+                    f"{trial.cell.scenario} on embedded brokers."
+                )
+            replicas = [[1, cluster.dead_broker()]] * partitions
+            config = {"min.insync.replicas": "1"}
+            if name.endswith("-changelog"):
+                config["cleanup.policy"] = "compact"
+            yield NewTopic(trial.topic(name), partitions, replica_assignment=replicas, config=config)
+        elif name in ("input", "output"):
+            yield NewTopic(trial.topic(name), partitions)
 
 
 def _streams_config(trial: Trial) -> dict[str, str]:
@@ -105,8 +139,10 @@ def _bulk(
 ) -> Bulk:
     """Start producing to the trial's input, partitioned as its scenario wants it."""
     what = scenario(trial.cell.scenario)
-    topic = trial.topic("input")
-    return Bulk(cluster, topic, lambda key: what.partition(key, what.partitions), name, records, rate, timeline)
+    partitions = what.partitions(trial)
+    return Bulk(
+        cluster, trial.topic("input"), lambda key: what.partition(key, partitions), name, records, rate, timeline
+    )
 
 
 def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = lambda _: None) -> dict[str, Any]:
@@ -130,8 +166,11 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
         with _explained(cluster):
             exercise = lab.what.drive(lab)
             with lab.phase("read"):
-                findings = lab.what.check(lab.read())
+                findings = lab.system.check(lab.read(), lab.facts(exercise))
                 lab.compare(findings)
+        observed = lab.what.observe(trial, lab.events)
+        findings.witnesses += witnesses_of(observed)
+        write_json(folder.observations_file, [comparison.to_dict() for comparison in observed])
         write_json(folder.reader_file, findings.to_dict())
         outcome = lab.outcome(exercise, None)
     except HarnessError as error:
@@ -139,7 +178,7 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
         write_json(folder.outcome_file, lab.outcome(None, str(error)))
         raise
     finally:
-        lab.end()
+        lab.stop()
         if not failed:  # of a failed trial the state is evidence
             shutil.rmtree(folder.state, ignore_errors=True)
     write_json(folder.outcome_file, outcome)
@@ -170,19 +209,23 @@ class TrialLab:
         self.trial = trial
         self.rng = random.Random(trial.seed)
         self.what = scenario(trial.cell.scenario)
+        self.system = self.what.system(trial)
+        self.parameters: Mapping[str, Any] = values_of(trial, self.what.parameters, self.what.variants)
+        self.workload = self.what.workload(trial)
+        self._partitions = self.what.partitions(trial)
         self._cluster, self._folder, self._report = cluster, folder, report
         self._topics = Topics(cluster, trial.application_id)
         self._instances: dict[str, Instance] = {}
         self._bulks: list[Bulk] = []
-        self._reader: Reader | None = None
+        self._readers: list[Reader] = []
+        self._starts: Counter[str] = Counter()
         self._attested: dict[str, Any] = {}
         notes = read_json(folder.trial_file)
         self._seconds: dict[str, float] = dict(notes["seconds"])
-        shutil.rmtree(folder.state, ignore_errors=True)
+        for old in (folder.state, folder.contents):
+            shutil.rmtree(old, ignore_errors=True)
         self._timeline = Timeline(folder.timeline)
-        work = self.what.workload(trial)
-        self._keys = {key for key, _ in work.first}
-        self._produced = int(notes["seeded"])
+        self._seeded = int(notes["seeded"])
 
     @property
     def events(self) -> Sequence[Event]:
@@ -200,40 +243,84 @@ class TrialLab:
         finally:
             self._seconds[name] = _since(begin)
 
-    def start_instance(self, name: str) -> Instance:
+    def note(self, event: str, **fields: Any) -> None:
+        """Record something that the driver did or saw."""
+        self._timeline.add("driver", event, **fields)
+
+    def start_instance(
+        self,
+        name: str,
+        release: Release | None = None,
+        config: Mapping[str, str] | None = None,
+        app: Mapping[str, Any] | None = None,
+        log: str | None = None,
+    ) -> Instance:
         """Start an instance and wait until the right release has loaded."""
-        instance = Instance(name, self.trial.cell.streams, self._folder.instances, self._timeline)
+        self._starts[name] += 1
+        start = log or (f"{name}.{self._starts[name]}" if self._starts[name] > 1 else name)
+        file = self._folder.instances / f"{start}.log"
+        instance = Instance(name, release or self.trial.cell.streams, file, self._timeline)
         self._instances[name] = instance
-        config = {
+        whole = {
             **self._cluster.java_client(),
             "application.id": self.trial.application_id,
             "client.id": f"{self.trial.application_id}-{name}",
             "state.dir": str(self._folder.state / name),
             **_streams_config(self.trial),
+            **(config or {}),
         }
-        instance.start(self.what.topology, dict(self.what.app(self.trial)), config)
-        self._attested[name] = instance.await_hello()
+        instance.start(self.system.topology, {**self.what.app(self.trial), **(app or {})}, whole)
+        self._attested[start] = instance.await_hello()
         return instance
+
+    def stop_instance(self, name: str, leave_group: bool = False) -> None:
+        """Close an instance in good order and wait for its end."""
+        instance = self._instances[name]
+        instance.close(leave_group)
+        instance.await_closed()
+        del self._instances[name]
+
+    def kill_instance(self, name: str) -> None:
+        """End an instance with SIGKILL."""
+        self._instances.pop(name).kill()
+
+    def state_directory(self, name: str) -> Path:
+        """Where an instance keeps its stores."""
+        return self._folder.state / name / self.trial.application_id
+
+    def contents_folder(self) -> Path:
+        """Where an instance may write what its stores hold."""
+        return self._folder.contents
 
     def produce(self, name: str, records: Sequence[tuple[int, int]], rate: float | None = None) -> Bulk:
         """Send records in the background."""
         bulk = _bulk(self.trial, self._cluster, self._timeline, name, records, rate)
         self._bulks.append(bulk)
-        self._keys |= {key for key, _ in records}
-        # By now the application has created its changelogs, so all topics can be read along.
-        if self._reader is None:
-            self._reader = self._start_reader()
+        if not self._readers and self._topic_names() <= self._topics.names():
+            self._start_readers()  # reads along
         return bulk
 
-    def _start_reader(self) -> Reader:
-        topics = {role: self.trial.topic(role) for role in self.what.roles}
+    def _topic_names(self) -> set[str]:
+        return {self.trial.topic(role.topic or name) for name, role in self.system.roles.items()}
+
+    def _start_readers(self) -> None:
+        """One for committed records, and one for all of those topics of which these are wanted."""
+        wanted = self._topic_names()
         await_condition(
-            f"the topics {', '.join(topics.values())}",
-            lambda: set(topics.values()) <= self._topics.names(),
+            f"the topics {', '.join(sorted(wanted))}",
+            lambda: wanted <= self._topics.names(),
             timeout=30,
             check=self._check,
         )
-        return Reader(self._cluster, self.trial.application_id, topics, self.what.partitions)
+        for committed in (True, False):
+            sources = [
+                Source(self.trial.topic(role.topic or name), name, role.value_bytes)
+                for name, role in self.system.roles.items()
+                if role.committed == committed
+            ]
+            if sources:
+                group = self.trial.application_id
+                self._readers.append(Reader(self._cluster, group, sources, self._partitions, committed))
 
     def step(self, command: str, instance: str) -> None:
         """Scale: have an instance carry out a command, and record it."""
@@ -243,6 +330,21 @@ class TrialLab:
             raise HarnessError(
                 f"{instance} did not {command}: Kafka Streams {self.trial.cell.streams} answered nothing."
             )
+
+    def alter_topic(self, role: str, **config: str) -> None:
+        """Change the configuration of a topic, for example `min_insync_replicas="2"`."""
+        self._topics.alter(self.trial.topic(role), {key.replace("_", "."): value for key, value in config.items()})
+        self._timeline.add("driver", "topic", role=role, config=config)
+
+    def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
+        """Limit what the producer of this client id may send; None lifts the limit."""
+        log = self._folder.path / "quota.log"
+        set_producer_quota(self._cluster, self.trial.cell.streams, client, bytes_per_second, log)
+        self._timeline.add("driver", "quota", client=client, bytes_per_second=bytes_per_second)
+
+    def end(self, role: str) -> int:
+        """End offset of a topic, summed over its partitions."""
+        return sum(self._topics.ends([self.trial.topic(role)], self._partitions).values())
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition."""
@@ -258,16 +360,15 @@ class TrialLab:
             time.sleep(0.02)
         return True
 
-    def committed(self) -> int:
-        """Input records whose processing is committed."""
-        return self._topics.committed(self.trial.topic("input"), self.what.partitions)
+    def committed(self, role: str = "input") -> int:
+        """Records of a topic, the input as a rule, whose processing is committed."""
+        return self._topics.committed(self.trial.topic(role), self._partitions)
 
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""
         for bulk in self._bulks:
             bulk.await_delivered()
-            self._produced += bulk.delivered
-        end = sum(self._topics.ends([self.trial.topic("input")], self.what.partitions).values())
+        end = self.end("input")
         self.await_(f"{end:,} records to be committed", lambda: self.committed() >= end, DRAIN_TIMEOUT)
         self._timeline.add("driver", "drained", committed=end)
 
@@ -278,11 +379,26 @@ class TrialLab:
         for instance in self._instances.values():
             instance.await_closed()
 
-    def read(self) -> dict[str, Any]:
-        """The committed records of all topics, by role."""
-        reader, self._reader = self._reader or self._start_reader(), None
-        topics = [self.trial.topic(role) for role in self.what.roles]
-        return reader.finish(self._topics.ends(topics, self.what.partitions))
+    def read(self) -> dict[str, list[Record]]:
+        """The records of all topics by role, and what stores held as `<store>-contents`."""
+        if not self._readers:
+            self._start_readers()
+        ends = self._topics.ends(self._topic_names(), self._partitions)
+        records: dict[str, list[Record]] = {}
+        while self._readers:
+            records |= self._readers.pop().finish(ends)
+        for role, partition, line, key, value in read_contents(self._folder.contents):
+            records.setdefault(role, []).append((partition, line, key, value))
+        return records
+
+    def facts(self, exercise: Exercise) -> dict[str, int]:
+        """What the checks need to know beside the records."""
+        guarantee = _streams_config(self.trial)["processing.guarantee"]
+        return {
+            "partitions": self._partitions,
+            "exactly_once": int(guarantee == "exactly_once_v2"),
+            **exercise.facts,
+        }
 
     def compare(self, findings: Findings) -> None:
         """Check that what was delivered is what stands in the input topic.
@@ -290,7 +406,7 @@ class TrialLab:
         Raises:
             HarnessError: it is not, so the trial says nothing.
         """
-        produced, found = (self._produced, len(self._keys)), (findings.records, findings.keys)
+        produced, found = (self._delivered(), len(self._keys())), (findings.records, findings.keys)
         if produced != found:
             raise HarnessError(
                 f"{produced[0]:,} records with {produced[1]:,} keys were delivered, but the input topic has "
@@ -306,20 +422,26 @@ class TrialLab:
             "reason": exercise.reason if exercise else error,
             "steps": exercise.steps if exercise else None,
             "all_steps_tried": exercise is not None and exercise.all_steps_tried,
-            "produced": {"records": self._produced, "keys": len(self._keys)},
+            "produced": {"records": self._delivered(), "keys": len(self._keys())},
+            "facts": self.facts(exercise) if exercise else {},
             "attested": self._attested,
             "seconds": self._seconds | {"total": round(sum(self._seconds.values()), 2)},
         }
 
-    def end(self) -> None:
+    def _delivered(self) -> int:
+        return self._seeded + sum(bulk.delivered for bulk in self._bulks)
+
+    def _keys(self) -> set[int]:
+        return {key for key, _ in self.workload.first}.union(*(bulk.keys for bulk in self._bulks))
+
+    def stop(self) -> None:
         """Stop whatever still runs."""
         for bulk in self._bulks:
             bulk.stop()
         for instance in self._instances.values():
             instance.kill()
-        if self._reader is not None:
-            self._reader.stop()
-            self._reader = None
+        while self._readers:
+            self._readers.pop().stop()
         self._topics.close()
         self._timeline.close()
 

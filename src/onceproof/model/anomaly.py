@@ -12,7 +12,15 @@ ANOMALIES = {
     "lost-record": "A key has fewer records in the output than in the input.",
     "duplicate-output": "A key has more records in the output than in the input.",
     "counter-regression": "The counter's changelog did not grow from one record to the next.",
-    "changelog-output-mismatch": "The last value in a changelog is not what the output shows.",
+    "changelog-output-mismatch": "A changelog and the output do not tell the same.",
+    "stale-read": "A store gave an older value than was put last.",
+    "dirty-read": "Under exactly-once, a store gave a value that no record before had put there.",
+    "stale-checkpoint": "Under exactly-once, a checkpoint of the stores stayed in place while the task was running.",
+    "skipped-wipe": "Under exactly-once, a store was trusted after its process had been killed in a transaction.",
+    "uncommitted-state": "After a restart, a store held what no committed changelog record explains.",
+    "lost-state": "After a restart, a store lacked what the committed changelog holds.",
+    "false-after-true": "A delete was answered with false, though the record was there when it was asked for.",
+    "aborted-by-throttle": "A transaction failed although its producer was only throttled.",
 }
 
 
@@ -37,12 +45,41 @@ class Witness:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """What a promise expects at one place, and what was observed there; `anomaly` is null where all is well.
+
+    `place` says where: `role/partition@offset` in a topic, or in words. The rest are short texts for people.
+    """
+
+    promise: str
+    anomaly: str | None
+    partition: int
+    key: int | None
+    place: str
+    expected: str
+    observed: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, one entry per field."""
+        return asdict(self)
+
+
+def witnesses_of(comparisons: Iterable[Comparison]) -> list[Witness]:
+    """A witness for each comparison that shows an anomaly."""
+    return [
+        Witness(c.anomaly, c.partition, c.key, (), (c.place,), c.expected, c.observed)
+        for c in comparisons
+        if c.anomaly is not None
+    ]
+
+
 @dataclass
 class Findings:
     """What a reader found in the topics of one trial.
 
     `records` counts committed input records, `outputs` committed output records, `keys` distinct keys of the
-    input, `ids` distinct IDs of the output. One witness per anomaly and key (or ID, or changelog record).
+    input, `ids` distinct IDs of the output (0 where the output has none). One witness per anomaly and key (or ID, or changelog record).
     """
 
     records: int

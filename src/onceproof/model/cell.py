@@ -1,7 +1,8 @@
 """What is run: cells of the matrix, and their trials."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from onceproof.model.release import Release
@@ -9,38 +10,61 @@ from onceproof.model.release import Release
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Cell:
-    """A scenario in one variant, on one release of Kafka Streams and one of the brokers."""
+    """A scenario in one variant, on one release of Kafka Streams and one of the brokers.
+
+    With `restart_on`, the application is restarted on that release of Kafka Streams after it ran on `streams`.
+    """
 
     scenario: str
     variant: str
     streams: Release
     broker: Release
+    restart_on: Release | None = None
 
     @property
     def key(self) -> str:
         """Name that is safe in paths, topics and task ids, for example `enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1`."""
-        return f"{self.scenario}-{self.variant}-s{self.streams}-b{self.broker}"
+        restart = f"-r{self.restart_on}" if self.restart_on else ""
+        return f"{self.scenario}-{self.variant}-s{self.streams}{restart}-b{self.broker}"
+
+    @property
+    def releases(self) -> str:
+        """The releases of Kafka Streams for people, for example `3.3.1`, or `4.1.2 → 4.3.1` with a restart."""
+        return f"{self.streams} → {self.restart_on}" if self.restart_on else str(self.streams)
 
     @property
     def title(self) -> str:
         """Name for people, release first, as pages and tables show it."""
-        return f"{self.streams} × {self.variant} ({self.scenario}, broker {self.broker})"
+        return f"{self.releases} × {self.variant} ({self.scenario}, broker {self.broker})"
 
-    def to_dict(self) -> dict[str, str]:
-        """JSON form: scenario, variant, streams, broker."""
+    @property
+    def running(self) -> Release:
+        """The release of Kafka Streams that runs in the end."""
+        return self.restart_on or self.streams
+
+    def to_dict(self) -> dict[str, str | None]:
+        """JSON form: scenario, variant, streams, broker, restart_on (null if there is no restart)."""
         return {
             "scenario": self.scenario,
             "variant": self.variant,
             "streams": str(self.streams),
             "broker": str(self.broker),
+            "restart_on": str(self.restart_on) if self.restart_on else None,
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, str]) -> "Cell":
+    def from_dict(cls, data: Mapping[str, Any]) -> "Cell":
         """Read what `to_dict` wrote."""
-        return cls(data["scenario"], data["variant"], Release.parse(data["streams"]), Release.parse(data["broker"]))
+        restart = data.get("restart_on")
+        return cls(
+            data["scenario"],
+            data["variant"],
+            Release.parse(data["streams"]),
+            Release.parse(data["broker"]),
+            Release.parse(restart) if restart else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -51,6 +75,8 @@ class Trial:
     cell: Cell
     number: int
     seed: int
+    # Values of the scenario's parameters that differ from the variant's.
+    parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> str:
@@ -72,13 +98,21 @@ class Trial:
         return f"{self.application_id}-{role}"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form: run, cell, number, seed."""
-        return {"run": self.run, "cell": self.cell.to_dict(), "number": self.number, "seed": self.seed}
+        """JSON form: run, cell, number, seed, parameters."""
+        return {
+            "run": self.run,
+            "cell": self.cell.to_dict(),
+            "number": self.number,
+            "seed": self.seed,
+            "parameters": dict(self.parameters),
+        }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Trial":
         """Read what `to_dict` wrote."""
-        return cls(data["run"], Cell.from_dict(data["cell"]), data["number"], data["seed"])
+        return cls(
+            data["run"], Cell.from_dict(data["cell"]), data["number"], data["seed"], data.get("parameters") or {}
+        )
 
 
 def is_run_id(text: str) -> bool:

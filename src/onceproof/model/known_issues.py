@@ -10,6 +10,7 @@ from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 
+LATER = Release(999, 0, 0)  # the last of a range that is open
 REGISTRY = Path(__file__).with_name("known_issues.toml")
 
 
@@ -25,6 +26,8 @@ class KnownIssue:
     affected: tuple[tuple[Release, Release], ...]
     fixed: tuple[Release, ...]
     sources: tuple[str, ...]
+    # Where the application is restarted on another release: the one that must be affected.
+    culprit: str = "restarted"
 
     @property
     def told(self) -> str:
@@ -38,7 +41,8 @@ class KnownIssue:
 
     def affects(self, cell: Cell) -> bool:
         """Whether it is expected to show in the cell."""
-        return self.concerns(cell) and any(first <= cell.streams <= last for first, last in self.affected)
+        release = cell.streams if self.culprit == "killed" else cell.running
+        return self.concerns(cell) and any(first <= release <= last for first, last in self.affected)
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,8 @@ def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
 def _ranges(entries: list[dict[str, str]]) -> tuple[tuple[Release, Release], ...]:
     ranges = []
     for entry in entries:
-        first, last = Release.parse(entry["first"]), Release.parse(entry["last"])
+        first = Release.parse(entry["first"])
+        last = Release.parse(entry["last"]) if "last" in entry else LATER
         if last < first:
             raise ValueError(f"the range {first} to {last} is inverted; write the older release first.")
         ranges.append((first, last))
@@ -125,7 +130,14 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         _ranges(entry["affected"]),
         tuple(Release.parse(text) for text in entry["fixed"]),
         tuple(entry["sources"]),
+        _culprit(entry.get("culprit", "restarted")),
     )
+
+
+def _culprit(text: str) -> str:
+    if text not in ("killed", "restarted"):
+        raise ValueError(f"culprit is {text!r}, but must be killed or restarted.")
+    return text
 
 
 @cache

@@ -1,6 +1,6 @@
 """The matrix as data, expanded by one function."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -14,15 +14,29 @@ MAX_TRIALS = 100
 
 
 @dataclass(frozen=True)
+class Block:
+    """Cells of one scenario: every variant on every release, and on every pair of releases with a restart between."""
+
+    scenario: str
+    variants: tuple[str, ...]
+    streams: tuple[str, ...]
+    restarts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Matrix:
-    """A named set of cells; every combination of its axes."""
+    """A named set of cells."""
 
     name: str
     description: str
-    scenarios: Mapping[str, tuple[str, ...]]  # scenario -> variants
-    streams: tuple[str, ...]
+    blocks: tuple[Block, ...]
     brokers: tuple[str, ...] = (BROKER,)
     trials: int = 1
+
+    def releases(self) -> list[str]:
+        """All releases of Kafka Streams that it names, in release order."""
+        named = {s for block in self.blocks for s in (*block.streams, *(r for pair in block.restarts for r in pair))}
+        return sorted(named, key=Release.parse)
 
 
 MATRICES = {
@@ -30,39 +44,117 @@ MATRICES = {
     for matrix in (
         Matrix(
             "seed",
-            "The seed's three configurations on a bad, a fixed and the newest release.",
-            {"enumerator": ("DEFAULT_CONFIG", "CACHING_DISABLED", "NO_LAG_ACCEPTABLE")},
-            ("3.3.1", "3.4.1", NEWEST),
+            "The seeds: the enumerator's three configurations on a bad, a fixed and the newest release, and of each "
+            "other scenario a cell that must be red and one that must not.",
+            (
+                Block(
+                    "enumerator",
+                    ("DEFAULT_CONFIG", "CACHING_DISABLED", "NO_LAG_ACCEPTABLE"),
+                    ("3.3.1", "3.4.1", NEWEST),
+                ),
+                Block("multirunner", ("DEFAULT_CONFIG",), ("3.3.1", "3.4.1")),
+                Block("crash", ("DEFAULT_CONFIG",), ("4.1.2", NEWEST)),
+                Block("quota", ("DEFAULT_CONFIG",), ("3.8.1", NEWEST)),
+                Block("at-least-once", ("DEFAULT_CONFIG", "EXACTLY_ONCE"), (NEWEST,)),
+            ),
         ),
         Matrix(
             "nightly",
-            "Every variant on the last releases of the lines around the fix, and of each line since.",
-            {
-                "enumerator": (
-                    "DEFAULT_CONFIG",
-                    "REPEATED_KEYS",
-                    "CACHING_DISABLED",
-                    "CACHE_SIZE_ZERO",
-                    "NO_LAG_ACCEPTABLE",
-                )
-            },
+            "Every variant of every scenario on the releases around its fix and on each line since, and restarts on "
+            "another release.",
             (
-                "3.3.2",
-                "3.4.0",
-                "3.4.1",
-                "3.5.2",
-                "3.6.2",
-                "3.7.2",
-                "3.8.1",
-                "3.9.1",
-                "4.0.0",
-                "4.1.1",
-                NEWEST,
+                Block(
+                    "enumerator",
+                    ("DEFAULT_CONFIG", "REPEATED_KEYS", "CACHING_DISABLED", "CACHE_SIZE_ZERO", "NO_LAG_ACCEPTABLE"),
+                    (
+                        "3.3.2",
+                        "3.4.0",
+                        "3.4.1",
+                        "3.5.2",
+                        "3.6.2",
+                        "3.7.2",
+                        "3.8.1",
+                        "3.9.1",
+                        "4.0.0",
+                        "4.1.1",
+                        NEWEST,
+                    ),
+                ),
+                Block(
+                    "enumerator",
+                    ("DEFAULT_CONFIG",),
+                    (),
+                    (("3.3.2", "3.4.1"), ("3.4.1", "3.3.2"), ("3.9.1", NEWEST), ("4.1.2", NEWEST)),
+                ),
+                Block(
+                    "multirunner",
+                    (
+                        "DEFAULT_CONFIG",
+                        "RANDOM_PROGRAM",
+                        "ROCKSDB",
+                        "AT_LEAST_ONCE",
+                        "STAYING_IN_GROUP",
+                        "CACHING_DISABLED",
+                        "NO_STANDBY",
+                    ),
+                    ("3.3.2", "3.4.0", "3.4.1", "3.9.1", "4.1.2", NEWEST),
+                ),
+                Block(
+                    "crash",
+                    (
+                        "DEFAULT_CONFIG",
+                        "ENUMERATOR",
+                        "SHORT_COMMIT_INTERVAL",
+                        "ROCKSDB_OWN_MEMORY",
+                        "DYNAMIC_MEMBERSHIP",
+                        "DURING_RESTORATION",
+                        "STATE_UPDATER_DISABLED",
+                    ),
+                    ("3.6.2", "3.7.2", "3.8.1", "3.9.1", "4.1.2", "4.2.0", NEWEST),
+                ),
+                Block(
+                    "crash",
+                    ("DEFAULT_CONFIG", "ENUMERATOR"),
+                    (),
+                    (
+                        ("3.6.2", "4.1.2"),
+                        ("3.6.2", NEWEST),
+                        ("3.9.1", "3.6.2"),
+                        ("3.9.1", "4.1.2"),
+                        ("4.1.2", NEWEST),
+                        ("4.2.0", "4.1.2"),
+                        ("4.2.0", NEWEST),
+                    ),
+                ),
+                Block(
+                    "quota",
+                    ("DEFAULT_CONFIG", "SHORT_REQUEST_TIMEOUT", "LONG_TRANSACTION_TIMEOUT"),
+                    ("3.7.2", "3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.2", NEWEST),
+                ),
+                Block(
+                    "at-least-once",
+                    (
+                        "DEFAULT_CONFIG",
+                        "OUTPUT_FIRST",
+                        "DELETE_DOWNSTREAM",
+                        "EXACTLY_ONCE",
+                        "EXACTLY_ONCE_OUTPUT_FIRST",
+                    ),
+                    ("3.4.1", "3.9.1", "4.1.2", NEWEST),
+                ),
             ),
         ),
     )
 }
 DEFAULT_MATRIX = "seed"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot."""
+
+    variants: tuple[str, ...]
+    refuse: Callable[[Cell], str | None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -75,27 +167,29 @@ class Request:
     scenarios: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     trials: int | None = None
+    restarts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """The cells of a request."""
+    """The cells of a request, and those that were left out, each with the reason."""
 
     matrix: str
     cells: tuple[Cell, ...]
     trials: int
+    refused: Mapping[Cell, str]
 
 
-def expand(request: Request, catalogue: Mapping[str, Iterable[str]]) -> Expansion:
+def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     """Make the cells of a request, scenario by scenario, releases in order.
 
     Args:
         request: the axes.
-        catalogue: scenario -> all variants it has (`onceproof.scenarios.CATALOGUE`).
+        catalogue: what can be asked of each scenario (`onceproof.scenarios.CATALOGUE`).
 
     Raises:
         UsageError: an unknown matrix, scenario or variant, a malformed release, a number of trials out of range,
-            or no cell at all.
+            or no cell that can be run.
     """
     matrix = MATRICES.get(request.matrix)
     if matrix is None:
@@ -103,33 +197,59 @@ def expand(request: Request, catalogue: Mapping[str, Iterable[str]]) -> Expansio
     trials = matrix.trials if request.trials is None else request.trials
     if not 1 <= trials <= MAX_TRIALS:
         raise UsageError(f"{trials} trials cannot be run: ask for 1 to {MAX_TRIALS} a cell.")
-    streams = sorted({Release.parse(text) for text in request.streams or matrix.streams})
-    brokers = sorted({Release.parse(text) for text in request.brokers or matrix.brokers})
-
-    cells: list[Cell] = []
-    for scenario, variants in _variants(request, matrix, catalogue).items():
-        for variant, release, broker in product(variants, streams, brokers):
-            cells.append(Cell(scenario, variant, release, broker))
+    _check_names(request, catalogue)
+    brokers = _releases(request.brokers or matrix.brokers)
+    asked = {
+        cell: catalogue[block.scenario].refuse(cell)
+        for block in _blocks(request, matrix, catalogue)
+        for cell in _cells(request, block, brokers)
+    }
+    cells = tuple(cell for cell, reason in asked.items() if reason is None)
+    refused = {cell: reason for cell, reason in asked.items() if reason is not None}
     if not cells:
-        raise UsageError(f"The request leaves no cell of the matrix {matrix.name}: name fewer variants, or others.")
-    return Expansion(matrix.name, tuple(cells), trials)
+        raise UsageError(
+            " ".join(f"{cell.title} cannot be run: {reason}" for cell, reason in refused.items())
+            or f"The request leaves no cell of the matrix {matrix.name}: name fewer variants, or others."
+        )
+    return Expansion(matrix.name, cells, trials, refused)
 
 
-def _variants(request: Request, matrix: Matrix, catalogue: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Scenario -> the variants that are asked for."""
-    scenarios = request.scenarios or tuple(matrix.scenarios)
-    for scenario in scenarios:
+def _check_names(request: Request, catalogue: Mapping[str, Offer]) -> None:
+    for scenario in request.scenarios:
         if scenario not in catalogue:
             raise UsageError(f"There is no scenario {scenario!r}; there is {', '.join(catalogue)}.")
-    known = {variant for scenario in scenarios for variant in catalogue[scenario]}
+    scenarios = request.scenarios or tuple(catalogue)
+    known = {variant for scenario in scenarios for variant in catalogue[scenario].variants}
     for variant in request.variants:
         if variant not in known:
             raise UsageError(
                 f"There is no variant {variant!r} of {', '.join(scenarios)}; there is {', '.join(sorted(known))}."
             )
-    return {
-        scenario: tuple(v for v in request.variants if v in catalogue[scenario])
-        if request.variants
-        else tuple(matrix.scenarios.get(scenario, catalogue[scenario]))
-        for scenario in dict.fromkeys(scenarios)
-    }
+
+
+def _blocks(request: Request, matrix: Matrix, catalogue: Mapping[str, Offer]) -> Iterator[Block]:
+    """The matrix's blocks of the scenarios that are asked for; of one that it has not, every variant."""
+    for scenario in dict.fromkeys(request.scenarios or [block.scenario for block in matrix.blocks]):
+        own = [block for block in matrix.blocks if block.scenario == scenario]
+        yield from own or [Block(scenario, catalogue[scenario].variants, tuple(matrix.releases()))]
+        for variant in request.variants:
+            if variant in catalogue[scenario].variants and not any(variant in block.variants for block in own):
+                named = {release for block in own for release in block.streams}
+                yield Block(scenario, (variant,), tuple(named))
+
+
+def _cells(request: Request, block: Block, brokers: Iterable[Release]) -> Iterator[Cell]:
+    variants = [v for v in block.variants if v in request.variants or not request.variants]
+    streams = _releases(request.streams or block.streams)
+    if request.restarts:
+        pairs: list[tuple[Release, Release | None]] = list(product(streams, _releases(request.restarts)))
+    else:
+        pairs = [(release, None) for release in streams]
+        own = [(Release.parse(one), Release.parse(other)) for one, other in block.restarts]
+        pairs += sorted(pair for pair in own if not request.streams or pair[0] in streams)
+    for variant, (release, restart), broker in product(variants, pairs, brokers):
+        yield Cell(block.scenario, variant, release, broker, restart)
+
+
+def _releases(texts: Iterable[str]) -> list[Release]:
+    return sorted({Release.parse(text) for text in texts})

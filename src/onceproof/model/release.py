@@ -50,5 +50,34 @@ class Release:
         """The oldest Java feature version the brokers of this release run on (4.0 requires 17, KIP-1013)."""
         return 17 if self.major >= 4 else 11
 
+    @property
+    def can_do_without_state_updater(self) -> bool:
+        """Whether it knows the internal config `__state.updater.enabled__`."""
+        return Release(3, 4, 0) <= self < Release(4, 3, 0)
+
+    def refuse_restart_on(self, other: "Release") -> str | None:
+        """Why an application that ran on this release cannot be restarted on the other one, if it cannot.
+
+        Sources: KIP-1035; own runs, in which RocksDB refused to open the stores.
+        """
+        if other == self:
+            return f"{other} is the release that it ran on; name another one to restart on."
+        if other < Release(4, 3, 0) <= self:
+            return (
+                f"{self} keeps the offsets of its stores in a column family of RocksDB (KIP-1035), with which {other} "
+                "cannot open them; restart on 4.3.0 or later."
+            )
+        if other < Release(4, 0, 0) <= self:
+            return (
+                f"the RocksDB of {self} writes files in a format (6) that the one of {other} cannot read; restart on "
+                "4.0.0 or later."
+            )
+        return None
+
+    @property
+    def decodes_assignments_of_newest(self) -> bool:
+        """Whether it decodes version 11 of the assignment, which Kafka Streams writes since 3.2 (KIP-708)."""
+        return self >= Release(3, 2, 0)
+
 
 OLDEST = Release(3, 0, 0)

@@ -8,9 +8,11 @@
     trial.json                     the trial and every config that was used
     timeline.jsonl                 every event in order: bulks, states, assignments, faults, drains
     instances/<name>.log           log of each instance
+    contents/<task>.csv            what stores held when an instance began to work; where a scenario asks for it
+    observations.json              what promises expected and the timeline showed; where a scenario has such promises
     reader.json                    what the independent reader counted (no Spark involved)
     outcome.json                   exercised or not, seconds by phase, or the error; written last
-  tables/<table>/                  Parquet: records, assignments, changelogs, findings, counts
+  tables/<table>/                  Parquet: records, assignments, changelogs, comparisons, findings, counts
   validations/<trial>.json         outcome of each Great Expectations suite
   data_docs/index.html             the suites' results in the browser
   verdicts.json                    one verdict per cell
@@ -70,6 +72,16 @@ def read_json(path: Path) -> Any:
         raise HarnessError(f"{path} could not be read ({error}): the run is incomplete or damaged.") from error
 
 
+def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
+    """What stores held: role `<store>-contents`, partition, number of the entry, key, value. None if never written."""
+    for file in sorted(folder.glob("*.csv")):
+        with file.open() as lines:
+            for line in lines:
+                store, *numbers = line.strip().split(",")
+                partition, number, key, value = map(int, numbers)
+                yield f"{store}-contents", partition, number, key, value
+
+
 @dataclass(frozen=True)
 class TrialFolder:
     """The folder of one trial."""
@@ -95,6 +107,16 @@ class TrialFolder:
     def state(self) -> Path:
         """Folder of the instances' state directories; removed when the trial has ended well."""
         return self.path / "state"
+
+    @property
+    def contents(self) -> Path:
+        """Folder of what stores held when an instance began to work: `store,partition,number,key,value` a line."""
+        return self.path / "contents"
+
+    @property
+    def observations_file(self) -> Path:
+        """What promises expected and the timeline showed, as a list of `model.anomaly.Comparison`."""
+        return self.path / "observations.json"
 
     @property
     def reader_file(self) -> Path:

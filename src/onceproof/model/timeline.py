@@ -153,3 +153,16 @@ def returns(events: Iterable[Event]) -> list[Return]:
 def _count(progress: list[tuple[int, str, str, int]], task: str, thread: str, at: int | None) -> int:
     """Records of the task that the thread had processed at a time, as far as it had told."""
     return max((n for t, k, who, n in progress if (k, who) == (task, thread) and (at is None or t <= at)), default=0)
+
+
+def proved_returns(events: Iterable[Event]) -> list[Return]:
+    """Returns that count: the thread had filled its cache, others advanced the keys, and it went on with them."""
+    return [r for r in returns(events) if r.before and r.elsewhere and r.after]
+
+
+def told_return(r: Return) -> str:
+    """A return in one sentence."""
+    return (
+        f"Task {r.task} was active, standby, active on {r.thread[r.thread.find('-instance-') + 1 :]}: away for {r.back - r.left:,} ms, in which other "
+        f"threads processed {r.elsewhere:,} of its records; {r.after:,} came after its return."
+    )

@@ -123,10 +123,10 @@ def _decide(
         unexplained = ", ".join(sorted(set(anomalies) - explained))
         failed = f" {len(broken)} of its trials failed: {broken[0].error}" if broken else ""
         if unexplained:
-            return Verdict.REGRESSION, f"{seen}: no known issue explains {unexplained} on {cell.streams}.{failed}"
+            return Verdict.REGRESSION, f"{seen}: no known issue explains {unexplained} on {cell.releases}.{failed}"
         if broken:
             return Verdict.ERROR, f"{seen}, as {issues} explains; but{failed}"
-        return Verdict.KNOWN, f"{seen}: expected, {cell.streams} is affected by {issues}."
+        return Verdict.KNOWN, f"{seen}: expected, {cell.releases} is affected by {issues}."
     if broken or not sound:
         return Verdict.ERROR, broken[0].error or "" if broken else "No trial was run."
     if not exercised:
@@ -139,7 +139,7 @@ def _decide(
     if issues:
         return (
             Verdict.INCONCLUSIVE,
-            f"No anomaly in {len(exercised)} exercised trials, though {cell.streams} is affected by {issues}.",
+            f"No anomaly in {len(exercised)} exercised trials, though {cell.releases} is affected by {issues}.",
         )
     return Verdict.CLEAN, f"No anomaly in {len(exercised)} exercised trials. {exercised[0].reason}"
 

@@ -6,7 +6,7 @@ from typing import Any
 from onceproof.model.matrix import MATRICES, MAX_TRIALS, Request
 from onceproof.scenarios import CATALOGUE
 
-AXES = ("streams", "brokers", "scenarios", "variants")
+AXES = ("streams", "restarts", "brokers", "scenarios", "variants")
 
 
 def _several(what: str, **items: Any) -> dict[str, Any]:
@@ -28,9 +28,10 @@ PARAMS: dict[str, dict[str, Any]] = {
         "description": " ".join(f"{m.name}: {m.description}" for m in MATRICES.values()),
     },
     "streams": _several("Releases of Kafka Streams, one a line, for example 3.4.1", **_RELEASE),
+    "restarts": _several("Releases to restart the application on, one a line, for example 4.1.2", **_RELEASE),
     "brokers": _several("Releases of the brokers, one a line, for example 3.9.1", **_RELEASE),
     "scenarios": _several("Scenarios", enum=list(CATALOGUE)),
-    "variants": _several("Variants", enum=sorted({v for variants in CATALOGUE.values() for v in variants})),
+    "variants": _several("Variants", enum=sorted({v for offer in CATALOGUE.values() for v in offer.variants})),
     "trials": {
         "default": None,
         "type": ["integer", "null"],

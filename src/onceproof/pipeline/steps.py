@@ -59,7 +59,7 @@ def check_request(request: Request) -> Expansion:
     expansion = expand(request, CATALOGUE)
     for broker in {cell.broker for cell in expansion.cells}:
         require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
-    check_published(sorted({r for cell in expansion.cells for r in (cell.streams, cell.broker)}))
+    check_published(sorted({r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}))
     return expansion
 
 
@@ -100,6 +100,7 @@ def plan(run_id: str, request: Request) -> RunFolder:
             "seed": seed,
             "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells})],
             "cells": [{"key": cell.key, "title": cell.title, **cell.to_dict()} for cell in expansion.cells],
+            "refused": [{"title": cell.title, "reason": reason} for cell, reason in expansion.refused.items()],
             "trials": [trial.to_dict() for trial in trials],
         },
     )

@@ -38,6 +38,7 @@ class CellRow(Base):
     variant: Mapped[str]
     streams: Mapped[str]
     broker: Mapped[str]
+    restart_on: Mapped[str | None]
     verdict: Mapped[str]
     sentence: Mapped[str]
     red: Mapped[int]
@@ -109,7 +110,7 @@ def store_run(run: RunFolder, url: str) -> None:
 def _cell_row(run: RunFolder, verdict: dict[str, Any]) -> CellRow:
     cell = Cell.from_dict(verdict)
     trials = [trial for trial in run.trials() if trial.cell == cell]
-    columns = ("scenario", "variant", "streams", "broker", "verdict", "sentence", "red", "counted")
+    columns = ("scenario", "variant", "streams", "broker", "restart_on", "verdict", "sentence", "red", "counted")
     return CellRow(
         **{name: verdict[name] for name in columns},
         trials=[_trial_row(run, trial, verdict["errors"].get(trial.key)) for trial in trials],

@@ -7,6 +7,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from onceproof.model.cell import Cell
+
 # A sign beside the colour: readable without colours, too.
 LOOK = {
     "clean": ("✔", "green"),
@@ -34,16 +36,20 @@ def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
         sign, style = LOOK[v["verdict"]]
         variant = f"{v['scenario']} {v['variant']}" if several_scenarios else v["variant"]
         table.add_row(
-            f"{v['streams']} (broker {v['broker']})" if several_brokers else v["streams"],
+            f"{_releases(v)} (broker {v['broker']})" if several_brokers else _releases(v),
             variant,
             Text(f"{sign} {v['verdict']}", style),
             f"{v['red']}/{v['counted']}",
             f"{v['records']:,}",
-            f"{v['ids']:,}",
+            f"{v['ids']:,}" if v["ids"] else "",
             _seen(v),
             "" if v["seconds"] is None else f"{v['seconds']:.1f}",
         )
     return table
+
+
+def _releases(verdict: Mapping[str, Any]) -> str:
+    return Cell.from_dict(verdict).releases
 
 
 def _seen(verdict: Mapping[str, Any]) -> str:
@@ -60,4 +66,4 @@ def _seen(verdict: Mapping[str, Any]) -> str:
 def places(verdicts: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Cells that a person will want to look into, with the folder of their first trial within the run's."""
     telling = [v for v in verdicts if v["verdict"] not in ("clean", "avoided")]
-    return [(f"{v['streams']} {v['variant']}", v["folders"][0]) for v in telling]
+    return [(f"{_releases(v)} {v['scenario']} {v['variant']}", v["folders"][0]) for v in telling]

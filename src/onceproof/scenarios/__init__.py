@@ -1,13 +1,15 @@
 """The systems of the seeds, one module each, always the same parts in the same order."""
 
 from onceproof.model.errors import UsageError
-from onceproof.scenarios import enumerator
+from onceproof.model.matrix import Offer
+from onceproof.scenarios import at_least_once, crash, enumerator, multirunner, quota
 from onceproof.scenarios.base import Scenario
 
-SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in (enumerator,)}
+_MODULES = (enumerator, multirunner, crash, quota, at_least_once)
+SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 
-# Scenario -> its variants: what a matrix may ask for.
-CATALOGUE: dict[str, tuple[str, ...]] = {name: tuple(s.variants) for name, s in SCENARIOS.items()}
+# What a matrix may ask for.
+CATALOGUE: dict[str, Offer] = {name: Offer(tuple(s.variants), s.refuse) for name, s in SCENARIOS.items()}
 
 
 def scenario(name: str) -> Scenario:

@@ -6,19 +6,24 @@ check is sound. Scenarios do not know the lab: they drive it through the protoco
 
 import random
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
-from onceproof.model.anomaly import Findings
-from onceproof.model.cell import Trial
+from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event
 
 # A committed record as the independent reader hands it over: partition, offset, key, value.
 Record = tuple[int, int, int | None, int | None]
+# The records of a trial by role, each partition in offset order.
+Topics = Mapping[str, Sequence[Record]]
+# Whole numbers that a check needs beside the records: `partitions`, `exactly_once` (1 or 0), and what `drive` measured.
+Facts = Mapping[str, int]
 
 
 class Instance(Protocol):
@@ -42,6 +47,10 @@ class Instance(Protocol):
     def last(self) -> Mapping[str, Event]:
         """Its last event of each kind."""
 
+    @property
+    def log(self) -> Path:
+        """Its log."""
+
     def tasks(self, role: str) -> list[str]:
         """Tasks that it holds as `active` or `standby`."""
 
@@ -49,8 +58,13 @@ class Instance(Protocol):
 class Bulk(Protocol):
     """Records that are being produced in the background."""
 
+    delivered: int
+
     def full_speed(self) -> None:
         """Stop pacing: send the rest as fast as possible."""
+
+    def stop(self) -> None:
+        """Send no more."""
 
     def done(self) -> bool:
         """Whether every record is delivered."""
@@ -61,16 +75,50 @@ class Lab(Protocol):
 
     trial: Trial
     rng: random.Random
+    workload: "Workload"
+    parameters: Mapping[str, Any]
 
     @property
     def events(self) -> Sequence[Event]:
         """The timeline so far."""
 
+    def note(self, event: str, **fields: Any) -> None:
+        """Record something that the driver did or saw in the timeline."""
+
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Name what happens in a `with` block; its seconds are kept."""
 
-    def start_instance(self, name: str) -> Instance:
-        """Start an instance and wait until the right release has loaded."""
+    def start_instance(
+        self,
+        name: str,
+        release: Release | None = None,
+        config: Mapping[str, str] | None = None,
+        app: Mapping[str, Any] | None = None,
+        log: str | None = None,
+    ) -> Instance:
+        """Start an instance and wait until the right release has loaded.
+
+        An instance of a name that ran before finds the state directory of the one before.
+
+        Args:
+            name: of the instance.
+            release: of Kafka Streams; the cell's if not given.
+            config: Kafka Streams configuration beside the scenario's.
+            app: settings of the topology beside the scenario's.
+            log: name of its log; the instance's and how often it was started, if not given.
+        """
+
+    def stop_instance(self, name: str, leave_group: bool = False) -> None:
+        """Close an instance in good order and wait for its end."""
+
+    def kill_instance(self, name: str) -> None:
+        """End an instance with SIGKILL."""
+
+    def state_directory(self, name: str) -> Path:
+        """Where an instance of this name keeps its stores: Kafka Streams' `state.dir` and application id."""
+
+    def contents_folder(self) -> Path:
+        """Where an instance may write what its stores hold (`contents.folder`)."""
 
     def produce(self, name: str, records: Sequence[tuple[int, int]], rate: float | None = None) -> Bulk:
         """Send (key, value) records in the background, `rate` a second, or at full speed."""
@@ -82,14 +130,23 @@ class Lab(Protocol):
             HarnessError: it did not.
         """
 
+    def alter_topic(self, role: str, **config: str) -> None:
+        """Change the configuration of the topic that plays the role."""
+
+    def end(self, role: str) -> int:
+        """End offset (high watermark) of the topic that plays the role, summed over its partitions."""
+
+    def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
+        """Limit what the producer of this client id may send; None lifts the limit."""
+
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition; a HarnessError tells what was seen last if it does not come to hold."""
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition comes to hold within some time; not to hold is an answer, too."""
 
-    def committed(self) -> int:
-        """Input records whose processing is committed."""
+    def committed(self, role: str = "input") -> int:
+        """Records of the topic, the input as a rule, whose processing is committed."""
 
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""
@@ -106,6 +163,7 @@ class Exercise:
     reason: str
     steps: int
     all_steps_tried: bool
+    facts: Facts = field(default_factory=dict)  # what the checks need to know of the drive
 
 
 @dataclass(frozen=True)
@@ -117,32 +175,101 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """A number, a text or a yes/no that a scenario can be run with. The type is the default's."""
+
+    default: int | float | str | bool
+    description: str
+    least: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def parse(self, name: str, text: str) -> int | float | str | bool:
+        """The value that the text means.
+
+        Raises:
+            UsageError: it is not of the default's type, below the least, or not one of the choices.
+        """
+        kind = type(self.default)
+        wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[kind]
+        try:
+            value = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+        except (KeyError, ValueError):
+            raise UsageError(f"{name} is {text!r}, but must be {wanted}: {self.description}") from None
+        if self.least is not None and float(value) < self.least:
+            raise UsageError(f"{name} is {text}, but must be at least {self.least:g}: {self.description}")
+        if self.choices and value not in self.choices:
+            raise UsageError(f"{name} is {text!r}, but must be one of {', '.join(self.choices)}: {self.description}")
+        return value
+
+
+@dataclass(frozen=True)
 class Variant:
-    """A named configuration: what it changes, for people, for the topology and for Kafka Streams."""
+    """A named configuration: what it changes, for people and as values of parameters."""
 
     name: str
     description: str
-    app: Mapping[str, Any] = field(default_factory=dict)
-    config: Callable[[Release], Mapping[str, str]] = lambda _: {}
-    repeated_keys: float = 0.0  # share of the second bulk whose keys were seen before
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Role:
+    """A topic as it is read, and what its records are: integers of 4 bytes, unless said otherwise.
+
+    A value of 8 bytes is a long; a longer one begins with an integer of 4 bytes.
+    """
+
+    value_bytes: int = 4
+    topic: str | None = None  # the role whose topic it is, if not its own
+    may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
+    committed: bool = True  # false: with the records of aborted and open transactions
+
+
+@dataclass(frozen=True)
+class System:
+    """A topology of the application under test, its topics, and how they are judged."""
+
+    topology: str  # its name in the application's jar and among the Spark checks
+    roles: Mapping[str, Role]
+    check: Callable[[Topics, Facts], Findings]  # the independent reader's judgement
+    # Suite -> the rows that it must see at least: one for each of `records`, `keys` or `seeded` records, or a number.
+    suites: Mapping[str, str | int]
+
+
+def refuse_restarts(cell: Cell) -> str | None:
+    """Of a scenario whose application is not restarted."""
+    if cell.restart_on is None:
+        return None
+    return (
+        f"the application of {cell.scenario} is not restarted; leave out the release {cell.restart_on} to restart on."
+    )
+
+
+def refuse_restart_pair(cell: Cell) -> str | None:
+    """Of a scenario whose application can be restarted: why it cannot be on this pair of releases, if it cannot."""
+    return cell.streams.refuse_restart_on(cell.restart_on) if cell.restart_on else None
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One system of the seeds."""
+    """One system of the seeds. Its functions of a trial find the parameters with `values`."""
 
     name: str
     title: str
-    topology: str
-    partitions: int
-    roles: tuple[str, ...]  # topics that are read: input, output and the stores' changelogs
+    parameters: Mapping[str, Parameter]
     variants: Mapping[str, Variant]
+    system: Callable[[Trial], System]
+    partitions: Callable[[Trial], int]
     workload: Callable[[Trial], Workload]
     partition: Callable[[int, int], int]  # (key, partitions) -> partition of the input
     app: Callable[[Trial], Mapping[str, Any]]  # what the topology needs to know
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
     drive: Callable[[Lab], Exercise]
-    check: Callable[[Mapping[str, Sequence[Record]]], Findings]  # by role; the independent reader's judgement
+    # What the timeline says of promises that do not show in the topics.
+    observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
+    # Why a cell cannot be run, if it cannot.
+    refuse: Callable[[Cell], str | None] = refuse_restarts
+    # Refuses parameters that do not go together (raises UsageError), before anything is started.
+    validate: Callable[[Trial], object] = lambda _: None
 
     def variant(self, name: str) -> Variant:
         """The variant of this name.
@@ -157,18 +284,50 @@ class Scenario:
                 f"Scenario {self.name} has no variant {name!r}; it has {', '.join(self.variants)}."
             ) from None
 
+    def parse(self, settings: Iterable[str]) -> dict[str, Any]:
+        """Parameters from texts `name=value`.
 
-def decode_integer(data: bytes | None) -> int | None:
-    """Read what Kafka's IntegerSerializer wrote: four bytes, big-endian.
+        Raises:
+            UsageError: a text has another form, or names no parameter, or no value that it can have.
+        """
+        values = {}
+        for text in settings:
+            name, equals, value = text.partition("=")
+            if not equals or name not in self.parameters:
+                raise UsageError(
+                    f"{text!r} sets no parameter of {self.name}: write NAME=VALUE with one of "
+                    f"{', '.join(self.parameters)}."
+                )
+            values[name] = self.parameters[name].parse(name, value)
+        return values
+
+
+def values_of(trial: Trial, parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]) -> dict[str, Any]:
+    """The value of each parameter in a trial: its own, else its variant's, else the default."""
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
+    return {**defaults, **variants[trial.cell.variant].parameters, **trial.parameters}
+
+
+def variants_of(*variants: Variant) -> dict[str, Variant]:
+    """Variants by their names."""
+    return {variant.name: variant for variant in variants}
+
+
+def decode_integer(data: bytes | None, size: int = 4) -> int | None:
+    """Read what Kafka's IntegerSerializer (LongSerializer for a size of 8) wrote: big-endian, padding after it.
 
     Raises:
         ValueError: it has another length.
     """
     if data is None:
         return None
-    if len(data) != 4:
-        raise ValueError(f"has {len(data)} bytes, a 4-byte integer was expected")
-    return int(struct.unpack(">i", data)[0])
+    if len(data) != size:
+        raise ValueError(f"has {len(data)} bytes, {_described(size)} was expected")
+    return int(struct.unpack_from(">q" if size == 8 else ">i", data)[0])
+
+
+def _described(size: int) -> str:
+    return {4: "a 4-byte integer", 8: "an 8-byte integer"}.get(size, f"a 4-byte integer padded to {size} bytes")
 
 
 def encode_integer(number: int) -> bytes:
@@ -176,7 +335,9 @@ def encode_integer(number: int) -> bytes:
     return struct.pack(">i", number)
 
 
-def decode_record(topic: str, partition: int, offset: int, key: bytes | None, value: bytes | None) -> Record:
+def decode_record(
+    topic: str, partition: int, offset: int, key: bytes | None, value: bytes | None, value_bytes: int = 4
+) -> Record:
     """A record of integers.
 
     Raises:
@@ -186,6 +347,6 @@ def decode_record(topic: str, partition: int, offset: int, key: bytes | None, va
     try:
         number = decode_integer(key)
         name = "value"
-        return partition, offset, number, decode_integer(value)
+        return partition, offset, number, decode_integer(value, value_bytes)
     except ValueError as error:
         raise HarnessError(f"topic {topic} partition {partition} offset {offset}: the {name} {error}.") from None

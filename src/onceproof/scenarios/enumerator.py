@@ -9,6 +9,9 @@ closed) finds its old record cache, because what was restored meanwhile by-passe
 from an old counter and gives IDs a second time. So a trial is *exercised* when the assignments prove that a task
 came back like this, another thread had advanced it meanwhile, and the thread processed records of it afterwards.
 With caching off, or a cache of no bytes, the same journey must do no harm.
+
+In a restart cell both instances are closed after the first bulk and started on the other release, over their state
+directories; the journey is made there.
 """
 
 import random
@@ -20,8 +23,26 @@ from typing import Any
 
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import Trial
-from onceproof.model.timeline import Return, returns
-from onceproof.scenarios.base import Bulk, Exercise, Instance, Lab, Record, Scenario, Variant, Workload
+from onceproof.model.release import Release
+from onceproof.model.timeline import proved_returns, told_return
+from onceproof.scenarios.base import (
+    Bulk,
+    Exercise,
+    Facts,
+    Instance,
+    Lab,
+    Parameter,
+    Record,
+    Role,
+    Scenario,
+    System,
+    Topics,
+    Variant,
+    Workload,
+    refuse_restart_pair,
+    values_of,
+    variants_of,
+)
 
 PARTITIONS = 2
 FIRST, SECOND = 3_000, 60_000
@@ -32,28 +53,32 @@ SETTLED_WITHIN = 5.0  # seconds that an instance is given to run as many threads
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-VARIANTS = {
-    variant.name: variant
-    for variant in (
-        Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),
-        Variant("CACHING_DISABLED", "Stores without caching.", app={"caching": False}),
-        Variant(
-            "NO_LAG_ACCEPTABLE",
-            "acceptable.recovery.lag=0: a task moves only when its new owner has caught up completely.",
-            config=lambda _: {"acceptable.recovery.lag": "0"},
-        ),
-        Variant(
-            "CACHE_SIZE_ZERO",
-            "Stores cached, but the instance's cache has no bytes.",
-            config=lambda release: {release.cache_size_config: "0"},
-        ),
-        Variant(
-            "REPEATED_KEYS",
-            "As DEFAULT_CONFIG; a fifth of the second bulk repeats keys, whose IDs must stay.",
-            repeated_keys=0.2,
-        ),
-    )
+PARAMETERS = {
+    "caching": Parameter(True, "whether the stores are cached"),
+    "cache.bytes": Parameter(-1, "size of an instance's cache; -1 is Kafka Streams' own", least=-1),
+    "acceptable.recovery.lag": Parameter(-1, "as Kafka Streams knows it; -1 is its own", least=-1),
+    "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
 }
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),
+    Variant("CACHING_DISABLED", "Stores without caching.", {"caching": False}),
+    Variant(
+        "NO_LAG_ACCEPTABLE",
+        "acceptable.recovery.lag=0: a task moves only when its new owner has caught up completely.",
+        {"acceptable.recovery.lag": 0},
+    ),
+    Variant("CACHE_SIZE_ZERO", "Stores cached, but the instance's cache has no bytes.", {"cache.bytes": 0}),
+    Variant(
+        "REPEATED_KEYS",
+        "As DEFAULT_CONFIG; a fifth of the second bulk repeats keys, whose IDs must stay.",
+        {"repeated.keys": 0.2},
+    ),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
@@ -62,7 +87,7 @@ def workload(trial: Trial) -> Workload:
     keys = list(range(FIRST + SECOND))
     rng.shuffle(keys)
     first, second = keys[:FIRST], keys[FIRST:]
-    share = VARIANTS[trial.cell.variant].repeated_keys
+    share = values(trial)["repeated.keys"]
     for place in rng.sample(range(SECOND), int(share * SECOND)):
         second[place] = rng.choice(first)
     return Workload([(key, key) for key in first], [(key, key) for key in second])
@@ -79,18 +104,22 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "partitions": PARTITIONS,
-        "caching": True,
-        **VARIANTS[trial.cell.variant].app,
+        "caching": values(trial)["caching"],
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration of the seed."""
+    own = values(trial)
+    chosen = {
+        trial.cell.running.cache_size_config: own["cache.bytes"],
+        "acceptable.recovery.lag": own["acceptable.recovery.lag"],
+    }
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "1",
         "num.stream.threads": "1",
-        **VARIANTS[trial.cell.variant].config(trial.cell.streams),
+        **{name: str(value) for name, value in chosen.items() if value >= 0},
     }
 
 
@@ -99,15 +128,19 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """The flow of the seed, with conditions for its waits."""
-    work = workload(lab.trial)
     with lab.phase("first bulk"):
         lab.start_instance("instance-1")
         lab.await_(f"{FIRST:,} records to be committed", lambda: lab.committed() >= FIRST)
     with lab.phase("sync"):
-        second = lab.start_instance("instance-2")
-        lab.await_("instance-2 to sync", lambda: _synced(second))
+        second = _start_second(lab)
+    if lab.trial.cell.restart_on:
+        with lab.phase("restart"):
+            for name in ("instance-1", "instance-2"):
+                lab.stop_instance(name, leave_group=True)
+            lab.start_instance("instance-1", lab.trial.cell.restart_on)
+            second = _start_second(lab, lab.trial.cell.restart_on)
     with lab.phase("rebalance"):
-        bulk = lab.produce("second", work.second, RATE)
+        bulk = lab.produce("second", lab.workload.second, RATE)
         steps = _scale_until_returned(lab, second, bulk)
     with lab.phase("drain"):
         bulk.full_speed()
@@ -115,6 +148,12 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     return _exercise(lab, steps)
+
+
+def _start_second(lab: Lab, release: Release | None = None) -> Instance:
+    second = lab.start_instance("instance-2", release)
+    lab.await_("instance-2 to sync", lambda: _synced(second))
+    return second
 
 
 def _synced(instance: Instance) -> bool:
@@ -172,28 +211,18 @@ def _settled(instance: Instance, threads: int) -> bool:
 
 
 def _returned(lab: Lab) -> bool:
-    return bool(_proofs(lab))
-
-
-def _proofs(lab: Lab) -> list[Return]:
-    """Returns that count: the thread had filled its cache, others advanced the keys, and it went on with them."""
-    return [r for r in returns(lab.events) if r.before and r.elsewhere and r.after]
+    return bool(proved_returns(lab.events))
 
 
 def _exercise(lab: Lab, steps: Steps) -> Exercise:
-    proofs = _proofs(lab)
-    if not proofs:
-        reason = (
-            f"No task went active, standby, active on one thread while records flowed, in {steps.taken} steps of "
-            "scaling out and in."
-        )
-        return Exercise(exercised=False, reason=reason, steps=steps.taken, all_steps_tried=steps.all_tried)
-    r = proofs[0]
+    proofs = proved_returns(lab.events)
     reason = (
-        f"Task {r.task} was active, standby, active on {r.thread}: away for {r.back - r.left:,} ms, in which other "
-        f"threads processed {r.elsewhere:,} of its records; {r.after:,} came after its return."
+        told_return(proofs[0])
+        if proofs
+        else f"No task went active, standby, active on one thread while records flowed, in {steps.taken} steps of "
+        "scaling out and in."
     )
-    return Exercise(exercised=True, reason=reason, steps=steps.taken, all_steps_tried=steps.all_tried)
+    return Exercise(bool(proofs), reason, steps.taken, steps.all_tried)
 
 
 # --- check ---------------------------------------------------------------------------------------------------
@@ -201,15 +230,16 @@ def _exercise(lab: Lab, steps: Steps) -> Exercise:
 COUNTER_KEY = 0
 
 
-def check(topics: Mapping[str, Sequence[Record]], partitions: int = PARTITIONS) -> Findings:
+def check(topics: Topics, facts: Facts) -> Findings:
     """Judge the committed records of a trial without Spark, by exact replay of the input.
 
     Written independently of the Spark transforms (`spark_jobs/transforms`), with which it must agree.
 
     Args:
         topics: by role (`input`, `output`, `counter-changelog`, `ids-changelog`), each partition in offset order.
-        partitions: of the input topic.
+        facts: `partitions` of the input topic.
     """
+    partitions = facts["partitions"]
     inputs, outputs = topics["input"], topics["output"]
     expected = _replay(inputs, partitions)
     keys_of, ids_of = _first_places(outputs)
@@ -368,17 +398,23 @@ def _mismatch(role: str, key: int | None, ids: tuple[int, ...], output: Last | N
     return Witness("changelog-output-mismatch", partition, key, ids, offsets, text(output), text(store))
 
 
+SYSTEM = System(
+    topology="enumerator",
+    roles={role: Role() for role in ("input", "output", "counter-changelog", "ids-changelog")},
+    check=check,
+    suites={"id_uniqueness": "keys", "changelog_consistency": "keys"},
+)
 SCENARIO = Scenario(
     name="enumerator",
     title="IDs given by a counter stay unique and stable when tasks move (seed 000, KAFKA-14172)",
-    topology="enumerator",
-    partitions=PARTITIONS,
-    roles=("input", "output", "counter-changelog", "ids-changelog"),
+    parameters=PARAMETERS,
     variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda _: PARTITIONS,
     workload=workload,
     partition=partition,
     app=app,
     config=config,
     drive=drive,
-    check=partial(check, partitions=PARTITIONS),
+    refuse=refuse_restart_pair,
 )

@@ -20,7 +20,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * What the stores hold when a task meets its first record in this process: restored, and not yet changed.
  *
  * <p>Written only if the setting {@code contents.folder} names a folder: one file a task, one line
- * {@code store,partition,key,value} an entry. A file that exists is complete.
+ * {@code store,partition,number,key,value} an entry, numbered within its store. A file that exists is complete.
  */
 final class Contents {
 
@@ -64,8 +64,7 @@ final class Contents {
         try (KeyValueIterator<Integer, Integer> all = store.all()) {
             while (all.hasNext()) {
                 KeyValue<Integer, Integer> entry = all.next();
-                lines.write(store.name() + "," + partition + "," + entry.key + "," + entry.value + "\n");
-                entries++;
+                lines.write(store.name() + "," + partition + "," + entries++ + "," + entry.key + "," + entry.value + "\n");
             }
         }
         return entries;

@@ -1,0 +1,41 @@
+"""The promise `transactions`: each transaction of a changelog is committed."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_jobs.transforms.comparisons import comparison
+
+
+def compare_transactions(records: DataFrame, committed: str, written: str) -> DataFrame:
+    """One comparison for each transaction of a topic that one producer at a time writes to.
+
+    The role `committed` holds what was committed to the topic, the role `written` all of it. A transaction ends with a
+    marker, which takes an offset of its own: so records with consecutive offsets are one transaction.
+    Out: as the table `comparisons`.
+    """
+    in_order = Window.partitionBy("trial", "partition").orderBy("offset")
+    places = records.where(f.col("role") == committed).select("trial", "partition", "offset", f.lit(True).alias("kept"))
+    transactions = (
+        records.where(f.col("role") == written)
+        .select("trial", "partition", "offset", (f.col("offset") - f.row_number().over(in_order)).alias("transaction"))
+        .join(places, ["trial", "partition", "offset"], "left")
+        .groupBy("trial", "partition", "transaction")
+        .agg(
+            f.min("offset").alias("first"),
+            f.count("*").alias("size"),
+            f.coalesce(f.min_by("kept", "offset"), f.lit(False)).alias("kept"),
+        )
+    )
+    outcome = f.when(f.col("kept"), f.lit("committed")).otherwise(f.lit("aborted"))
+    records_text = f.when(f.col("size") == 1, f.lit("1 record")).otherwise(f.format_string("%d records", "size"))
+    return transactions.select(
+        *comparison(
+            "transactions",
+            anomaly=f.when(~f.col("kept"), f.lit("aborted-by-throttle")),
+            partition=f.col("partition"),
+            key=f.lit(None),
+            place=f.format_string(f"{committed}/%d@%d", "partition", "first"),
+            expected=f.lit("committed"),
+            observed=f.concat_ws(", ", outcome, records_text),
+        )
+    )

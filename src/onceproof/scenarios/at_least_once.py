@@ -1,0 +1,277 @@
+"""Seed 004: an answer and the change behind it are two records, and without transactions one may come without the other.
+
+An input record asks the application to delete a key of its store; the answer says whether it was there (1, true) or
+not (0, false). The deletion goes into the changelog, the answer into the output. The offset of the input is
+committed after both, so if the process dies in between, the request is delivered again, and what it meets depends on
+which of the two records had been published:
+
+- the changelog without the output: the key is gone by now, the answer is false, and true was never said;
+- the output without the changelog: the key is still there, and the answer is true a second time.
+
+Under `at_least_once` this is documented behaviour, so a trial must provoke it (its absence would mean that the trial
+did not do what it says); under `exactly_once_v2` the same crash must leave no trace.
+
+The crash is made deterministic at the brokers: both topics have a second replica on a broker that is down, and one of
+them is told to require two replicas in sync, so that its records are refused (NOT_ENOUGH_REPLICAS, which producers retry) while those of the
+other are accepted. The process is killed when all changes of one kind are in and none of the other, and the topic
+is healed. A trial is *exercised* when the ends of both topics at the kill say so.
+
+The remedy that the seed discusses, to delete in a second sub-topology when the answer has come back from the output,
+is a variant. It has a race: the request that is delivered again may be processed before or after the deletion that
+the first answer causes, so a key gets two answers, which may be true and true, or true and false.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.cell import Trial
+from onceproof.model.errors import UsageError
+from onceproof.scenarios.base import (
+    Exercise,
+    Facts,
+    Lab,
+    Parameter,
+    Record,
+    Role,
+    Scenario,
+    System,
+    Topics,
+    Variant,
+    Workload,
+    values_of,
+    variants_of,
+)
+
+PUT, DELETE = 1, 0  # values of the input
+TRUE, FALSE = 1, 0  # values of the output
+PARTITIONS = 1
+NAME = "instance-1"
+CHANGELOG, OUTPUT = "records-changelog", "output"
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "keys": Parameter(3_000, "records that are put into the store, and then deleted", least=1),
+    "published": Parameter(
+        "changelog", "what is published when the process is killed, and not the other", choices=("changelog", "output")
+    ),
+    "guarantee": Parameter("at_least_once", "processing guarantee", choices=("at_least_once", "exactly_once_v2")),
+    "delete": Parameter(
+        "at-once",
+        "where the record is deleted: with the answer, or in a second sub-topology after it",
+        choices=("at-once", "downstream"),
+    ),
+    "stores": Parameter("in-memory", "kind of the store", choices=("in-memory", "rocksdb")),
+    "caching": Parameter(False, "whether the store is cached"),
+}
+# Only with a persistent store does a process keep the identity by which its next start aborts its open transaction;
+# otherwise everybody waits until the transaction has timed out.
+EXACTLY_ONCE = {"guarantee": "exactly_once_v2", "stores": "rocksdb"}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "The changelog is published and the output is not: false, though it was there."),
+    Variant("OUTPUT_FIRST", "The output is published and the changelog is not: true twice.", {"published": "output"}),
+    Variant("EXACTLY_ONCE", "The crash of DEFAULT_CONFIG, with exactly_once_v2.", EXACTLY_ONCE),
+    Variant(
+        "EXACTLY_ONCE_OUTPUT_FIRST",
+        "The crash of OUTPUT_FIRST, with exactly_once_v2.",
+        {**EXACTLY_ONCE, "published": "output"},
+    ),
+    Variant(
+        "DELETE_DOWNSTREAM",
+        "The remedy: the answer is published first, and the record deleted in a second sub-topology.",
+        {"delete": "downstream", "published": "output"},
+    ),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def validate(trial: Trial) -> None:
+    """Refuse parameters that do not go together.
+
+    Raises:
+        UsageError: the deletion is downstream of the answer, so it cannot be published before.
+    """
+    own = values(trial)
+    if own["delete"] == "downstream" and own["published"] == "changelog":
+        raise UsageError(
+            "delete=downstream does not go with published=changelog: there the record is deleted after its answer is "
+            "published; set published=output."
+        )
+
+
+def workload(trial: Trial) -> Workload:
+    """Each key is put once, then deleted once; both in an order drawn from the seed."""
+    rng = random.Random(trial.seed)
+    keys = list(range(values(trial)["keys"]))
+    puts, deletes = rng.sample(keys, len(keys)), rng.sample(keys, len(keys))
+    return Workload([(key, PUT) for key in puts], [(key, DELETE) for key in deletes])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `deleter`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "caching": own["caching"],
+        "stores": own["stores"],
+        "delete": own["delete"],
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": values(trial)["guarantee"],
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "1000",  # time for the kill
+        "group.instance.id": NAME,
+        # Until it is killed, the process must not give up on the topic that refuses.
+        "producer.transaction.timeout.ms": "120000",
+        "producer.delivery.timeout.ms": "120000",
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Put, let one topic refuse, delete, kill, heal, start again, drain."""
+    own = lab.parameters
+    puts, deletes = lab.workload.first, lab.workload.second
+    open_topic, refusing = (CHANGELOG, OUTPUT) if own["published"] == "changelog" else (OUTPUT, CHANGELOG)
+    # Downstream of the answer nothing is deleted before it is published, so no topic needs to refuse.
+    downstream = own["delete"] == "downstream"
+    with lab.phase("put"):
+        instance = lab.start_instance(NAME)
+        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
+        before = {role: lab.end(role) for role in (CHANGELOG, OUTPUT)}
+        processed = instance.processed
+    with lab.phase("delete"):
+        if not downstream:
+            lab.alter_topic(refusing, min_insync_replicas="2")
+        lab.produce("deletes", deletes)
+
+        def published() -> bool:
+            grown = lab.end(open_topic) - before[open_topic]
+            if downstream:  # the race is on when the first answers have come back
+                return lab.end(CHANGELOG) > before[CHANGELOG]
+            return 0 < grown and grown >= instance.processed - processed
+
+        lab.await_(f"what is processed to be published in the {_named(open_topic)}", published)
+        lab.kill_instance(NAME)
+        grown = {role: lab.end(role) - before[role] for role in (CHANGELOG, OUTPUT)}
+        committed = lab.committed() - len(puts)
+        lab.note("crash", published=grown, committed=committed)
+        lab.alter_topic(refusing, min_insync_replicas="1")
+    with lab.phase("restart"):
+        lab.start_instance(NAME)
+        lab.await_drained()
+        if downstream:
+            lab.await_("all answers to be processed", lambda: lab.committed(OUTPUT) >= lab.end(OUTPUT))
+    with lab.phase("leave"):
+        lab.close_instances()
+    parted = grown[open_topic] > committed and (downstream or grown[refusing] == 0)
+    reason = (
+        f"Killed when {grown[open_topic]:,} records of the {_named(open_topic)} and {grown[refusing]:,} of the "
+        f"{_named(refusing)} were published, and {committed:,} of {len(deletes):,} requests committed."
+    )
+    facts = {"changelog_end": before[CHANGELOG] + grown[CHANGELOG], "output_end": before[OUTPUT] + grown[OUTPUT]}
+    return Exercise(parted, reason, 1, all_steps_tried=True, facts=facts)
+
+
+def _named(role: str) -> str:
+    return "output" if role == OUTPUT else "changelog"
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+
+def check(topics: Topics, facts: Facts) -> Findings:
+    """Judge the committed records of a trial without Spark.
+
+    Args:
+        topics: `input` (1 put, 0 delete), `output` (1 true, 0 false), `records-changelog`.
+        facts: `changelog_end` and `output_end`, where both topics ended when the process was killed.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    comparisons = [*_answers(inputs, outputs), *_published(inputs, outputs, topics["records-changelog"], facts)]
+    return Findings(len(inputs), len(outputs), len({r[2] for r in inputs}), 0, witnesses_of(comparisons))
+
+
+def _deletes(inputs: Sequence[Record]) -> dict[int | None, Record]:
+    """The request to delete each key."""
+    return {record[2]: record for record in inputs if record[3] == DELETE}
+
+
+def _answers(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iterator[Comparison]:
+    """Each key's answers: one, and true."""
+    answers: dict[int | None, list[Record]] = defaultdict(list)
+    for record in sorted(outputs, key=lambda r: r[:2]):
+        answers[record[2]].append(record)
+    for key, request in _deletes(inputs).items():
+        got = [record[3] for record in answers[key]]
+        anomaly = None
+        if not got:
+            anomaly = "lost-record"
+        elif FALSE in got:
+            anomaly = "false-after-true"
+        elif len(got) > 1:
+            anomaly = "duplicate-output"
+        p, offset = answers[key][-1][:2] if got else request[:2]
+        place = f"{'output' if got else 'input'}/{p}@{offset}"
+        yield Comparison("answers", anomaly, p, key, place, "true", _told(got))
+
+
+def _told(answers: Sequence[int | None]) -> str:
+    return ", ".join("true" if answer == TRUE else "false" for answer in answers) or "nothing"
+
+
+def _published(
+    inputs: Sequence[Record], outputs: Sequence[Record], changelog: Sequence[Record], facts: Facts
+) -> Iterator[Comparison]:
+    """Each key at the moment of the crash: its deletion and its answer are both published, or neither is."""
+    answered = {r[2]: r[1] for r in reversed(outputs) if r[1] < facts["output_end"]}
+    deleted = {r[2]: r[1] for r in reversed(changelog) if r[3] is None and r[1] < facts["changelog_end"]}
+    for key, (p, offset, _, _) in _deletes(inputs).items():
+        answer, deletion = answered.get(key), deleted.get(key)
+        parted = (answer is None) != (deletion is None)
+        expected = "both or neither" if parted else "both" if answer is not None else "neither"
+        observed = ", ".join(
+            [
+                *([] if deletion is None else [f"deletion records-changelog/{p}@{deletion}"]),
+                *([] if answer is None else [f"answer output/{p}@{answer}"]),
+            ]
+        )
+        anomaly = "changelog-output-mismatch" if parted else None
+        yield Comparison("published", anomaly, p, key, f"input/{p}@{offset}", expected, observed or "neither")
+
+
+SYSTEM = System(
+    topology="deleter",
+    roles={"input": Role(), "output": Role(may_refuse=True), "records-changelog": Role(may_refuse=True)},
+    check=check,
+    suites={"answers": "keys"},
+)
+SCENARIO = Scenario(
+    name="at-least-once",
+    title="What at-least-once allows, and exactly-once forbids (seed 004)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda _: PARTITIONS,
+    workload=workload,
+    partition=lambda _key, _partitions: 0,
+    app=app,
+    config=config,
+    drive=drive,
+    validate=validate,
+)

@@ -1,0 +1,465 @@
+"""Seed 002, KAFKA-20685: an application is killed in the middle of a transaction, and must forget what it did there.
+
+Under exactly-once a store may hold writes of the transaction that was open when the process died. Nothing tells them
+apart, so the next start must wipe the store and restore it from what was committed. Kafka Streams knows by the
+checkpoint (where in the changelog the store stands): it is removed while a task runs and written when it closes, so
+a store without a checkpoint is not to be trusted. A checkpoint that stays while the task runs defeats that.
+
+A trial runs the application until 3,000 records are committed and closes it; starts it again, so that a store is
+restored from a checkpoint; lets a burst flow into one transaction; kills the process in it; and starts it once more
+over the same state directory. Three levels are looked at, each its own anomaly:
+
+1. `stale-checkpoint`: the checkpoint is sampled while the burst flows. One that is there is wrong.
+2. `skipped-wipe`: how the last start initialised each store, from its log and from where it restored.
+3. The damage. `lost-record`: a topology that drops what it has seen drops records that it has never put out.
+   `duplicate-id` and others: the enumerator, whose two stores were flushed at different points. And, whatever the
+   topology made of it, `uncommitted-state`: the store, read before the first record, holds keys that no committed
+   changelog record explains.
+
+The writes of the open transaction must be on disk when the process dies, so RocksDB's write buffer is small and the
+store is not cached. A trial is *exercised* when the transaction was open (the group had committed nothing of the
+burst), records of it were processed, and, for a persistent store, RocksDB had flushed files during the burst.
+"""
+
+import random
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.timeline import Event
+from onceproof.scenarios import enumerator
+from onceproof.scenarios.base import (
+    Exercise,
+    Facts,
+    Instance,
+    Lab,
+    Parameter,
+    Record,
+    Role,
+    Scenario,
+    System,
+    Topics,
+    Variant,
+    Workload,
+    refuse_restart_pair,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.deliveries import compare_deliveries
+
+PARTITIONS = 1
+TASK = "0_0"
+NAME = "instance-1"
+HELD_BACK = 1_000  # records of the burst that come only after the crash, if that falls into a restoration
+TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is looked at
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "topology": Parameter("dedup", "what the application does", choices=("dedup", "enumerator")),
+    "committed": Parameter(3_000, "records that are committed before the crash", least=1),
+    "burst": Parameter(20_000, "records that flow into the open transaction", least=HELD_BACK + 1),
+    "commit.interval.ms": Parameter(30_000, "commit interval of the process that is killed", least=1),
+    "write.buffer.bytes": Parameter(65_536, "RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB", least=0),
+    "static.membership": Parameter(True, "whether the instance has a group.instance.id"),
+    "during": Parameter("running", "where the crash falls", choices=("running", "restoration")),
+    "state.updater": Parameter(True, "whether the state updater is left as the release has it"),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "A topology that drops what it has seen, killed in an open transaction while RUNNING."),
+    Variant(
+        "ENUMERATOR",
+        "The enumerator under the same kill: two stores, flushed at different points.",
+        {"topology": "enumerator"},
+    ),
+    Variant("DURING_RESTORATION", "Killed while its store is restored; the wipe must fire.", {"during": "restoration"}),
+    Variant(
+        "STATE_UPDATER_DISABLED",
+        "The control: without the state updater, where the release can do without.",
+        {"state.updater": False},
+    ),
+    Variant(
+        "SHORT_COMMIT_INTERVAL",
+        "Committed every 500 ms, as in the seed: the open transaction holds what came since.",
+        {"commit.interval.ms": 500},
+    ),
+    Variant(
+        "ROCKSDB_OWN_MEMORY",
+        "RocksDB's write buffer as Kafka Streams has it: nothing of the burst is flushed, so nothing is lost.",
+        {"write.buffer.bytes": 0},
+    ),
+    Variant("DYNAMIC_MEMBERSHIP", "Without a group.instance.id.", {"static.membership": False}),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Distinct keys in an order drawn from the seed; key and value are equal."""
+    own = values(trial)
+    keys = list(range(own["committed"] + own["burst"]))
+    random.Random(trial.seed).shuffle(keys)
+    records = [(key, key) for key in keys]
+    return Workload(records[: own["committed"]], records[own["committed"] :])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "caching": False,
+        **({"partitions": PARTITIONS} if own["topology"] == "enumerator" else {}),
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    own = values(trial)
+    rocksdb = {
+        "rocksdb.config.setter": "onceproof.streams.RocksDbMemory",
+        "onceproof.rocksdb.write.buffer.bytes": str(own["write.buffer.bytes"]),
+    }
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        "producer.transaction.timeout.ms": str(TRANSACTION_TIMEOUT),
+        # A dynamic member that was killed holds up its group until then.
+        "main.consumer.session.timeout.ms": "6000",
+        **({"group.instance.id": NAME} if own["static.membership"] else {}),
+        **(rocksdb if own["write.buffer.bytes"] else {}),
+        **({} if own["state.updater"] else {"__state.updater.enabled__": "false"}),
+    }
+
+
+def refuse(cell: Cell) -> str | None:
+    """Why a cell cannot be run, if it cannot."""
+    if not VARIANTS[cell.variant].parameters.get("state.updater", True):
+        for release in {cell.streams, cell.running}:
+            if not release.can_do_without_state_updater:
+                return f"Kafka Streams {release} has no switch for its state updater; take another release or variant."
+    restart = cell.restart_on
+    static = VARIANTS[cell.variant].parameters.get("static.membership", True)
+    if restart and static and cell.streams.decodes_assignments_of_newest and not restart.decodes_assignments_of_newest:
+        return (
+            f"a static member gets its old assignment back, and {restart} cannot decode the one of {cell.streams}; "
+            "restart on 3.2.0 or later."
+        )
+    return refuse_restart_pair(cell)
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Commit, close, start again, burst, kill, start again, drain."""
+    own = lab.parameters
+    restoring = own["during"] == "restoration"
+    burst = lab.workload.second
+    with lab.phase("commit"):
+        lab.start_instance(NAME)
+        known = len(lab.workload.first)
+        if restoring:  # a changelog long enough to be caught in it
+            known += len(burst) - HELD_BACK
+            lab.produce("before", burst[:-HELD_BACK])
+        lab.await_(f"{known:,} records to be committed", lambda: lab.committed() >= known)
+        lab.stop_instance(NAME)
+    with lab.phase("burst"):
+        crash = _crash_while_restoring(lab) if restoring else _crash_while_running(lab, burst)
+    with lab.phase("restart"):
+        if restoring:
+            lab.produce("after", burst[-HELD_BACK:])
+        last = lab.start_instance(
+            NAME,
+            release=lab.trial.cell.restart_on,
+            config={"commit.interval.ms": "100"},
+            app={"contents.folder": str(lab.contents_folder())},
+        )
+        lab.await_drained()
+        for store in _stores(lab.trial):
+            lab.note("initialised", **initialised(store, last.log.read_text(), lab.events))
+    with lab.phase("leave"):
+        lab.close_instances()
+    return crash
+
+
+def _stores(trial: Trial) -> tuple[str, ...]:
+    return STORES[values(trial)["topology"]]
+
+
+def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise:
+    """Kill the process when it has processed the burst and not committed all of it."""
+    own = lab.parameters
+    instance = lab.start_instance(NAME, config={"commit.interval.ms": str(own["commit.interval.ms"])})
+    lab.await_("the instance to run its task", lambda: _runs(instance))
+    known = lab.committed()
+    watch = StateWatch(lab.state_directory(NAME) / TASK)
+    lab.produce("burst", burst)
+    # Nearly all: behind the last record the application has time to commit.
+    enough = int(len(burst) * 0.9)
+
+    def processed() -> bool:
+        watch.look()
+        return instance.processed >= enough
+
+    lab.await_(f"{enough:,} records of the burst to be processed", processed)
+    watch.look()
+    lab.kill_instance(NAME)
+    ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
+    committed = lab.committed() - known
+    watch.tell(lab)
+    in_transaction = instance.processed - committed
+    lab.note("crash", during="running", processed=instance.processed, committed=committed, flushed=len(watch.flushed))
+    flushed = bool(watch.flushed) or not own["write.buffer.bytes"]
+    reason = (
+        f"Killed while RUNNING, with {in_transaction:,} processed records in the open transaction and {committed:,} of "
+        f"the burst committed; RocksDB had flushed {len(watch.flushed)} files during the burst."
+    )
+    return Exercise(in_transaction > 0 and flushed, reason, 1, all_steps_tried=True, facts=ends)
+
+
+def _crash_while_restoring(lab: Lab) -> Exercise:
+    """Take the local state away, and kill the process that restores it."""
+    shutil.rmtree(lab.state_directory(NAME))
+    begun = len([e for e in lab.events if e["event"] == "restored"])
+    slowly = {"restore.consumer.max.poll.records": "10", "restore.consumer.fetch.max.bytes": "1024"}
+    instance = lab.start_instance(NAME, config={"commit.interval.ms": "30000", **slowly})
+    lab.await_("the restoration to begin", lambda: "restore" in instance.last)
+    watch = StateWatch(lab.state_directory(NAME) / TASK)
+    watch.look()
+    lab.kill_instance(NAME)
+    caught = len([e for e in lab.events if e["event"] == "restored"]) == begun and bool(watch.seen)
+    ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
+    lab.note("crash", during="restoration", checkpoint=watch.seen[-1][1] is not None)
+    reason = (
+        f"Killed while the store was restored: begun at {instance.last['restore']['from']:,} of "
+        f"{instance.last['restore']['end']:,}, not ended."
+        if caught
+        else "The restoration had ended before the process was killed."
+    )
+    return Exercise(caught, reason, 1, all_steps_tried=True, facts=ends)
+
+
+def _runs(instance: Instance) -> bool:
+    return instance.state == "RUNNING" and bool(instance.tasks("active"))
+
+
+@dataclass
+class StateWatch:
+    """Looks at a task's directory again and again: its checkpoint, and the files that RocksDB wrote meanwhile."""
+
+    directory: Path
+    seen: list[tuple[float, tuple[int, str] | None]] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.files = self._sst()
+
+    def look(self) -> None:
+        """Take a sample of the checkpoint: its time of modification in ns and its text, None if there is no file."""
+        file = self.directory / ".checkpoint"
+        try:
+            checkpoint = (file.stat().st_mtime_ns, file.read_text())
+        except FileNotFoundError:
+            checkpoint = None
+        self.seen.append((time.time(), checkpoint))
+
+    def tell(self, lab: Lab) -> None:
+        """Tell in the timeline what the samples showed."""
+        files = [checkpoint for _, checkpoint in self.seen if checkpoint]
+        lab.note(
+            "checkpoint",
+            samples=len(self.seen),
+            present=len(files),
+            distinct=len(set(files)),
+            milliseconds=int((self.seen[-1][0] - self.seen[0][0]) * 1000),
+            age_ms=int(self.seen[-1][0] * 1000 - files[-1][0] / 1e6) if files else None,
+            offsets=checkpointed(files[-1][1]) if files else {},
+            in_rocksdb=self._offsets_in_rocksdb(),
+        )
+
+    @property
+    def flushed(self) -> set[str]:
+        """Files that RocksDB wrote since the watch began."""
+        return self._sst() - self.files
+
+    def _sst(self) -> set[str]:
+        return {str(file.relative_to(self.directory)) for file in self.directory.glob("rocksdb/*/*.sst")}
+
+    def _offsets_in_rocksdb(self) -> bool:
+        """Whether the stores keep their offsets themselves, in a column family of their own (KIP-1035, 4.3)."""
+        return any('[CFOptions "offsets"]' in file.read_text() for file in self.directory.glob("rocksdb/*/OPTIONS-*"))
+
+
+def checkpointed(text: str) -> dict[str, int]:
+    """Offsets by topic from a checkpoint file: its version, the number of lines, then `topic partition offset`."""
+    lines = [line.split() for line in text.splitlines()[2:]]
+    return {line[0].rpartition("-t")[2].partition("-")[2] or line[0]: int(line[2]) for line in lines if len(line) == 3}
+
+
+# --- forensics -----------------------------------------------------------------------------------------------
+
+TRUSTED = r"State store {} initialized from checkpoint with offset (\d+)"
+WIPED = re.compile(r"while stores are not empty|TaskCorruptedException: Tasks \[0_0\] are corrupted")
+
+
+def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]:
+    """How a store was initialised by the process with this log, which was the last to run.
+
+    Returns:
+        store; how: `trusted` (from a checkpoint), `wiped`, or `fresh` (there was nothing to wipe); offset: the
+        checkpoint's, if it was trusted; replayed: changelog offsets that were gone through; records: of those, the
+        committed ones that were restored.
+    """
+    trusted = re.search(TRUSTED.format(re.escape(store)), log)
+    restores = [e for e in events if e["event"] == "restore" and e["store"] == store]
+    restored = [e for e in events if e["event"] == "restored" and e["store"] == store]
+    start = restores[-1]["from"] if restores else 0
+    how = "wiped" if WIPED.search(log) else "trusted" if trusted or start > 0 else "fresh"
+    return {
+        "store": store,
+        "how": how,
+        "offset": int(trusted.group(1)) if trusted else start if how == "trusted" else None,
+        "replayed": restores[-1]["end"] - restores[-1]["from"] if restores else 0,
+        "records": restored[-1]["records"] if restored else 0,
+    }
+
+
+def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
+    """What the timeline says of the checkpoint and of the wipe."""
+    return [
+        *(_compare_checkpoint(e) for e in events if e["event"] == "checkpoint"),
+        *(_compare_wipe(e) for e in events if e["event"] == "initialised"),
+    ]
+
+
+def _compare_checkpoint(event: Event) -> Comparison:
+    told = f"in {event['present']} of {event['samples']} samples over {event['milliseconds']:,} ms"
+    if event["present"]:
+        same = "unchanged" if event["distinct"] == 1 else f"{event['distinct']} versions"
+        offsets = ", ".join(f"{name} {offset:,}" for name, offset in event["offsets"].items())
+        observed = f"present {told}, {same}, {event['age_ms']:,} ms old at the kill; {offsets or 'no offset'}"
+    else:
+        instead = "; offsets are in RocksDB's column family `offsets` (KIP-1035)" if event["in_rocksdb"] else ""
+        observed = f"absent from {event['samples']} samples over {event['milliseconds']:,} ms{instead}"
+    return Comparison(
+        "checkpoint",
+        "stale-checkpoint" if event["present"] else None,
+        0,
+        None,
+        f"task {TASK}, .checkpoint",
+        "no checkpoint while RUNNING under exactly-once",
+        observed,
+    )
+
+
+def _compare_wipe(event: Event) -> Comparison:
+    told = {
+        "trusted": f"trusted from offset {event['offset']}, {event['replayed']:,} offsets replayed",
+        "wiped": f"wiped, {event['records']:,} records restored",
+        "fresh": f"nothing was left, {event['records']:,} records restored",
+    }[event["how"]]
+    return Comparison(
+        "wipe",
+        "skipped-wipe" if event["how"] == "trusted" else None,
+        0,
+        None,
+        f"task {TASK}, store {event['store']}",
+        "wiped and restored",
+        told,
+    )
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+STORES = {"dedup": ("seen",), "enumerator": ("counter", "ids")}
+
+
+def check_dedup(topics: Topics, facts: Facts) -> Findings:
+    """Judge the committed records of a trial with the topology `dedup`: each key comes out once.
+
+    Args:
+        topics: `input`, `output`, `seen-changelog`, and `seen-contents`: what the store held after the restart.
+        facts: `seen_end`, the end of the changelog when the process was killed.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    comparisons = [
+        *compare_deliveries(inputs, outputs, once=True),
+        *compare_state("seen", topics, facts),
+    ]
+    return Findings(len(inputs), len(outputs), len({r[2] for r in inputs}), 0, witnesses_of(comparisons))
+
+
+def check_enumerator(topics: Topics, facts: Facts) -> Findings:
+    """Judge the committed records of a trial with the topology `enumerator`: its own check, and its two stores."""
+    findings = enumerator.check(topics, facts)
+    for store in STORES["enumerator"]:
+        findings.witnesses += witnesses_of(compare_state(store, topics, facts))
+    return findings
+
+
+def compare_state(store: str, topics: Topics, facts: Facts) -> Iterator[Comparison]:
+    """What a store held after the restart, beside what its changelog held as committed when the process was killed."""
+    end = facts[f"{store}_end"]
+    changelog = sorted(topics[f"{store}-changelog"], key=lambda record: record[:2])
+    committed: dict[int | None, Record] = {record[2]: record for record in changelog if record[1] < end}
+    held = {key: (line, value) for _, line, key, value in topics.get(f"{store}-contents", ())}
+    for key in committed.keys() | held.keys():
+        record, entry = committed.get(key), held.get(key)
+        expected, observed = record[3] if record else None, entry[1] if entry else None
+        if expected is None and observed is None:
+            continue
+        anomaly = None
+        if observed is None:
+            anomaly = "lost-state"
+        elif observed != expected:
+            anomaly = "uncommitted-state"
+        place = f"{store}-changelog/0@{record[1]}" if record else f"{store}-contents/0@{entry[0] if entry else 0}"
+        yield Comparison("state", anomaly, 0, key, place, _value(expected), _value(observed))
+
+
+def _value(value: int | None) -> str:
+    return "nothing" if value is None else str(value)
+
+
+SYSTEMS = {
+    "dedup": System(
+        topology="dedup",
+        roles={role: Role() for role in ("input", "output", "seen-changelog")},
+        check=check_dedup,
+        suites={"deliveries": "keys", "state_recovery": "seeded"},
+    ),
+    "enumerator": System(
+        topology="enumerator",
+        roles=enumerator.SYSTEM.roles,
+        check=check_enumerator,
+        suites={**enumerator.SYSTEM.suites, "state_recovery": "seeded"},
+    ),
+}
+SCENARIO = Scenario(
+    name="crash",
+    title="What a killed process wrote into an open transaction is forgotten (seed 002, KAFKA-20685)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda trial: SYSTEMS[values(trial)["topology"]],
+    partitions=lambda _: PARTITIONS,
+    workload=workload,
+    partition=lambda _key, _partitions: 0,
+    app=app,
+    config=config,
+    drive=drive,
+    observe=observe,
+    refuse=refuse,
+)

@@ -1,0 +1,48 @@
+"""A promise that several scenarios share: a key comes out as often as it goes in."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from onceproof.model.anomaly import Comparison
+from onceproof.scenarios.base import Record
+
+
+def compare_deliveries(
+    inputs: Sequence[Record],
+    outputs: Sequence[Record],
+    *,
+    once: bool = False,
+    at_least: bool = False,
+    role: str = "output",
+) -> Iterator[Comparison]:
+    """Of each key, the records that went in beside those that came out.
+
+    Args:
+        inputs: committed records of the input.
+        outputs: committed records of the topic that plays the `role`.
+        once: a key is to come out once, however often it went in.
+        at_least: more records than were expected are allowed.
+        role: of the topic that the key comes out in.
+    """
+    entered, left = Counter(r[2] for r in inputs), Counter(r[2] for r in outputs)
+    first = {key: (p, offset) for p, offset, key, _ in sorted(inputs, key=_by_place, reverse=True)}
+    last = {key: (p, offset) for p, offset, key, _ in sorted(outputs, key=_by_place)}
+    for key in entered.keys() | left.keys():
+        expected = min(1, entered[key]) if once else entered[key]
+        anomaly = None
+        if left[key] < expected:
+            anomaly = "lost-record"
+        elif left[key] > expected and not at_least:
+            anomaly = "duplicate-output"
+        where, (partition, offset) = ("input", first[key]) if left[key] < expected else (role, last[key])
+        place = f"{where}/{partition}@{offset}"
+        yield Comparison("deliveries", anomaly, partition, key, place, records_text(expected), records_text(left[key]))
+
+
+def _by_place(record: Record) -> tuple[int, int]:
+    return record[:2]
+
+
+def records_text(count: int) -> str:
+    """A number of records for people."""
+    return f"{count} record" if count == 1 else f"{count} records"

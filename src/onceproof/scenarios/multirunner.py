@@ -1,0 +1,305 @@
+"""Seed 001, KAFKA-14624: instances start and stop after a program, and a store must never give an old value.
+
+Each record of a key carries the number after the one before it. The application keeps the last number of each key in
+a cached store with a standby replica, and so knows what it must find there: a smaller number is a *stale read*.
+
+A program is a list of instances; each of its steps toggles one: starts it if it does not run, else stops it. `1 2 3`
+is the seed's. Where the seed waits 15 seconds, a step here waits until the group is stable and a number of records
+was processed since.
+
+What can go wrong is what goes wrong with the enumerator (a thread that held a task active, standby, active again
+finds its old record cache), so the precondition is the same: a task came back to its thread, and was gone on with.
+The check needs no counter: the numbers of a key's records in the order of the input tell what each must find. It is
+made twice, by the application while it runs (event `stale-read`) and from the topics alone.
+"""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.cell import Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.timeline import Event, proved_returns, told_return
+from onceproof.scenarios.base import (
+    Exercise,
+    Facts,
+    Instance,
+    Lab,
+    Parameter,
+    Record,
+    Role,
+    Scenario,
+    System,
+    Topics,
+    Variant,
+    Workload,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.deliveries import compare_deliveries
+
+STABLE_WITHIN = 20.0  # seconds that the group is given to become stable after a step
+PROCESSED_WITHIN = 20.0  # seconds that it is given to process what the next step waits for
+STEPS = 5  # of a program that is drawn
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "program": Parameter("1 2 3", "instances to toggle one after the other, or `random` for one drawn from the seed"),
+    "instances": Parameter(3, "instances that a program may name", least=1),
+    "threads": Parameter(1, "threads of an instance", least=1),
+    "standbys": Parameter(1, "standby replicas", least=0),
+    "partitions": Parameter(12, "partitions of the input", least=1),
+    "keys": Parameter(100, "distinct keys", least=1),
+    "records": Parameter(12_000, "records that flow while the program runs, at most", least=1),
+    "rate": Parameter(1_500.0, "records a second", least=1),
+    "records.per.step": Parameter(1_500, "records to be processed before the next step", least=1),
+    "stores": Parameter("in-memory", "kind of the store", choices=("in-memory", "rocksdb")),
+    "caching": Parameter(True, "whether the store is cached"),
+    "leave.group": Parameter(True, "whether an instance that stops leaves the group"),
+    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "The seed's program `1 2 3`; a cached in-memory store with one standby replica."),
+    Variant("RANDOM_PROGRAM", f"A program of {STEPS} steps, drawn from the trial's seed.", {"program": "random"}),
+    Variant("ROCKSDB", "As DEFAULT_CONFIG with a persistent store.", {"stores": "rocksdb"}),
+    Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
+    Variant("CACHING_DISABLED", "The store is not cached.", {"caching": False}),
+    Variant("NO_STANDBY", "No standby replica, so no task is recycled.", {"standbys": 0}),
+    Variant(
+        "STAYING_IN_GROUP",
+        "The program `1 2 3 2 2`: an instance stops without leaving the group, and comes back.",
+        {"program": "1 2 3 2 2", "leave.group": False},
+    ),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def program_of(trial: Trial) -> list[int]:
+    """The instances to toggle, in order.
+
+    Raises:
+        UsageError: the program is not a list of instances.
+    """
+    own = values(trial)
+    if own["program"] == "random":
+        return draw_program(random.Random(trial.seed), own["instances"])
+    return parse_program(own["program"], own["instances"])
+
+
+def parse_program(text: str, instances: int) -> list[int]:
+    """The program that the text means.
+
+    Raises:
+        UsageError: it is empty, holds anything but whole numbers, or an instance that there is not.
+    """
+    words = text.split()
+    if not words:
+        raise UsageError("The program is empty: name the instances to toggle, for example `1 2 3`.")
+    for word in words:
+        if not (word.isascii() and word.isdigit() and 1 <= int(word) <= instances):
+            raise UsageError(
+                f"The program {text!r} names the instance {word!r}: write whole numbers from 1 to {instances}, "
+                "for example `1 2 3`, or raise the parameter `instances`."
+            )
+    return [int(word) for word in words]
+
+
+def draw_program(rng: random.Random, instances: int) -> list[int]:
+    """A program that starts with an instance and never stops the last one that runs."""
+    program: list[int] = []
+    running: set[int] = set()
+    for _ in range(STEPS):
+        number = rng.randint(1, instances)
+        while running == {number} and instances > 1:
+            number = rng.randint(1, instances)
+        program.append(number)
+        running ^= {number}
+    return program
+
+
+def workload(trial: Trial) -> Workload:
+    """Records of keys drawn from the seed; the n-th record of a key has the value n. None is seeded."""
+    own = values(trial)
+    rng = random.Random(trial.seed)
+    numbers: Counter[int] = Counter()
+    second = []
+    for key in rng.choices(range(own["keys"]), k=own["records"]):
+        numbers[key] += 1
+        second.append((key, numbers[key]))
+    return Workload([], second)
+
+
+def partition(key: int, partitions: int) -> int:
+    """As the application's own output."""
+    return (key + 1) % partitions
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `counting`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "caching": own["caching"],
+        "stores": own["stores"],
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    own = values(trial)
+    return {
+        "processing.guarantee": own["guarantee"],
+        "num.standby.replicas": str(own["standbys"]),
+        "num.stream.threads": str(own["threads"]),
+        "commit.interval.ms": "100",
+        # One that stopped without leaving is missed after this time, and only then its tasks move.
+        "main.consumer.session.timeout.ms": "6000",
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Run the program while records flow, then drain."""
+    program = program_of(lab.trial)
+    running: dict[int, Instance] = {}
+    own = lab.parameters
+    with lab.phase("program"):
+        bulk = lab.produce("flow", lab.workload.second, own["rate"])
+        for counter, number in enumerate(program):
+            lab.note("step", action=f"[{counter}] {'stop' if number in running else 'start'}", instance=_name(number))
+            if number in running:
+                lab.stop_instance(running.pop(number).name, own["leave.group"])
+            else:
+                running[number] = lab.start_instance(_name(number), log=f"{counter}.{_name(number)}")
+            if running:
+                _await_stable(lab, list(running.values()), own)
+                before = _processed(running)
+                lab.holds_within(
+                    PROCESSED_WITHIN,
+                    partial(_has_processed, running, before + own["records.per.step"], bulk),
+                )
+    with lab.phase("drain"):
+        bulk.stop()
+        if not running:  # somebody must process what is left
+            lab.start_instance(_name(1), log=f"{len(program)}.{_name(1)}")
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    return _exercise(lab, len(program))
+
+
+def _name(number: int) -> str:
+    return f"instance-{number}"
+
+
+def _processed(running: Mapping[int, Instance]) -> int:
+    return sum(instance.processed for instance in running.values())
+
+
+def _has_processed(running: Mapping[int, Instance], records: int, bulk: Any) -> bool:
+    return _processed(running) >= records or bulk.done()
+
+
+def _await_stable(lab: Lab, running: Sequence[Instance], own: Mapping[str, Any]) -> None:
+    tasks = {f"0_{p}" for p in range(own["partitions"])}
+
+    def stable() -> bool:
+        active = [task for instance in running for task in instance.tasks("active")]
+        at_work = all(instance.state == "RUNNING" for instance in running)
+        return at_work and len(active) == len(tasks) and set(active) == tasks
+
+    lab.await_(f"a stable group of {len(running)} instances", stable, STABLE_WITHIN)
+
+
+def _exercise(lab: Lab, steps: int) -> Exercise:
+    proofs = proved_returns(lab.events)
+    reason = told_return(proofs[0]) if proofs else f"No task came back to a thread that it had left, in {steps} steps."
+    return Exercise(bool(proofs), " ".join([reason, *asserted(lab.events)]), steps, all_steps_tried=True)
+
+
+def asserted(events: Sequence[Event]) -> Iterator[str]:
+    """What the application itself saw, in one sentence: how often, and where first; nothing if it saw nothing."""
+    step = ""
+    seen = []
+    for event in events:
+        if event["event"] == "step":
+            step = event["action"].split()[0]
+        elif event["event"] == "stale-read":
+            seen.append((step, event))
+    if seen:
+        step, first = seen[0]
+        yield (
+            f"The application saw {len(seen):,} stale reads itself, the first at step {step} in {first['source']}: "
+            f"expected {first['expected']} but found {first['found']}, partition {first['partition']}, input offset "
+            f"{first['offset']}, key {first['key']}."
+        )
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+
+def check(topics: Topics, facts: Facts) -> Findings:
+    """Judge the committed records of a trial without Spark.
+
+    Args:
+        topics: `input` (value: the number), `output` (value: the number, and in its lower half what was found).
+        facts: `exactly_once`.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    comparisons = [
+        *_reads(inputs, outputs, bool(facts["exactly_once"])),
+        *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
+    ]
+    keys = {key for _, _, key, _ in inputs}
+    return Findings(len(inputs), len(outputs), len(keys), 0, witnesses_of(comparisons))
+
+
+def _reads(inputs: Sequence[Record], outputs: Sequence[Record], exactly_once: bool) -> Iterator[Comparison]:
+    """Each output record: what the record before it of the same key had put, and what the store gave."""
+    before: dict[tuple[int | None, int | None], int] = {}
+    last: dict[int | None, int] = defaultdict(int)
+    for _, _, key, number in sorted(inputs, key=lambda record: record[:2]):
+        before[key, number] = last[key]
+        last[key] = number or 0
+    for p, offset, key, pair in outputs:
+        number, found = divmod(pair or 0, 2**32)
+        expected = before.get((key, number), number - 1)
+        anomaly = None
+        if found < expected:
+            anomaly = "stale-read"
+        elif found > expected and exactly_once:
+            anomaly = "dirty-read"
+        yield Comparison("reads", anomaly, p, key, f"output/{p}@{offset}", str(expected), str(found))
+
+
+SYSTEM = System(
+    topology="counting",
+    roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
+    check=check,
+    suites={"store_reads": "records", "deliveries": "keys"},
+)
+SCENARIO = Scenario(
+    name="multirunner",
+    title="A store never gives an old value while instances start and stop (seed 001, KAFKA-14624)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    partition=partition,
+    app=app,
+    config=config,
+    drive=drive,
+    validate=program_of,
+)

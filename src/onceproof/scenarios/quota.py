@@ -1,0 +1,311 @@
+"""Seed 003, KAFKA-17455: a producer that is only throttled must not lose its transaction.
+
+One stream thread writes a random value of 1 KiB to its store for each input record, one each 25 to 30 ms, and so
+slightly more to the changelog than the quota of its producer allows. It is then throttled, a little, and falls
+behind, slowly: that is all. A transactional request that meets the throttle must not wait longer than its
+transaction may take. Where it does (a whole request timeout, 30 s, instead of the throttle), the broker aborts the
+transaction, fences the producer, and the task starts again from its last commit.
+
+A trial is *exercised* when the producer told of throttling. It ends at the first exception, or after 45 s of load;
+then the quota is lifted and the rest is drained. Looked at are the exceptions in the log by class, threads that had to
+be replaced, and, from the topics alone, the transactions that were aborted: the changelog is read both with and
+without what was not committed. Every record must be in the changelog once.
+
+How long a trial must be: the first throttled response comes after about 3 s (the lab's brokers measure over
+`quota.window.num` = 3 seconds), the failure one request timeout later. And how long it may be: the generator outruns
+the quota, so the lag grows for ever, and when about 350 records of it fall into one transaction, these take longer than
+a transaction may: then every release fails (measured: after 83 s at 25 ms, after 160 to 180 s at 25 to 30 ms). So a
+trial is stopped long before.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.cell import Trial
+from onceproof.model.timeline import Event
+from onceproof.scenarios.base import (
+    Exercise,
+    Facts,
+    Instance,
+    Lab,
+    Parameter,
+    Record,
+    Role,
+    Scenario,
+    System,
+    Topics,
+    Variant,
+    Workload,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.deliveries import compare_deliveries
+
+PARTITIONS = 1
+NAME = "instance-1"
+CHANGELOG = "values-changelog"
+ALL = "values-changelog-all"  # the same topic with aborted records
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "rate": Parameter(35_000, "the producer's quota in bytes a second", least=1),
+    "record.bytes": Parameter(1_024, "size of the values that are stored", least=4),
+    "sleep.ms": Parameter(27.5, "time between two input records; the seed's is drawn from 25 to 30 ms", least=1),
+    "commit.interval.ms": Parameter(100, "commit interval", least=1),
+    "transaction.timeout.ms": Parameter(10_000, "transaction timeout; Kafka Streams' own is 10 s", least=1_000),
+    "request.timeout.ms": Parameter(30_000, "the producer's request timeout; Kafka's own is 30 s", least=1_000),
+    "seconds": Parameter(45, "seconds of load, unless it fails before", least=1),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "The seed's: 35,000 bytes/s, 1 KiB each 25 to 30 ms, Kafka's own timeouts."),
+    Variant(
+        "SHORT_REQUEST_TIMEOUT",
+        "request.timeout.ms of 12 s, so that a trial is short: the failure comes one request timeout after the throttle.",
+        {"request.timeout.ms": 12_000, "seconds": 30},
+    ),
+    Variant(
+        "LONG_TRANSACTION_TIMEOUT",
+        "transaction.timeout.ms of 60 s, longer than a request timeout: the broker has no reason to abort.",
+        {"transaction.timeout.ms": 60_000},
+    ),
+    Variant("COMMIT_EVERY_SECOND", "commit.interval.ms of 1 s.", {"commit.interval.ms": 1_000}),
+    Variant(
+        "LARGE_RECORDS",
+        "Values of 4 KiB, a quarter as many.",
+        {"record.bytes": 4_096, "sleep.ms": 110.0},
+    ),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Distinct keys in order, one for each time the generator can wake up; key and value are equal. None is seeded."""
+    own = values(trial)
+    return Workload([], [(key, key) for key in range(int(own["seconds"] * 1_000 / own["sleep.ms"]))])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `values`."""
+    return {
+        "input.topic": trial.topic("input"),
+        "caching": False,
+        "value.bytes": values(trial)["record.bytes"],
+        "on.uncaught": "REPLACE_THREAD",
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration of the seed."""
+    own = values(trial)
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": str(own["commit.interval.ms"]),
+        "producer.transaction.timeout.ms": str(own["transaction.timeout.ms"]),
+        "producer.request.timeout.ms": str(own["request.timeout.ms"]),
+        # Kafka refuses a delivery timeout below the request timeout.
+        "producer.delivery.timeout.ms": str(max(120_000, own["request.timeout.ms"])),
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Set the quota, let the load flow until it fails or the time is over, lift the quota, drain."""
+    own = lab.parameters
+    with lab.phase("start"):
+        instance = lab.start_instance(NAME)
+        lab.await_("the instance to run its task", lambda: instance.state == "RUNNING" and instance.tasks("active"))
+        client = f"{lab.trial.application_id}-{NAME}-StreamThread-1-producer"
+        lab.set_producer_quota(client, own["rate"])
+    with lab.phase("throttled"):
+        watch = LogWatch(instance)
+        load = lab.produce("load", lab.workload.second, 1_000 / own["sleep.ms"])
+        lab.holds_within(own["seconds"] + 5.0, lambda: load.done() or bool(watch.look()))
+        load.stop()
+        told = _throttle(lab.events)
+        lag = load.delivered - instance.processed
+        for failure in watch.look():
+            lab.note("exception", **failure)
+        lab.note("throttled", **told, lag=lag, stall_ms=_longest_stall(lab.events))
+    with lab.phase("drain"):
+        lab.set_producer_quota(client, None)
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    reason = (
+        f"The producer was throttled for up to {told['max']:,.0f} ms, {told['avg']:,.0f} ms on average; the lag was "
+        f"{lag:,} records at the end of the load."
+    )
+    return Exercise(told["max"] > 0, reason, 1, all_steps_tried=True)
+
+
+def _throttle(events: Sequence[Event]) -> dict[str, float]:
+    """The largest throttle times that the producers told of, in ms."""
+    told = [producer for e in events if e["event"] == "throttle" for producer in e["producers"]]
+    return {short: max((p[f"produce_throttle_time_{short}"] for p in told), default=0.0) for short in ("max", "avg")}
+
+
+def _longest_stall(events: Sequence[Event]) -> int:
+    """The longest time in which no record was processed, in ms."""
+    times = [e["t"] for e in events if e["event"] == "progress"]
+    return max((later - earlier for earlier, later in zip(times, times[1:], strict=False)), default=0)
+
+
+# --- forensics -----------------------------------------------------------------------------------------------
+
+FAILURES = (
+    "TaskCorruptedException",
+    "TaskMigratedException",
+    "InvalidProducerEpochException",
+    "ProducerFencedException",
+    "InvalidTxnStateException",
+    "TimeoutException",
+)
+_TIME = re.compile(r"\[(\d{4}-\d\d-\d\dT[\d:.]+\+\d{4})\]")
+_FAILURE = re.compile(rf"\b({'|'.join(FAILURES)}): (.*)")
+
+
+def failures(log: str) -> Iterator[dict[str, Any]]:
+    """Exceptions of the classes that a throttled producer must not see, in the order of the log.
+
+    Yields:
+        at (epoch ms; of the line before, if it has none), exception, message.
+    """
+    t = 0
+    for line in log.splitlines():
+        time = _TIME.match(line)
+        if time:
+            t = int(datetime.strptime(time.group(1), "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() * 1000)
+        failure = _FAILURE.search(line)
+        if failure:
+            yield {"at": t, "exception": failure.group(1), "message": failure.group(2).strip()}
+
+
+@dataclass
+class LogWatch:
+    """Looks for failures in an instance's log, whenever that has grown."""
+
+    instance: Instance
+    size: int = 0
+    failures: list[dict[str, Any]] = field(default_factory=list)
+
+    def look(self) -> list[dict[str, Any]]:
+        """The failures up to now."""
+        size = self.instance.log.stat().st_size
+        if size > self.size:
+            self.size = size
+            self.failures = list(failures(self.instance.log.read_text(errors="replace")))
+        return self.failures
+
+
+def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
+    """What the timeline says: exceptions by class, threads that were replaced, and how the throttle went."""
+    begin = next((e["t"] for e in events if e["event"] == "bulk" and e["name"] == "load"), 0)
+    seen = [e for e in events if e["event"] == "exception"]
+    replaced = [e for e in events if e["event"] == "uncaught"]
+    rows = []
+    for name in FAILURES:
+        of_class = [e for e in seen if e["exception"] == name]
+        if of_class:
+            after = (of_class[0]["at"] - begin) / 1_000
+            observed = f"{len(of_class)} in the log, the first after {after:.1f} s of load: {of_class[0]['message']}"
+            rows.append(_comparison("aborted-by-throttle", f"no {name}", observed))
+    if replaced:
+        observed = f"{len(replaced)} threads ended with an exception: {replaced[0]['exception']}"
+        rows.append(_comparison("aborted-by-throttle", "no thread is replaced", observed))
+    for e in events:
+        if e["event"] == "throttled":
+            observed = (
+                f"throttled for up to {e['max']:,.0f} ms; lag {e['lag']:,} records; nothing processed for up to "
+                f"{e['stall_ms'] / 1_000:.1f} s; {len(seen)} exceptions"
+            )
+            rows.append(_comparison(None, "slight throttling, slowly growing lag, no exception", observed))
+    return rows
+
+
+def _comparison(anomaly: str | None, expected: str, observed: str) -> Comparison:
+    return Comparison("throttle", anomaly, 0, None, NAME, expected, observed)
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+
+def check(topics: Topics, facts: Facts) -> Findings:
+    """Judge the records of a trial without Spark.
+
+    Args:
+        topics: `input`, `values-changelog` as committed, and `values-changelog-all` with what was aborted.
+        facts: none.
+    """
+    del facts
+    inputs, changelog = topics["input"], topics[CHANGELOG]
+    comparisons = [
+        *compare_deliveries(inputs, changelog, role=CHANGELOG),
+        *_transactions(topics[ALL], {record[:2] for record in changelog}),
+    ]
+    return Findings(len(inputs), len(changelog), len({r[2] for r in inputs}), 0, witnesses_of(comparisons))
+
+
+def _transactions(written: Sequence[Record], committed: set[tuple[int, int]]) -> Iterator[Comparison]:
+    """Each transaction of the changelog: it must be committed.
+
+    One producer writes one transaction after the other, and each ends with a marker, which takes an offset of its
+    own: so records with consecutive offsets are one transaction.
+    """
+    places = sorted(record[:2] for record in written)
+    numbered = enumerate(places)
+    for _, run in groupby(numbered, key=lambda item: (item[1][0], item[1][1] - item[0])):
+        transaction = [place for _, place in run]
+        p, offset = transaction[0]
+        whole = transaction[0] in committed
+        observed = f"{'committed' if whole else 'aborted'}, {_records(len(transaction))}"
+        anomaly = None if whole else "aborted-by-throttle"
+        yield Comparison("transactions", anomaly, p, None, f"{CHANGELOG}/{p}@{offset}", "committed", observed)
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
+def system(trial: Trial) -> System:
+    """The topology `values` with values of the trial's size."""
+    size = values(trial)["record.bytes"]
+    return System(
+        topology="values",
+        roles={
+            "input": Role(),
+            CHANGELOG: Role(value_bytes=size),
+            ALL: Role(value_bytes=size, topic=CHANGELOG, committed=False),
+        },
+        check=check,
+        suites={"throttling": 1, "deliveries": "keys"},
+    )
+
+
+SCENARIO = Scenario(
+    name="quota",
+    title="A throttled producer keeps its transaction (seed 003, KAFKA-17455)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=system,
+    partitions=lambda _: PARTITIONS,
+    workload=workload,
+    partition=lambda _key, _partitions: 0,
+    app=app,
+    config=config,
+    drive=drive,
+    observe=observe,
+)
