@@ -126,10 +126,10 @@ def state_recovery() -> ExpectationSuite:
         "Every record that was committed before the crash was looked for in the store after it, and for each store it "
         "is known how it was initialised.",
         {
-            "stale-checkpoint": "Under exactly-once a task has no checkpoint while it is RUNNING: one that is there when "
-            "the process dies vouches for a store that may hold uncommitted writes (KAFKA-20685).",
-            "skipped-wipe": "A store whose process was killed in a transaction is wiped and restored from its changelog, "
-            "not trusted from a checkpoint.",
+            "stale-checkpoint": "Under exactly-once a task has no checkpoint while it is RUNNING: one that is there "
+            "when the process dies vouches for a store that may hold uncommitted writes (KAFKA-20685).",
+            "skipped-wipe": "A store whose process was killed in a transaction is wiped and restored from its "
+            "changelog, not trusted from a checkpoint.",
             "uncommitted-state": "After the restart the store holds nothing that a committed changelog record does not "
             "explain.",
             "lost-state": "After the restart the store holds all that its changelog holds as committed.",
@@ -159,8 +159,8 @@ def throttling() -> ExpectationSuite:
         "throttling",
         "The transactions of the changelog were looked at, and the log of the throttled instance.",
         {
-            "aborted-by-throttle": "A producer that is only throttled keeps its transaction: none is aborted, and there "
-            "is no exception of the transaction (KAFKA-17455)."
+            "aborted-by-throttle": "A producer that is only throttled keeps its transaction: none is aborted, and "
+            "there is no exception of the transaction (KAFKA-17455)."
         },
     )
 

@@ -1,7 +1,7 @@
 """Find the anomalies in the collected records: `spark-submit check.py --run-folder PATH`.
 
-Reads `records`, writes `assignments`, `changelogs`, `comparisons`, `findings` and `counts`, of all trials at once. A trial that could
-not be collected has no rows in any of them. Running it again replaces the tables.
+Reads `records`, writes `assignments`, `changelogs`, `comparisons`, `findings` and `counts`, of all trials at once. A
+trial that could not be collected has no rows in any of them. Running it again replaces the tables.
 """
 
 import argparse

@@ -130,9 +130,10 @@ def present_topics(
 
 
 def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft: Path) -> dict[str, str]:
-    """Append the records of topics that are read alike to the draft; returns a sentence for each trial with an unreadable record.
+    """Append the records of topics that are read alike to the draft.
 
-    What is unreadable is only counted on the way; it is read again, for the sentences, when there is any.
+    Returns a sentence for each trial with an unreadable record. What is unreadable is only counted on the way; it is
+    read again, for the sentences, when there is any.
     """
     named = spark.createDataFrame(
         [(x.name, x.trial, x.role, x.value_bytes) for x in topics],

@@ -33,7 +33,7 @@ def test_help_and_list_show_what_there_is():
         (["trial", "enumerator", "--streams", "3.3.1; rm -rf /"], "'3.3.1; rm -rf /' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "2.8.0"], "Kafka 2.8.0 is too old"),
         (["trial", "enum", "--streams", "3.3.1"], "There is no scenario 'enum'"),
-        (["trial", "enumerator", "--streams", "3.3.1", "--variant", "X"], "has no variant 'X'"),
+        (["trial", "enumerator", "--streams", "3.3.1", "--variant", "X"], "There is no variant 'X' of enumerator"),
         (["trial", "enumerator", "--streams", "3.3.1", "--broker", "3"], "'3' is not a Kafka release"),
         (["run", "--matrix", "weekly"], "There is no matrix 'weekly'"),
         (["run", "--scenario", "enum"], "There is no scenario 'enum'"),

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import ExitCode, OnceproofError
+from onceproof.model.errors import ExitCode, OnceproofError, UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, expand
 from onceproof.model.release import Release
@@ -101,29 +101,15 @@ def trial(
 
     Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive, 4 error.
     """
-    from onceproof.lab.artifacts import check_published, streams_class_path
-    from onceproof.lab.java import require_java
     from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_trial
 
-    wanted = Request(
-        streams=(streams,),
-        brokers=(broker,),
-        scenarios=(name,),
-        variants=(variant,),
-        restarts=(restart_on,) if restart_on else (),
-    )
-    [cell] = expand(wanted, CATALOGUE).cells
-    parameters = scenario(name).parse([*set_, *([f"program={program}"] if program is not None else [])])
-    settings = get_settings()
-    require_java(settings.java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
-    check_published({cell.streams, cell.running, cell.broker})
-    for release in {cell.streams, cell.running}:
-        streams_class_path(release)
-    drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+    settings = [*set_, *([f"program={program}"] if program is not None else [])]
+    cell, parameters = _asked(name, variant, streams, broker, restart_on, settings)
+    drawn = _drawn(seed)
     what = Trial(new_run_id(), cell, 1, drawn, parameters)
     scenario(name).validate(what)
-    folder = RunFolder(settings.runs / what.run).trial(what)
+    folder = RunFolder(get_settings().runs / what.run).trial(what)
     with interruptible(), _progress(f"{cell.title}, seed {drawn}") as report:
         outcome = run_trial(what, folder, report)
     found = read_json(folder.reader_file)
@@ -148,6 +134,71 @@ def trial(
         raise typer.Exit(ExitCode.ANOMALY)
     if not outcome["exercised"] and not avoided:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+@app.command()
+def shrink(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="multirunner.")],
+    streams: StreamsOption,
+    program: Annotated[str, typer.Option(metavar="'1 2 3'", help="A program that is red.")],
+    broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
+    variant: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = "DEFAULT_CONFIG",
+    set_: Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="As of `trial`; repeatable.")] = [],
+    trials: Annotated[int, typer.Option(min=1, help="Trials in which a smaller program must be red, all.")] = 2,
+    budget: Annotated[float, typer.Option(min=1, help="Seconds after which the smallest so far is taken.")] = 900.0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the first trial; drawn if not given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reduce a red program of multirunner to a smallest one that stays red, and print it with its rate.
+
+    Exit: 1 a smallest program was found, 2 usage, 3 the program was not red to begin with, 4 error.
+    """
+    from onceproof.lab.processes import interruptible
+    from onceproof.lab.shrink import shrink_program
+
+    if name != "multirunner":
+        raise UsageError(f"{name!r} has no program that could be shrunk; multirunner has.")
+    cell, parameters = _asked(name, variant, streams, broker, None, [*set_, f"program={program}"])
+    first = Trial(new_run_id(), cell, 1, _drawn(seed), parameters)
+    scenario(name).validate(first)
+    with interruptible(), _progress(f"shrink {cell.title}") as report:
+        shrunk = shrink_program(first, trials, budget, report)
+    if as_json:
+        print(json.dumps(shrunk))
+    elif shrunk["red"]:
+        out.print(f"[bold]{shrunk['program']}[/] on {streams}: red in {shrunk['red']} of {shrunk['trials']} trials")
+        out.print("  " + ", ".join(f"{n} {shrunk['parameters'][n]:,}" for n in shrunk["parameters"] if n != "program"))
+        out.print(f"  {shrunk['tried']} candidates in {shrunk['seconds']:.0f} s. Run it again:")
+        out.print(f"  {shrunk['command']}", soft_wrap=True)
+    else:
+        out.print(f"{program} on {streams} was not red in {shrunk['trials']} trials: there is nothing to shrink.")
+    raise typer.Exit(ExitCode.ANOMALY if shrunk["red"] else ExitCode.INCONCLUSIVE)
+
+
+def _asked(
+    name: str, variant: str, streams: str, broker: str, restart_on: str | None, settings: list[str]
+) -> tuple[Cell, dict[str, Any]]:
+    """The cell and the parameters that are asked for, when all of it exists and can be run here.
+
+    Raises:
+        UsageError: it does not, or cannot.
+    """
+    from onceproof.lab.artifacts import check_published, streams_class_path
+    from onceproof.lab.java import require_java
+
+    restarts = (restart_on,) if restart_on else ()
+    wanted = Request(DEFAULT_MATRIX, (streams,), (broker,), (name,), (variant,), restarts=restarts)
+    [cell] = expand(wanted, CATALOGUE).cells
+    parameters = scenario(name).parse(settings)
+    require_java(get_settings().java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
+    check_published({cell.streams, cell.running, cell.broker})
+    for release in {cell.streams, cell.running}:
+        streams_class_path(release)
+    return cell, parameters
+
+
+def _drawn(seed: int | None) -> int:
+    return random.SystemRandom().randrange(2**31) if seed is None else seed
 
 
 @contextmanager

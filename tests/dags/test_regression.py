@@ -158,7 +158,7 @@ def cardboard(lab: FakeLab, home, monkeypatch):
 
 
 def run_it(dag, **params: object):
-    request = Request("seed", streams=("3.3.1", "3.4.1"), variants=("DEFAULT_CONFIG",))
+    request = Request("seed", ("3.3.1", "3.4.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
     # All params, because `dag.test` leaves those of one run in the DAG for the next.
     run = dag.test(run_conf=params_from_request(request, RUN) | params)
     return run.state, {(t.task_id, t.map_index): t.state for t in run.get_task_instances()}

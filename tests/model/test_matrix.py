@@ -1,6 +1,7 @@
 import pytest
 
 from onceproof.model.errors import UsageError
+from onceproof.model.known_issues import registry
 from onceproof.model.matrix import MATRICES, Request, expand
 from onceproof.scenarios import CATALOGUE
 
@@ -9,11 +10,17 @@ def keys(request):
     return [cell.key for cell in expand(request, CATALOGUE).cells]
 
 
-def test_the_seed_matrix_has_nine_cells_bad_release_first():
-    cells = expand(Request("seed"), CATALOGUE).cells
+def test_the_seed_matrix_has_the_seeds_nine_cells_bad_release_first():
+    cells = [cell for cell in expand(Request("seed"), CATALOGUE).cells if cell.scenario == "enumerator"]
     assert len(cells) == 9
     assert str(cells[0].streams) == "3.3.1"
     assert {c.variant for c in cells} == {"DEFAULT_CONFIG", "CACHING_DISABLED", "NO_LAG_ACCEPTABLE"}
+
+
+def test_the_seed_matrix_has_a_red_and_a_green_cell_of_each_other_scenario():
+    for scenario in CATALOGUE.keys() - {"enumerator"}:
+        cells = expand(Request("seed", scenarios=(scenario,)), CATALOGUE).cells
+        assert [bool(registry().affecting(cell)) for cell in cells] == [True, False], scenario
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -23,14 +30,59 @@ def test_every_matrix_can_be_expanded(name):
 
 
 def test_axes_replace_those_of_the_matrix_in_release_order():
-    assert keys(Request("seed", streams=("3.10.0", "3.9.1", "3.9.1"), variants=("DEFAULT_CONFIG",))) == [
+    streams = ("3.10.0", "3.9.1", "3.9.1")
+    assert keys(Request("seed", streams, scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))) == [
         "enumerator-DEFAULT_CONFIG-s3.9.1-b3.9.1",
         "enumerator-DEFAULT_CONFIG-s3.10.0-b3.9.1",
     ]
 
 
 def test_several_brokers_are_an_axis():
-    assert len(keys(Request("seed", brokers=("3.9.1", "4.0.0")))) == 18
+    assert len(keys(Request("seed", scenarios=("enumerator",), brokers=("3.9.1", "4.0.0")))) == 18
+
+
+def test_a_restart_is_an_axis():
+    crash = {"scenarios": ("crash",), "variants": ("DEFAULT_CONFIG",)}
+    assert keys(Request("seed", ("4.1.2",), restarts=("4.3.1", "4.2.0"), **crash)) == [
+        "crash-DEFAULT_CONFIG-s4.1.2-r4.2.0-b3.9.1",
+        "crash-DEFAULT_CONFIG-s4.1.2-r4.3.1-b3.9.1",
+    ]
+
+
+def test_the_nightly_matrix_restarts_over_more_than_one_line():
+    pairs = {(str(c.streams), str(c.restart_on)) for c in expand(Request("nightly"), CATALOGUE).cells if c.restart_on}
+    assert {("4.1.2", "4.3.1"), ("3.6.2", "4.3.1"), ("3.9.1", "3.6.2")} <= pairs
+
+
+def test_a_cell_that_cannot_exist_is_left_out_with_its_reason():
+    expansion = expand(Request("nightly", ("4.2.0", "4.3.1"), variants=("STATE_UPDATER_DISABLED",)), CATALOGUE)
+    assert [str(cell.streams) for cell in expansion.cells] == ["4.2.0"]
+    [(cell, reason)] = expansion.refused.items()
+    assert str(cell.streams) == "4.3.1"
+    assert "no switch for its state updater" in reason
+
+
+@pytest.mark.parametrize(
+    ("scenario", "streams", "restart", "said"),
+    [
+        ("crash", "4.3.1", "4.2.0", "KIP-1035"),
+        ("crash", "4.0.0", "3.9.1", "RocksDB"),
+        ("crash", "3.6.2", "3.0.0", "cannot decode the one of 3.6.2"),
+        ("crash", "4.1.2", "4.1.2", "is the release that it ran on"),
+        ("enumerator", "4.3.1", "4.2.0", "KIP-1035"),
+        ("quota", "3.8.1", "3.9.1", "is not restarted"),
+    ],
+)
+def test_a_restart_pair_that_cannot_work_is_refused(scenario, streams, restart, said):
+    request_ = Request("seed", (streams,), scenarios=(scenario,), variants=("DEFAULT_CONFIG",), restarts=(restart,))
+    with pytest.raises(UsageError, match=said):
+        expand(request_, CATALOGUE)
+
+
+def test_a_variant_that_the_matrix_lacks_runs_on_the_releases_of_its_scenario():
+    assert keys(Request("seed", variants=("REPEATED_KEYS",))) == [
+        f"enumerator-REPEATED_KEYS-s{release}-b3.9.1" for release in ("3.3.1", "3.4.1", "4.3.1")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from tests.pipeline.cardboard import BROKEN
 
 RUN = "20261121T084500-3f2a"
 CELL = "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1"
-REQUEST = Request("seed", streams=("3.3.1", "3.4.1"), variants=("DEFAULT_CONFIG", "CACHING_DISABLED"), trials=2)
+REQUEST = Request(
+    "seed", ("3.3.1", "3.4.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG", "CACHING_DISABLED"), trials=2
+)
 
 
 @pytest.fixture

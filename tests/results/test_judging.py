@@ -27,6 +27,7 @@ def make_run(
     run = RunFolder(home / trial.run)
     folder = run.trial(trial)
     write_json(run.run_file, {"matrix": "seed", "created": "now", "trials": [trial.to_dict()]})
+    write_json(folder.trial_file, {"suites": dict.fromkeys(PASSED, "keys")})
     write_json(
         folder.outcome_file,
         {

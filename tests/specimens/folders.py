@@ -7,7 +7,10 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, write_json
 from tests.specimens.enumerator import Specimen
 
-ROLES = ["input", "output", "counter-changelog", "ids-changelog"]
+ROLES = {
+    role: {"topic": role, "value_bytes": 4, "committed": True}
+    for role in ("input", "output", "counter-changelog", "ids-changelog")
+}
 RUN_ID = "20261121T084500-3f2a"
 
 
@@ -27,8 +30,8 @@ def run_folder_of(
     write_json(run_folder.cluster_file("3.9.1"), {"bootstrap_servers": bootstrap})
     for trial, specimen in zip(trials, specimens, strict=True):
         folder = run_folder.trial(trial)
-        stated = {"trial": trial.to_dict(), "partitions": specimen.partitions, "roles": ROLES}
+        stated = {"trial": trial.to_dict(), "partitions": specimen.partitions, "roles": ROLES, "check": "enumerator"}
         write_json(folder.trial_file, stated)
         produced = {"records": specimen.records, "keys": specimen.distinct_keys}
-        write_json(folder.outcome_file, {"error": None, "exercised": True, "produced": produced})
+        write_json(folder.outcome_file, {"error": None, "exercised": True, "produced": produced, "facts": {}})
     return run_folder, {trial.key: specimen for trial, specimen in zip(trials, specimens, strict=True)}

@@ -53,9 +53,9 @@ class Reader:
         self._thread.start()
 
     def finish(self, ends: Mapping[tuple[str, int], int]) -> dict[str, list[Record]]:
-        """Read to the `ends` (by topic and partition; of other topics, too) and return the records by role, partitions in offset order.
+        """Read to the `ends` (by topic and partition; those of other topics do not matter).
 
-        To be called when nobody writes any more.
+        Returns the records by role, partitions in offset order. To be called when nobody writes any more.
 
         Raises:
             HarnessError: a record is not a pair of integers, or the topics could not be read to their end.

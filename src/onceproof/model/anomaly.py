@@ -79,7 +79,8 @@ class Findings:
     """What a reader found in the topics of one trial.
 
     `records` counts committed input records, `outputs` committed output records, `keys` distinct keys of the
-    input, `ids` distinct IDs of the output (0 where the output has none). One witness per anomaly and key (or ID, or changelog record).
+    input, `ids` distinct IDs of the output (0 where the output has none). One witness per anomaly and key (or ID, or
+    changelog record, or place).
     """
 
     records: int

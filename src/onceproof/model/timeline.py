@@ -162,7 +162,8 @@ def proved_returns(events: Iterable[Event]) -> list[Return]:
 
 def told_return(r: Return) -> str:
     """A return in one sentence."""
+    thread = r.thread[r.thread.find("-instance-") + 1 :]  # without the application id
     return (
-        f"Task {r.task} was active, standby, active on {r.thread[r.thread.find('-instance-') + 1 :]}: away for {r.back - r.left:,} ms, in which other "
+        f"Task {r.task} was active, standby, active on {thread}: away for {r.back - r.left:,} ms, in which other "
         f"threads processed {r.elsewhere:,} of its records; {r.after:,} came after its return."
     )

@@ -1,9 +1,14 @@
 """The results database: runs, cells, trials, anomalies. SQLite by default, any SQLAlchemy URL."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, create_engine
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import JSON, Engine, ForeignKey, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 
@@ -76,6 +81,29 @@ class AnomalyRow(Base):
     count: Mapped[int]
 
 
+def migrate(engine: Engine) -> None:
+    """Bring the database to the schema of this version; a database without any table gets all of them.
+
+    Raises:
+        HarnessError: a newer version of Onceproof has migrated it.
+        SQLAlchemyError: the database refuses.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    with engine.begin() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+        if found is not None and found not in known:
+            raise HarnessError(
+                f"The results database has the schema {found}, which is newer than this Onceproof: install the newer "
+                "one, or name another database in ONCEPROOF_DATABASE_URL."
+            )
+        config.attributes["connection"] = connection
+        if found is None and inspect(connection).has_table(RunRow.__tablename__):
+            command.stamp(config, "0001")  # made before there were migrations
+        command.upgrade(config, "head")
+
+
 def store_run(run: RunFolder, url: str) -> None:
     """Store a judged run; storing it again replaces it. All or nothing.
 
@@ -93,7 +121,7 @@ def store_run(run: RunFolder, url: str) -> None:
     )
     try:
         engine = create_engine(url)
-        Base.metadata.create_all(engine)
+        migrate(engine)
         with Session(engine) as session, session.begin():
             old = session.get(RunRow, run.run_id)
             if old is not None:

@@ -1,4 +1,4 @@
-"""Seed 004: an answer and the change behind it are two records, and without transactions one may come without the other.
+"""Seed 004: an answer and the change behind it are two records; without transactions one may come without the other.
 
 An input record asks the application to delete a key of its store; the answer says whether it was there (1, true) or
 not (0, false). The deletion goes into the changelog, the answer into the output. The offset of the input is
@@ -12,9 +12,9 @@ Under `at_least_once` this is documented behaviour, so a trial must provoke it (
 did not do what it says); under `exactly_once_v2` the same crash must leave no trace.
 
 The crash is made deterministic at the brokers: both topics have a second replica on a broker that is down, and one of
-them is told to require two replicas in sync, so that its records are refused (NOT_ENOUGH_REPLICAS, which producers retry) while those of the
-other are accepted. The process is killed when all changes of one kind are in and none of the other, and the topic
-is healed. A trial is *exercised* when the ends of both topics at the kill say so.
+them is told to require two replicas in sync, so that its records are refused (NOT_ENOUGH_REPLICAS, which producers
+retry) while those of the other are accepted. The process is killed when all changes of one kind are in and none of the
+other, and the topic is healed. A trial is *exercised* when the ends of both topics at the kill say so.
 
 The remedy that the seed discusses, to delete in a second sub-topology when the answer has come back from the output,
 is a variant. It has a race: the request that is delivered again may be processed before or after the deletion that
@@ -164,7 +164,7 @@ def drive(lab: Lab) -> Exercise:
             grown = lab.end(open_topic) - before[open_topic]
             if downstream:  # the race is on when the first answers have come back
                 return lab.end(CHANGELOG) > before[CHANGELOG]
-            return 0 < grown and grown >= instance.processed - processed
+            return grown > 0 and grown >= instance.processed - processed
 
         lab.await_(f"what is processed to be published in the {_named(open_topic)}", published)
         lab.kill_instance(NAME)

@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from onceproof.model.anomaly import Comparison, Findings, witnesses_of
@@ -66,7 +66,7 @@ VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "The seed's: 35,000 bytes/s, 1 KiB each 25 to 30 ms, Kafka's own timeouts."),
     Variant(
         "SHORT_REQUEST_TIMEOUT",
-        "request.timeout.ms of 12 s, so that a trial is short: the failure comes one request timeout after the throttle.",
+        "request.timeout.ms of 12 s, so that a trial is short: it fails one request timeout after the throttle.",
         {"request.timeout.ms": 12_000, "seconds": 30},
     ),
     Variant(
@@ -161,7 +161,7 @@ def _throttle(events: Sequence[Event]) -> dict[str, float]:
 def _longest_stall(events: Sequence[Event]) -> int:
     """The longest time in which no record was processed, in ms."""
     times = [e["t"] for e in events if e["event"] == "progress"]
-    return max((later - earlier for earlier, later in zip(times, times[1:], strict=False)), default=0)
+    return max((later - earlier for earlier, later in pairwise(times)), default=0)
 
 
 # --- forensics -----------------------------------------------------------------------------------------------

@@ -1,0 +1,83 @@
+"""Shrinks a program of multirunner by running trials of smaller ones, on brokers of its own."""
+
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.trial import run_trial
+from onceproof.model.cell import Trial
+from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.scenarios import multirunner
+from onceproof.scenarios.shrinking import Candidate, shrink
+from onceproof.settings import get_settings
+
+RATED = 5  # trials in which the smallest program is run for its rate
+
+
+def shrink_program(first: Trial, trials: int, budget: float, report: Callable[[str], None]) -> dict[str, Any]:
+    """Reduce the program of a trial to a smallest one that is red in each of `trials` trials.
+
+    Args:
+        first: the trial to begin with.
+        trials: in which a candidate must be red; one that is not is given up at once.
+        budget: seconds after which the smallest so far is taken.
+        report: called with what is tried.
+
+    Returns:
+        program, parameters (all that were set), red and trials (its rate; red is 0 if the first program was not red to
+        begin with), tried (candidates), seconds, command (that runs one trial of it).
+
+    Raises:
+        HarnessError: a trial could not be run.
+    """
+    begin = time.monotonic()
+    runs = RunFolder(get_settings().runs / first.run)
+    cluster = EmbeddedCluster.start(first.cell.broker, runs.path / "cluster")
+    number = tried = 0
+
+    def is_red_once(candidate: Candidate) -> bool:
+        nonlocal number
+        number += 1
+        parameters = {**first.parameters, **candidate.parameters}
+        trial = replace(first, number=number, seed=first.seed + number - 1, parameters=parameters)
+        folder = runs.trial(trial)
+        run_trial(trial, folder, cluster=cluster)
+        return "stale-read" in read_json(folder.reader_file)["anomalies"]
+
+    def is_red(candidate: Candidate) -> bool:
+        nonlocal tried
+        tried += 1
+        report(f"candidate {tried}: {candidate}")
+        return all(is_red_once(candidate) for _ in range(trials))
+
+    try:
+        start = Candidate.of(multirunner.program_of(first), multirunner.values(first))
+        if not is_red(start):
+            return _result(first, start, 0, trials, tried, begin)
+        smallest = shrink(start, is_red, lambda: time.monotonic() - begin < budget)
+        report(f"smallest: {smallest}, its rate")
+        red = sum(is_red_once(smallest) for _ in range(RATED))
+        return _result(first, smallest, red, RATED, tried, begin)
+    finally:
+        cluster.stop()
+
+
+def _result(first: Trial, candidate: Candidate, red: int, trials: int, tried: int, begin: float) -> dict[str, Any]:
+    parameters = {**first.parameters, **candidate.parameters}
+    cell = first.cell
+    command = ["onceproof", "trial", cell.scenario, "--streams", str(cell.streams), "--broker", str(cell.broker)]
+    command += ["--variant", cell.variant, "--seed", str(first.seed)]
+    for name, value in parameters.items():
+        command += ["--set", f"{name}={value}"]
+    return {
+        "program": candidate.parameters["program"],
+        "parameters": parameters,
+        "red": red,
+        "trials": trials,
+        "tried": tried,
+        "seconds": round(time.monotonic() - begin, 1),
+        "command": shlex.join(command),
+    }

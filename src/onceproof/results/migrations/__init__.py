@@ -1,0 +1,1 @@
+"""Alembic's migrations of the results database; `onceproof.results.database.migrate` runs them."""

@@ -1,0 +1,88 @@
+"""Reduces a program that is red to a smallest one that stays red.
+
+Greedy, one reduction at a time, the largest first: a candidate costs trials of some ten seconds each, so the order is
+what matters, and a general-purpose shrinker, which tries thousands, is no help here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+# Numbers that are halved, most telling first, and below which each of them makes no sense.
+NUMBERS = {"partitions": 1, "keys": 1, "threads": 1, "records.per.step": 10}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A program, and the numbers that it runs with."""
+
+    program: tuple[int, ...]
+    numbers: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, program: list[int], parameters: Mapping[str, int]) -> "Candidate":
+        """The program with those of the parameters that can be reduced."""
+        return cls(tuple(program), tuple((name, int(parameters[name])) for name in NUMBERS))
+
+    @property
+    def parameters(self) -> dict[str, int | str]:
+        """Parameters of a trial."""
+        return {"program": " ".join(map(str, self.program)), "instances": max(self.program), **dict(self.numbers)}
+
+    def __str__(self) -> str:
+        numbers = ", ".join(f"{name} {value:,}" for name, value in self.numbers)
+        return f"`{self.parameters['program']}` ({numbers})"
+
+
+def smaller(candidate: Candidate) -> Iterator[Candidate]:
+    """Everything that is one reduction away: fewer steps, fewer instances, smaller numbers."""
+    program = candidate.program
+    seen = set()
+    size = max(1, len(program) // 2)
+    while size:
+        for at in range(len(program) - size + 1):
+            shorter = _renumbered((*program[:at], *program[at + size :]))
+            if shorter and shorter not in seen:
+                seen.add(shorter)
+                yield replace(candidate, program=shorter)
+        size //= 2
+    for dropped in sorted(set(program), reverse=True):  # what one instance did, another may do
+        for kept in sorted(set(program) - {dropped}):
+            merged = _renumbered(tuple(kept if number == dropped else number for number in program))
+            if merged not in seen:
+                seen.add(merged)
+                yield replace(candidate, program=merged)
+    for name, least in NUMBERS.items():
+        value = dict(candidate.numbers)[name]
+        for less in dict.fromkeys((least, value // 2)):
+            if least <= less < value:
+                yield replace(candidate, numbers=tuple({**dict(candidate.numbers), name: less}.items()))
+
+
+def _renumbered(program: tuple[int, ...]) -> tuple[int, ...]:
+    """The same with instances numbered in the order in which they come."""
+    numbers = {number: place for place, number in enumerate(dict.fromkeys(program), 1)}
+    return tuple(numbers[number] for number in program)
+
+
+def shrink(candidate: Candidate, is_red: Callable[[Candidate], bool], on: Callable[[], bool]) -> Candidate:
+    """The smallest that is found: nothing that is one reduction away is red, or `on` said to stop.
+
+    Args:
+        candidate: is red.
+        is_red: tries a candidate; asked once of each.
+        on: whether to go on.
+    """
+    tried = {candidate}
+    found = True
+    while found:
+        found = False
+        for less in smaller(candidate):
+            if less in tried:
+                continue
+            if not on():
+                return candidate
+            tried.add(less)
+            if is_red(less):
+                candidate, found = less, True
+                break
+    return candidate
