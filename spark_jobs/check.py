@@ -5,6 +5,7 @@ trial that could not be collected has no rows in any of them. Running it again r
 """
 
 import argparse
+from collections import defaultdict
 from functools import reduce
 from pathlib import Path
 
@@ -42,29 +43,30 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
     records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
     observed = observations_of(spark, run_folder, trials)
     checks = []
-    for name, check_trials in CHECKS.items():
-        stated = trials_of(spark, run_folder, name, trials)
-        checked = check_trials(numbered(records, stated, names), stated)
+    for name, of_check in trials_by_check(run_folder, trials).items():
+        stated = spark.createDataFrame(of_check, "trial int, partitions int, facts map<string, long>")
+        checked = CHECKS[name](numbered(records, stated, names), stated)
         checks.append(
             with_comparisons(checked, observed.join(f.broadcast(stated.select("trial")), "trial", "left_semi"))
         )
     shared = [frame.persist() for check in checks for frame in check.shared]
     for table in tables.CHECKED:
-        rows = reduce(DataFrame.unionByName, [check.tables[table] for check in checks if table in check.tables])
+        nothing = spark.createDataFrame([], tables.CHECKED[table].replace("trial string", "trial int"))
+        frames = [check.tables[table] for check in checks if table in check.tables]
+        rows = reduce(DataFrame.unionByName, frames or [nothing])
         named = rows.join(f.broadcast(names), "trial").drop("trial").withColumnRenamed("name", "trial")
         tables.write(run_folder, table, named.select(*tables.columns_of(table)))
     for frame in shared:
         frame.unpersist()
 
 
-def trials_of(spark: SparkSession, run_folder: RunFolder, check: str, trials: list[Trial]) -> DataFrame:
-    """The check's trials: trial INT, their place in the list, partitions INT, and facts MAP<STRING, LONG>."""
-    stated = []
+def trials_by_check(run_folder: RunFolder, trials: list[Trial]) -> dict[str, list[tuple[int, int, dict[str, int]]]]:
+    """The trials of each check: their place in the list, partitions, and facts by name."""
+    stated: dict[str, list[tuple[int, int, dict[str, int]]]] = defaultdict(list)
     for number, trial in enumerate(trials):
         plan = read_json(run_folder.trial(trial).trial_file)
-        if plan["check"] == check:
-            stated.append((number, int(plan["partitions"]), dict(run_folder.outcome(trial)["facts"])))
-    return spark.createDataFrame(stated, "trial int, partitions int, facts map<string, long>")
+        stated[plan["check"]].append((number, int(plan["partitions"]), dict(run_folder.outcome(trial)["facts"])))
+    return stated
 
 
 def observations_of(spark: SparkSession, run_folder: RunFolder, trials: list[Trial]) -> DataFrame:

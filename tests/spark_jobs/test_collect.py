@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from onceproof.model.cell import Trial
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.run_folder import RunFolder, read_json, write_json
 from spark_jobs import collect as job
 from spark_jobs import tables
 from spark_jobs.check import check
@@ -81,12 +81,19 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     run_folder, _ = run_folder_of(tmp_path, [duplicate, TOMBSTONES, EMPTY, HEALTHY, HEALTHY], bootstrap, run_id)
     red, green, empty, broken, lacking = run_folder.driven_trials()
     for trial, specimen in ((red, duplicate), (green, TOMBSTONES), (empty, EMPTY), (broken, HEALTHY)):
-        create_topics(bootstrap, trial, ROLES)
+        create_topics(bootstrap, trial, list(ROLES))
         produce(bootstrap, trial, specimen)
-    create_topics(bootstrap, lacking, ROLES[:1])
+    create_topics(bootstrap, lacking, ["input"])
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(broken.topic("output"), key=integer(1), value=b"seven b", partition=1)
     assert producer.flush(30) == 0
+
+    file = run_folder.trial(green).trial_file
+    stated = read_json(file)
+    everything = {"topic": "output", "value_bytes": 4, "committed": False}
+    write_json(file, stated | {"roles": {**ROLES, "output-all": everything}})
+    run_folder.trial(green).contents.mkdir()
+    (run_folder.trial(green).contents / "0_1.csv").write_text("ids,1,0,5,50\nids,1,1,6,60\n")
 
     for _ in range(2):  # the second time replaces what the first has written
         errors = job.collect(spark, run_folder)
@@ -105,6 +112,10 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
             (p, key, value) for p, _, key, value in TOMBSTONES.counter if p == partition
         ]
     assert len(read(run_folder, red, "output")) == duplicate.outputs
+    assert (0, 77, 77) in read(run_folder, green, "output-all")  # aborted
+    assert (0, 77, 77) not in read(run_folder, green, "output")
+    assert read(run_folder, green, "ids-contents") == [(1, 5, 50), (1, 6, 60)]
+    assert read(run_folder, red, "ids-contents") == []
 
 
 @pytest.mark.spark

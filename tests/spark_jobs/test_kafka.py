@@ -17,10 +17,16 @@ ONE = b"\x00\x00\x00\x01"
 
 def decode(spark: SparkSession, *messages: tuple[str, int, int, bytes | None, bytes | None]) -> Any:
     rows = [(topic, partition, offset, NOW, key, value) for topic, partition, offset, key, value in messages]
-    topics = [("in", "t1", "input"), ("ids", "t1", "ids-changelog"), ("other", "t2", "input")]
+    topics = [
+        ("in", "t1", "input", 4),
+        ("ids", "t1", "ids-changelog", 4),
+        ("pairs", "t1", "output", 8),
+        ("padded", "t1", "values-changelog", 10),
+        ("other", "t2", "input", 4),
+    ]
     return decoded(
         spark.createDataFrame(rows, MESSAGE),
-        spark.createDataFrame(topics, "topic string, trial string, role string"),
+        spark.createDataFrame(topics, "topic string, trial string, role string, value_bytes int"),
     )
 
 
@@ -32,17 +38,30 @@ def test_a_java_integer_is_read_back(spark: SparkSession, number: int) -> None:
     assert (row["key"], row["value"], row["fault"]) == (number, number, None)
 
 
+@pytest.mark.parametrize("number", [0, 1, -1, 2**32 + 7, (58 << 32) | 31, 2**63 - 1, -(2**63)])
+def test_a_java_long_is_read_back(spark: SparkSession, number: int) -> None:
+    (row,) = decode(spark, ("pairs", 0, 0, ONE, number.to_bytes(8, "big", signed=True))).collect()
+    assert (row["value"], row["fault"]) == (number, None)
+
+
+def test_of_a_padded_value_the_integer_is_read(spark: SparkSession) -> None:
+    (row,) = decode(spark, ("padded", 0, 0, ONE, (-5).to_bytes(4, "big", signed=True) + b"random")).collect()
+    assert (row["value"], row["fault"]) == (-5, None)
+
+
 @pytest.mark.parametrize(
     ("topic", "key", "value", "fault"),
     [
-        ("in", ONE, b"\x00" * 7, "the value has 7 bytes"),
-        ("in", ONE, b"\x00", "the value has 1 byte"),
-        ("in", ONE, b"", "the value has 0 bytes"),
-        ("in", ONE, None, "the value is missing"),
-        ("in", None, ONE, "the key is missing"),
-        ("in", b"\x00" * 5, b"\x00" * 7, "the key has 5 bytes"),
-        ("ids", ONE, b"\x00" * 8, "the value has 8 bytes"),
-        ("ids", None, None, "the key is missing"),
+        ("in", ONE, b"\x00" * 7, "the value has 7 bytes, a 4-byte integer was expected"),
+        ("in", ONE, b"\x00", "the value has 1 byte, a 4-byte integer was expected"),
+        ("in", ONE, b"", "the value has 0 bytes, a 4-byte integer was expected"),
+        ("in", ONE, None, "the value is missing, a 4-byte integer was expected"),
+        ("in", None, ONE, "the key is missing, a 4-byte integer was expected"),
+        ("in", b"\x00" * 5, b"\x00" * 7, "the key has 5 bytes, a 4-byte integer was expected"),
+        ("ids", ONE, b"\x00" * 8, "the value has 8 bytes, a 4-byte integer was expected"),
+        ("ids", None, None, "the key is missing, a 4-byte integer was expected"),
+        ("pairs", ONE, ONE, "the value has 4 bytes, an 8-byte integer was expected"),
+        ("padded", ONE, ONE, "the value has 4 bytes, a 4-byte integer padded to 10 bytes was expected"),
         ("ids", ONE, None, None),
     ],
 )

@@ -1,10 +1,12 @@
 package onceproof.streams;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -36,19 +38,52 @@ public final class ProducerQuota {
         System.setOut(System.err);
         BufferedReader owner = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         try {
-            ObjectMapper json = new ObjectMapper();
-            Map<String, Object> asked = json.readValue(owner.readLine(), OBJECT);
-            String client = String.valueOf(asked.get("client_id"));
-            Number rate = (Number) asked.get(RATE);
-            try (Admin admin = Admin.create(json.convertValue(asked.get("config"), OBJECT))) {
-                set(admin, client, rate == null ? null : rate.doubleValue());
+            Asked asked = Asked.parse(owner.readLine());
+            try (Admin admin = Admin.create(asked.config)) {
+                set(admin, asked.client, asked.rate);
             }
-            events.emit("quota", Events.fields("client_id", client, RATE, rate));
-        } catch (ExecutionException | InterruptedException | java.io.IOException | RuntimeException e) {
+            events.emit("quota", Events.fields("client_id", asked.client, RATE, asked.rate));
+        } catch (IllegalArgumentException e) {
+            events.error(e.getMessage());
+            Exit.FAILED.now();
+        } catch (ExecutionException | InterruptedException | IOException | RuntimeException e) {
             events.error(e.getClass().getSimpleName() + ": " + e.getMessage());
             Exit.FAILED.now();
         }
         Exit.CLOSED.now();
+    }
+
+    /** What was asked for. */
+    static final class Asked {
+
+        private static final ObjectMapper JSON = new ObjectMapper();
+
+        final Map<String, Object> config;
+        final String client;
+        final Double rate;
+
+        private Asked(Map<String, Object> config, String client, Double rate) {
+            this.config = config;
+            this.client = client;
+            this.rate = rate;
+        }
+
+        /** Parse. No message quotes the line: it may carry credentials. */
+        static Asked parse(String line) {
+            try {
+                Map<String, Object> parts = JSON.readValue(line == null ? "" : line, OBJECT);
+                Map<String, Object> config = JSON.convertValue(parts.get("config"), OBJECT);
+                Object client = parts.get("client_id");
+                Object rate = parts.get(RATE);
+                if (config != null && client instanceof String && (rate == null || rate instanceof Number)) {
+                    return new Asked(config, (String) client, rate == null ? null : ((Number) rate).doubleValue());
+                }
+            } catch (JsonProcessingException | IllegalArgumentException e) {
+                // said below
+            }
+            throw new IllegalArgumentException("The first line must be a JSON object with config (an object), client_id"
+                    + " (a text) and " + RATE + " (a number or null).");
+        }
     }
 
     private static void set(Admin admin, String client, Double rate) throws ExecutionException, InterruptedException {

@@ -16,7 +16,11 @@ public final class RocksDbMemory implements RocksDBConfigSetter {
 
     @Override
     public void setConfig(String store, Options options, Map<String, Object> config) {
-        options.setWriteBufferSize(Long.parseLong(String.valueOf(config.get(BYTES))));
+        Object bytes = config.get(BYTES);
+        if (bytes == null) {
+            throw new IllegalArgumentException("The configuration " + BYTES + " is missing; it must be a whole number.");
+        }
+        options.setWriteBufferSize(Long.parseLong(String.valueOf(bytes)));
     }
 
     @Override

@@ -1,0 +1,71 @@
+package onceproof.streams;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.Map;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.IntegerDeserializer;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.test.TestRecord;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class DedupTest {
+
+    @TempDir
+    Path state;
+
+    private Trial trial;
+
+    @BeforeEach
+    void prepare() {
+        trial = new Trial("dedup", state, Map.of("input.topic", "in", "output.topic", "out", "caching", true));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"true,rocksdb", "false,rocksdb", "true,in-memory", "false,in-memory"})
+    void worked_example(boolean caching, String stores) {
+        try (TopologyTestDriver driver = trial.with("caching", caching).with("stores", stores).open()) {
+            Trial.pipe(driver, 1, 10, 2, 20, 1, 11, 3, 30, 2, 20);
+
+            assertEquals(Trial.pairs(1, 10, 2, 20, 3, 30), Trial.read(driver, "out"));
+            assertEquals(Trial.pairs(1, 10, 2, 20, 3, 30), Trial.read(driver, "app-seen-changelog"));
+        }
+        assertEquals(5L, trial.progress.processed().get(0).get("count"), "dropped records count, too");
+    }
+
+    @Test
+    void a_key_that_the_store_remembers_is_dropped() {
+        try (TopologyTestDriver driver = trial.open()) {
+            KeyValueStore<Integer, Integer> seen = driver.getKeyValueStore(Dedup.SEEN);
+            seen.put(1, 9);
+            Trial.pipe(driver, 1, 10, 2, 20);
+            assertEquals(Trial.pairs(2, 20), Trial.read(driver, "out"));
+            assertEquals(9, seen.get(1));
+        }
+    }
+
+    @Test
+    void timestamp_and_headers_are_kept() {
+        RecordHeaders headers = new RecordHeaders();
+        headers.add("from", new byte[] {7});
+        TestRecord<Integer, Integer> in = new TestRecord<>(5, 6, headers, Instant.ofEpochMilli(1234));
+        try (TopologyTestDriver driver = trial.open()) {
+            Trial.input(driver, "in").pipeInput(in);
+            assertEquals(in, driver.createOutputTopic("out", new IntegerDeserializer(), new IntegerDeserializer()).readRecord());
+        }
+    }
+
+    @Test
+    void a_setting_that_nobody_knows_is_refused() {
+        assertEquals(
+                "Unknown setting delete; known are: caching, contents.folder, input.topic, output.topic, stores.",
+                trial.with("delete", "at-once").refusal());
+    }
+}

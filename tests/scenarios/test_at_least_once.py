@@ -1,0 +1,156 @@
+"""Seed 004: the independent reader's judgement on the specimens, and what the scenario may be run with."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.at_least_once import DELETE, FALSE, PARAMETERS, PUT, TRUE, VARIANTS, check, config, workload
+from tests.specimens.deleter import SPECIMENS
+
+SCENARIO = SCENARIOS["at-least-once"]
+
+
+def trial(variant="DEFAULT_CONFIG", seed=7, parameters=None):
+    cell = Cell("at-least-once", variant, Release.parse("3.9.1"), Release.parse("3.9.1"))
+    return Trial("20260101T000000-abcd", cell, 1, seed, parameters or {})
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    found = check(specimen.topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+    assert (found.keys, found.ids) == (len({record[2] for record in specimen.input}), 0)
+
+
+KEYS = st.lists(st.integers(-20, 20), unique=True, min_size=1, max_size=15)
+
+
+def crashed(keys, committed, deletions, answers):
+    """Topics and facts of a trial that was killed with so many requests committed, deletions and answers published.
+
+    What was published and not committed is done again: a key that is gone is answered with false.
+    """
+    puts = [(0, n, key, PUT) for n, key in enumerate(keys)]
+    requests = [(0, len(keys) + n, key, DELETE) for n, key in enumerate(keys)]
+    deleted = [*keys[:deletions], *keys[committed:]]
+    told = [
+        *((key, TRUE) for key in keys[:answers]),
+        *((key, FALSE if key in keys[:deletions] else TRUE) for key in keys[committed:]),
+    ]
+    topics = {
+        "input": [*puts, *requests],
+        "output": [(0, n, key, value) for n, (key, value) in enumerate(told)],
+        "records-changelog": [*puts, *((0, len(keys) + n, key, None) for n, key in enumerate(deleted))],
+    }
+    return topics, {"changelog_end": len(keys) + deletions, "output_end": answers}
+
+
+@given(KEYS, st.data())
+def test_a_correct_application_is_never_accused(keys, data):
+    committed = data.draw(st.integers(0, len(keys)))
+    assert check(*crashed(keys, committed, committed, committed)).anomalies == {}
+
+
+@given(KEYS, st.data())
+def test_every_answer_that_was_lost_is_found(keys, data):
+    committed = data.draw(st.integers(0, len(keys)))
+    deletions = data.draw(st.integers(committed, len(keys)))
+    lost = {
+        name: deletions - committed
+        for name in ("changelog-output-mismatch", "false-after-true")
+        if deletions > committed
+    }
+    assert check(*crashed(keys, committed, deletions, committed)).anomalies == lost
+
+
+@given(KEYS, st.data())
+def test_every_deletion_that_was_lost_is_found(keys, data):
+    committed = data.draw(st.integers(0, len(keys)))
+    answers = data.draw(st.integers(committed, len(keys)))
+    lost = {
+        name: answers - committed for name in ("changelog-output-mismatch", "duplicate-output") if answers > committed
+    }
+    assert check(*crashed(keys, committed, committed, answers)).anomalies == lost
+
+
+@given(KEYS, st.sampled_from(["lost-record", "false-after-true", "duplicate-output"]), st.data())
+def test_one_fault_is_found_and_nothing_else(keys, fault, data):
+    topics, _ = crashed(keys, len(keys), len(keys), len(keys))
+    facts = {"changelog_end": len(keys), "output_end": 0}
+    at = data.draw(st.integers(0, len(keys) - 1))
+    output = topics["output"]
+    p, offset, key, _ = output[at]
+    replaced = {
+        "lost-record": [],
+        "false-after-true": [(p, offset, key, FALSE)],
+        "duplicate-output": [output[at], (p, len(output), key, TRUE)],
+    }[fault]
+    made = {**topics, "output": [*output[:at], *replaced, *output[at + 1 :]]}
+    assert check(made, facts).anomalies == {fault: 1}
+
+
+# --- workload and variants -----------------------------------------------------------------------------------
+
+
+def test_each_key_is_put_once_and_then_deleted_once_in_another_order():
+    work = workload(trial())
+    assert sorted(work.first) == [(key, PUT) for key in range(3_000)]
+    assert sorted(work.second) == [(key, DELETE) for key in range(3_000)]
+    assert [key for key, _ in work.first] != [key for key, _ in work.second]
+
+
+def test_the_same_seed_gives_the_same_records():
+    assert workload(trial()) == workload(trial())
+    assert workload(trial()) != workload(trial(seed=8))
+
+
+@pytest.mark.parametrize(
+    ("variant", "guarantee"), [("DEFAULT_CONFIG", "at_least_once"), ("EXACTLY_ONCE_OUTPUT_FIRST", "exactly_once_v2")]
+)
+def test_the_guarantee_follows_the_variant(variant, guarantee):
+    assert config(trial(variant))["processing.guarantee"] == guarantee
+
+
+def test_a_deletion_downstream_of_its_answer_cannot_be_published_first():
+    with pytest.raises(UsageError, match="delete=downstream does not go with published=changelog"):
+        SCENARIO.validate(trial(parameters={"delete": "downstream"}))
+    SCENARIO.validate(trial(parameters={"delete": "downstream", "published": "output"}))
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+def test_every_variant_says_what_it_changes_and_can_be_run(variant):
+    assert variant.description.endswith(".")
+    assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
+    SCENARIO.validate(trial(variant.name))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_default_can_be_given(name):
+    assert SCENARIO.parse([f"{name}={PARAMETERS[name].default}"]) == {name: PARAMETERS[name].default}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("key=1", "'key=1' sets no parameter of at-least-once"),
+        ("keys=", "a whole number"),
+        ("keys=0", "at least 1"),
+        ("published=both", "one of changelog, output"),
+        ("guarantee=at_most_once", "one of at_least_once, exactly_once_v2"),
+        ("delete=never", "one of at-once, downstream"),
+        ("caching=1", "true or false"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
+    with pytest.raises(UsageError, match=said):
+        SCENARIO.parse([setting])

@@ -1,0 +1,263 @@
+"""Seed 001: the independent reader's judgement on the specimens, and the programs that are run."""
+
+import random
+from collections import Counter, defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.multirunner import (
+    PARAMETERS,
+    STEPS,
+    VARIANTS,
+    asserted,
+    check,
+    config,
+    draw_program,
+    parse_program,
+    partition,
+    program_of,
+    workload,
+)
+from tests.specimens.counting import SPECIMENS
+
+SCENARIO = SCENARIOS["multirunner"]
+
+
+def trial(variant="DEFAULT_CONFIG", seed=7, parameters=None):
+    cell = Cell("multirunner", variant, Release.parse("3.3.1"), Release.parse("3.9.1"))
+    return Trial("20260101T000000-abcd", cell, 1, seed, parameters or {})
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    found = check(specimen.topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+    assert (found.keys, found.ids) == (len({record[2] for record in specimen.input}), 0)
+
+
+class Application:
+    """A correct one: it finds in its store what was put last."""
+
+    def __init__(self):
+        self.last = defaultdict(int)
+        self.ends = Counter()
+        self.output = []
+
+    def process(self, record, gap=1):
+        p, _, key, number = record
+        self.output.append((p, self.ends[p], key, number << 32 | self.last[key]))
+        self.ends[p] += gap
+        self.last[key] = number
+
+
+@st.composite
+def inputs(draw):
+    partitions = draw(st.integers(1, 4))
+    ends, numbers, records = Counter(), Counter(), []
+    for key in draw(st.lists(st.integers(0, 8), min_size=1, max_size=40)):
+        p = partition(key, partitions)
+        numbers[key] += 1
+        records.append((p, ends[p], key, numbers[key]))
+        ends[p] += draw(st.integers(1, 3))
+    return records
+
+
+@given(inputs(), st.data())
+def test_a_correct_application_is_never_accused(records, data):
+    application = Application()
+    for record in records:
+        application.process(record, data.draw(st.integers(1, 3)))
+    assert check({"input": records, "output": application.output}, {"exactly_once": 1}).anomalies == {}
+
+
+@given(inputs(), st.data())
+def test_an_application_that_processes_records_again_is_accused_only_under_exactly_once(records, data):
+    died = data.draw(st.integers(1, len(records)))
+    committed = data.draw(st.integers(0, died - 1))
+    application = Application()
+    for record in [*records[:died], *records[committed:]]:
+        application.process(record)
+    made = {"input": records, "output": application.output}
+    assert check(made, {"exactly_once": 0}).anomalies == {}
+    assert "duplicate-output" in check(made, {"exactly_once": 1}).anomalies
+
+
+@given(inputs(), st.sampled_from(["lost-record", "duplicate-output", "dirty-read", "stale-read"]), st.data())
+def test_one_fault_is_found_and_nothing_else(records, fault, data):
+    application = Application()
+    for record in records:
+        application.process(record)
+    output = application.output
+    at = data.draw(st.integers(0, len(output) - 1))
+    p, offset, key, pair = output[at]
+    found = pair % 2**32
+    if fault == "stale-read" and not found:
+        return
+    replaced = {
+        "lost-record": [],
+        "duplicate-output": [output[at], (p, application.ends[p], key, pair)],
+        "dirty-read": [(p, offset, key, pair + data.draw(st.integers(1, 50)))],
+        "stale-read": [(p, offset, key, pair - data.draw(st.integers(1, max(found, 1))))],
+    }[fault]
+    made = {"input": records, "output": [*output[:at], *replaced, *output[at + 1 :]]}
+    assert check(made, {"exactly_once": 1}).anomalies == {fault: 1}
+
+
+# --- programs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "program"), [("1 2 3", [1, 2, 3]), (" 3  3\t1 ", [3, 3, 1]), ("02", [2])])
+def test_a_program_names_instances(text, program):
+    assert parse_program(text, 3) == program
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("  ", "is empty"),
+        ("1 4", "'4'.*from 1 to 3"),
+        ("0", "'0'"),
+        ("1 -2", "'-2'"),
+        ("1,2", "'1,2'"),
+        ("1 two", "'two'"),
+        ("1.0", "'1.0'"),
+        ("²", "'²'"),
+        ("٣", "'٣'"),
+    ],
+)
+def test_a_program_that_cannot_be_run_is_refused(text, said):
+    with pytest.raises(UsageError, match=said):
+        parse_program(text, 3)
+
+
+@given(st.integers(), st.integers(2, 5))
+def test_a_drawn_program_never_stops_the_last_instance_that_runs(seed, instances):
+    program = draw_program(random.Random(seed), instances)
+    running = set()
+    for number in program:
+        running ^= {number}
+        assert running
+    assert len(program) == STEPS
+    assert parse_program(" ".join(map(str, program)), instances) == program
+
+
+def test_a_single_instance_is_started_and_stopped_in_turn():
+    assert draw_program(random.Random(1), 1) == [1] * STEPS
+
+
+def test_the_same_seed_gives_the_same_program():
+    programs = [program_of(trial("RANDOM_PROGRAM", seed)) for seed in range(20)]
+    assert programs == [program_of(trial("RANDOM_PROGRAM", seed)) for seed in range(20)]
+    assert len({tuple(program) for program in programs}) > 1
+
+
+def test_the_program_is_the_variants_unless_the_trial_has_its_own():
+    assert program_of(trial()) == [1, 2, 3]
+    assert program_of(trial("STAYING_IN_GROUP")) == [1, 2, 3, 2, 2]
+    assert program_of(trial("STAYING_IN_GROUP", parameters={"program": "2 1"})) == [2, 1]
+
+
+def test_a_program_of_more_instances_than_there_are_is_refused_before_anything_starts():
+    with pytest.raises(UsageError, match="raise the parameter `instances`"):
+        SCENARIO.validate(trial(parameters={"instances": 2}))
+
+
+# --- what the application saw --------------------------------------------------------------------------------
+
+
+def stale_read(source="instance-2"):
+    place = {"partition": 4, "offset": 17, "key": 3, "expected": 9, "found": 5}
+    return {"t": 2, "source": source, "event": "stale-read", **place}
+
+
+def step(action):
+    return {"t": 1, "source": "driver", "event": "step", "action": action, "instance": "instance-2"}
+
+
+def test_stale_reads_that_the_application_saw_are_counted_and_the_first_is_shown():
+    events = [step("[0] start"), step("[1] start"), stale_read(), step("[2] stop"), stale_read("instance-1")]
+    assert list(asserted(events)) == [
+        "The application saw 2 stale reads itself, the first at step [1] in instance-2: expected 9 but found 5, "
+        "partition 4, input offset 17, key 3."
+    ]
+
+
+def test_nothing_is_told_of_an_application_that_saw_nothing():
+    assert list(asserted([step("[0] start"), {"t": 2, "source": "instance-1", "event": "progress"}])) == []
+
+
+# --- workload and variants -----------------------------------------------------------------------------------
+
+
+def test_the_nth_record_of_a_key_has_the_value_n():
+    work = workload(trial())
+    numbers = defaultdict(list)
+    for key, number in work.second:
+        numbers[key].append(number)
+    assert work.first == []
+    assert (len(work.second), set(numbers)) == (12_000, set(range(100)))
+    assert all(of_key == list(range(1, len(of_key) + 1)) for of_key in numbers.values())
+
+
+def test_the_same_seed_gives_the_same_records():
+    assert workload(trial()) == workload(trial())
+    assert workload(trial()) != workload(trial(seed=8))
+
+
+def test_the_keys_are_spread_over_all_partitions():
+    assert {partition(key, 12) for key, _ in workload(trial()).second} == set(range(12))
+
+
+def test_the_configuration_follows_the_variant():
+    assert config(trial("AT_LEAST_ONCE"))["processing.guarantee"] == "at_least_once"
+    assert config(trial("NO_STANDBY"))["num.standby.replicas"] == "0"
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+def test_every_variant_says_what_it_changes_and_can_be_run(variant):
+    assert variant.description.endswith(".")
+    assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
+    SCENARIO.validate(trial(variant.name))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_default_can_be_given(name):
+    assert SCENARIO.parse([f"{name}={PARAMETERS[name].default}"]) == {name: PARAMETERS[name].default}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("speed=1", "'speed=1' sets no parameter of multirunner"),
+        ("keys", "'keys' sets no parameter"),
+        ("keys=many", "a whole number"),
+        ("keys=1.5", "a whole number"),
+        ("keys=0", "at least 1"),
+        ("standbys=-1", "at least 0"),
+        ("rate=fast", "a number"),
+        ("caching=perhaps", "true or false"),
+        ("stores=paper", "one of in-memory, rocksdb"),
+        ("guarantee=exactly_once", "one of exactly_once_v2, at_least_once"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
+    with pytest.raises(UsageError, match=said):
+        SCENARIO.parse([setting])
+
+
+@pytest.mark.xfail(strict=True, reason="base.Parameter.parse: nan is below no least, inf is above every")
+@pytest.mark.parametrize("rate", ["nan", "inf"])
+def test_a_rate_that_is_no_number_is_refused(rate):
+    with pytest.raises(UsageError):
+        SCENARIO.parse([f"rate={rate}"])

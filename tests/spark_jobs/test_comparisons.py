@@ -1,0 +1,158 @@
+"""The checks made of comparisons judge every specimen exactly as the independent reader does, all in one run."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from onceproof.model.anomaly import Comparison, Witness
+from onceproof.scenarios import crash
+from spark_jobs.transforms.checks import CHECKS
+from spark_jobs.transforms.comparisons import comparison_findings
+from spark_jobs.transforms.state import compare_state
+from tests.specimens import counting, dedup, deleter, values
+
+pytestmark = pytest.mark.spark
+
+OF_CHECK: dict[str, ModuleType] = {"counting": counting, "dedup": dedup, "deleter": deleter, "values": values}
+PROMISES = {
+    "counting": {"reads", "deliveries"},
+    "dedup": {"deliveries", "state"},
+    "deleter": {"answers", "published"},
+    "values": {"deliveries", "transactions"},
+}
+RECORDS = "trial int, role string, partition int, offset bigint, key int, value bigint"
+TRIALS = "trial int, partitions int, facts map<string, bigint>"
+
+
+def frames(spark: SparkSession, trials: Mapping[int, Any]) -> tuple[DataFrame, DataFrame]:
+    records = [
+        (trial, role, *record)
+        for trial, specimen in trials.items()
+        for role, topic in specimen.topics.items()
+        for record in topic
+    ]
+    stated = [(trial, s.facts["partitions"], s.facts) for trial, s in trials.items()]
+    return spark.createDataFrame(records, RECORDS), spark.createDataFrame(stated, TRIALS)
+
+
+@dataclass
+class Judged:
+    """What Spark said of each specimen, by the name of its check and its place among the check's."""
+
+    comparisons: dict[tuple[str, int], list[Comparison]]
+    findings: dict[tuple[str, int], list[Witness]]
+    counts: dict[tuple[str, int], dict[str, int]]
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession) -> Judged:
+    tables = []
+    for number, (name, module) in enumerate(OF_CHECK.items()):
+        trials = {1_000 * number + n: specimen for n, specimen in enumerate(module.SPECIMENS)}
+        tables.append(CHECKS[name](*frames(spark, trials)).tables)
+    comparisons = reduce(DataFrame.unionByName, (t["comparisons"] for t in tables)).persist()
+    counts = reduce(DataFrame.unionByName, (t["counts"] for t in tables))
+    return Judged(
+        _by_specimen(comparisons, lambda row: Comparison(**row)),
+        _by_specimen(comparison_findings(comparisons), _witness),
+        {place: one for place, [one] in _by_specimen(counts, dict).items()},
+    )
+
+
+def _by_specimen(rows: DataFrame, made_of: Callable[[dict[str, Any]], Any]) -> dict[tuple[str, int], list[Any]]:
+    found = defaultdict(list)
+    for row in rows.collect():
+        columns = row.asDict()
+        number, place = divmod(columns.pop("trial"), 1_000)
+        found[list(OF_CHECK)[number], place].append(made_of(columns))
+    return found
+
+
+def _witness(columns: dict[str, Any]) -> Witness:
+    return Witness(**{**columns, "ids": tuple(columns["ids"]), "offsets": tuple(columns["offsets"])})
+
+
+SPECIMENS = [
+    pytest.param((name, place), specimen, id=f"{name}: {specimen.name}")
+    for name, module in OF_CHECK.items()
+    for place, specimen in enumerate(module.SPECIMENS)
+]
+
+
+@pytest.mark.parametrize(("place", "specimen"), SPECIMENS)
+def test_every_specimen_is_judged_exactly(judged: Judged, place: tuple[str, int], specimen: Any) -> None:
+    assert Counter(judged.findings[place]) == Counter(specimen.witnesses)
+
+
+@pytest.mark.parametrize(("place", "specimen"), SPECIMENS)
+def test_every_trial_is_counted_also_the_empty_one(judged: Judged, place: tuple[str, int], specimen: Any) -> None:
+    inputs = specimen.topics["input"]
+    outputs = specimen.topics["values-changelog" if place[0] == "values" else "output"]
+    keys = {record[2] for record in inputs}
+    assert judged.counts[place] == {"records": len(inputs), "outputs": len(outputs), "keys": len(keys), "ids": 0}
+
+
+@pytest.mark.parametrize("name", OF_CHECK)
+def test_what_is_well_is_compared_too(judged: Judged, name: str) -> None:
+    place = name, OF_CHECK[name].SPECIMENS.index(OF_CHECK[name].HEALTHY)
+    assert {comparison.promise for comparison in judged.comparisons[place]} == PROMISES[name]
+    assert {comparison.anomaly for comparison in judged.comparisons[place]} == {None}
+
+
+def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transaction(judged: Judged) -> None:
+    compared = {
+        name: Counter(c.promise for c in judged.comparisons[name, module.SPECIMENS.index(module.HEALTHY)])
+        for name, module in OF_CHECK.items()
+    }
+    assert compared == {
+        "counting": {"reads": 7, "deliveries": 3},
+        "dedup": {"deliveries": 4, "state": 2},
+        "deleter": {"answers": 3, "published": 3},
+        "values": {"deliveries": 4, "transactions": 3},
+    }
+
+
+@dataclass(frozen=True)
+class TwoStores:
+    """A trial whose two stores hold the same key, each with a value of its own."""
+
+    topics: dict[str, list[tuple[int, int, int, int | None]]]
+    facts: dict[str, int]
+
+
+def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
+    healthy = TwoStores(
+        topics={
+            "counter-changelog": [(0, 0, 0, 5), (0, 9, 0, 6)],
+            "counter-contents": [(0, 0, 0, 5)],
+            "ids-changelog": [(0, 0, 0, 7), (0, 1, 4, 8)],
+            "ids-contents": [(0, 0, 4, 8), (0, 1, 0, 7)],
+        },
+        facts={"partitions": 1, "exactly_once": 1, "counter_end": 9, "ids_end": 2},
+    )
+    contents = {"counter-contents": [(0, 0, 0, 6)], "ids-contents": [(0, 0, 4, 8), (0, 1, 3, 1)]}
+    trials = {0: healthy, 1: replace(healthy, topics={**healthy.topics, **contents})}
+    found: dict[int, set[Comparison]] = defaultdict(set)
+    for row in compare_state(*frames(spark, trials)).collect():
+        found[row.trial].add(_comparison(row))
+    for number, trial in trials.items():
+        assert found[number] == {
+            c for store in ("counter", "ids") for c in crash.compare_state(store, trial.topics, trial.facts)
+        }
+    assert {c.anomaly for c in found[0]} == {None}
+    assert {(c.anomaly, c.place) for c in found[1]} == {
+        ("uncommitted-state", "counter-changelog/0@0"),
+        ("lost-state", "ids-changelog/0@0"),
+        ("uncommitted-state", "ids-contents/0@1"),
+        (None, "ids-changelog/0@1"),
+    }
+
+
+def _comparison(row: Row) -> Comparison:
+    return Comparison(**{name: value for name, value in row.asDict().items() if name != "trial"})
