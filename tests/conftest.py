@@ -40,10 +40,19 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-def a_trial(streams: str, variant: str = "DEFAULT_CONFIG", seed: int = 1) -> Trial:
+def a_trial(
+    streams: str,
+    variant: str = "DEFAULT_CONFIG",
+    seed: int = 1,
+    scenario: str = "enumerator",
+    restart_on: str | None = None,
+    **parameters: object,
+) -> Trial:
     """A trial with topics of its own."""
-    cell = Cell("enumerator", variant, Release.parse(streams), Release.parse("3.9.1"))
-    return Trial(f"20260101T000000-{secrets.token_hex(2)}", cell, 1, seed)
+    restart = Release.parse(restart_on) if restart_on else None
+    cell = Cell(scenario, variant, Release.parse(streams), Release.parse("3.9.1"), restart)
+    named = {name.replace("_", "."): value for name, value in parameters.items()}
+    return Trial(f"20260101T000000-{secrets.token_hex(2)}", cell, 1, seed, named)
 
 
 @pytest.fixture

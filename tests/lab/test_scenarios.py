@@ -1,0 +1,115 @@
+"""Every scenario on real brokers: red where the release has the bug, green on its control."""
+
+import pytest
+
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.trial import run_trial
+from onceproof.model.errors import HarnessError
+from onceproof.model.run_folder import TrialFolder, read_json
+from onceproof.model.timeline import read_timeline
+from tests.conftest import a_trial
+
+pytestmark = pytest.mark.broker
+
+
+def run(trial, path, cluster):
+    folder = TrialFolder(path)
+    outcome = run_trial(trial, folder, cluster=cluster)
+    assert outcome["exercised"], outcome["reason"]
+    return read_json(folder.reader_file)["anomalies"], outcome["reason"]
+
+
+def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, cluster):
+    anomalies, reason = run(a_trial("3.3.1", scenario="multirunner"), tmp_path / "bad", cluster)
+    assert anomalies.keys() == {"stale-read"}
+    assert f"The application saw {anomalies['stale-read']:,} stale reads itself" in reason
+    assert {log.name for log in (tmp_path / "bad" / "instances").iterdir()} == {
+        "0.instance-1.log",
+        "1.instance-2.log",
+        "2.instance-3.log",
+    }
+    assert run(a_trial("3.4.1", scenario="multirunner"), tmp_path / "good", cluster)[0] == {}
+
+
+def test_multirunner_stops_and_starts_an_instance_that_stays_in_the_group(tmp_path, cluster):
+    parameters = {"program": "1 2 2 2 1", "leave.group": False, "standbys": 1}
+    trial = a_trial("3.9.1", scenario="multirunner", **parameters)
+    folder = TrialFolder(tmp_path)
+    run_trial(trial, folder, cluster=cluster)
+    steps = [e["action"] for e in read_timeline(folder.timeline) if e["event"] == "step"]
+    assert steps == ["[0] start", "[1] start", "[2] stop", "[3] start", "[4] stop"]
+    assert read_json(folder.reader_file)["anomalies"] == {}
+
+
+def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):
+    anomalies, _ = run(a_trial("4.1.2", scenario="crash"), tmp_path, cluster)
+    assert anomalies["stale-checkpoint"] == anomalies["skipped-wipe"] == 1
+    assert anomalies["lost-record"] == anomalies["uncommitted-state"] > 2_000
+
+
+@pytest.mark.parametrize(
+    ("streams", "variant"),
+    [
+        ("3.6.2", "DEFAULT_CONFIG"),
+        ("4.3.1", "ENUMERATOR"),
+        ("4.1.2", "STATE_UPDATER_DISABLED"),
+        ("4.1.2", "DURING_RESTORATION"),
+    ],
+)
+def test_a_crash_is_forgotten(streams, variant, tmp_path, cluster):
+    assert run(a_trial(streams, variant, scenario="crash"), tmp_path, cluster)[0] == {}
+    wiped = [e["how"] for e in read_timeline(tmp_path / "timeline.jsonl") if e["event"] == "initialised"]
+    assert set(wiped) == {"wiped"}
+
+
+def test_the_damage_follows_the_killed_release_into_an_upgrade(tmp_path, cluster):
+    anomalies, _ = run(a_trial("4.1.2", scenario="crash", restart_on="4.3.1"), tmp_path, cluster)
+    assert anomalies["lost-record"] > 2_000
+    attested = read_json(tmp_path / "outcome.json")["attested"]
+    assert [a["streams_version"] for a in attested.values()] == ["4.1.2", "4.1.2", "4.3.1"]
+
+
+def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, cluster):
+    assert run(a_trial("3.3.1", restart_on="3.4.1"), tmp_path / "up", cluster)[0] == {}
+    assert run(a_trial("3.4.1", restart_on="3.3.1"), tmp_path / "down", cluster)[0]["duplicate-id"] > 100
+
+
+def test_a_throttled_producer_loses_its_transaction_on_the_affected_release(tmp_path, cluster):
+    trial = a_trial("3.8.1", "SHORT_REQUEST_TIMEOUT", scenario="quota")
+    assert run(trial, tmp_path, cluster)[0].keys() == {"aborted-by-throttle"}
+    [transaction] = [
+        w
+        for w in read_json(tmp_path / "reader.json")["witnesses"]
+        if w["offsets"][0].startswith("values-changelog/0@") and w["observed"].startswith("aborted")
+    ]
+    assert transaction["expected"] == "committed"
+
+
+def test_a_throttled_producer_keeps_its_transaction_on_a_fixed_release(tmp_path, cluster):
+    trial = a_trial("3.9.1", "SHORT_REQUEST_TIMEOUT", scenario="quota", seconds=20)
+    assert run(trial, tmp_path, cluster)[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("variant", "expected"),
+    [
+        ("DEFAULT_CONFIG", {"false-after-true", "changelog-output-mismatch"}),
+        ("OUTPUT_FIRST", {"duplicate-output", "changelog-output-mismatch"}),
+        ("EXACTLY_ONCE", set()),
+        ("EXACTLY_ONCE_OUTPUT_FIRST", set()),
+    ],
+)
+def test_at_least_once_parts_what_exactly_once_keeps_together(variant, expected, tmp_path, cluster):
+    assert run(a_trial("3.9.1", variant, scenario="at-least-once"), tmp_path, cluster)[0].keys() == expected
+
+
+def test_the_remedy_downstream_has_its_race(tmp_path, cluster):
+    trial = a_trial("3.9.1", "DELETE_DOWNSTREAM", scenario="at-least-once")
+    anomalies = run(trial, tmp_path, cluster)[0]
+    assert anomalies.keys() & {"duplicate-output", "false-after-true"}
+
+
+def test_topics_that_refuse_need_brokers_of_our_own(tmp_path, cluster):
+    external = Cluster(cluster.release, cluster.bootstrap_servers)
+    with pytest.raises(HarnessError, match="which only brokers of our own can have"):
+        run_trial(a_trial("3.9.1", scenario="at-least-once"), TrialFolder(tmp_path), cluster=external)
