@@ -71,6 +71,15 @@ def test_look_alikes_are_no_returns():
         assert returns(events) == []
 
 
+def test_a_thread_of_an_instance_that_was_started_again_is_another_thread():
+    def started(t):
+        return {"t": t, "source": "driver", "event": "instance", "name": "i1", "action": "started"}
+
+    assert returns([started(0), *JOURNEY[:5], started(4), *JOURNEY[5:]]) == []
+    [found] = returns([started(0), started(0), *JOURNEY])
+    assert (found.thread, found.before, found.after) == ("a (start 2)", 10, 15)
+
+
 def test_a_thread_without_tasks_between_two_assignments_says_nothing():
     events = []
     for event in JOURNEY:

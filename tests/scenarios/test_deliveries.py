@@ -43,6 +43,11 @@ def test_a_key_that_is_to_come_out_once_does_so_however_often_it_went_in(came_ou
     assert (found.anomaly, found.expected) == (anomaly, "1 record")
 
 
+def test_a_key_that_never_went_in_is_not_to_come_out_once():
+    [found] = compare_deliveries([], [(0, 3, 7, 0)], once=True)
+    assert found == delivered("duplicate-output", 7, "output/0@3", "0 records", "1 record")
+
+
 @pytest.mark.parametrize(("came_out", "anomaly"), [(1, "lost-record"), (2, None), (3, None)])
 def test_where_at_least_as_many_are_promised_more_are_allowed_and_fewer_are_not(came_out, anomaly):
     inputs = [(0, offset, 7, 0) for offset in range(3)]

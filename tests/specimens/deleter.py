@@ -128,6 +128,16 @@ ANOMALOUS = [
     ),
     replace(
         HEALTHY,
+        name="changelog-output-mismatch: the first of two answers is named",
+        output=[(0, 0, 1, TRUE), (0, 1, 2, TRUE), (0, 2, 2, TRUE), (0, 3, 3, TRUE)],
+        output_end=3,
+        witnesses=[
+            answered("duplicate-output", 2, "output/0@2", "true, true"),
+            parted(2, "input/0@5", "answer output/0@1"),
+        ],
+    ),
+    replace(
+        HEALTHY,
         name="changelog-output-mismatch: the first of two deletions is named",
         changelog=[*PUTS, (0, 3, 1, None), (0, 4, 2, None), (0, 5, 2, None), (0, 6, 3, None)],
         changelog_end=6,

@@ -1,6 +1,6 @@
 """Specimens of the topology `values`: a handful of records each, and exactly what must be found in them.
 
-`(partition, offset, key, value)`. Each transaction of the changelog ends with a marker, which takes an offset. All are
+`(partition, offset, key, value)`; partitions take turns. Each transaction of the changelog ends with a marker, which takes an offset. All are
 bent from `HEALTHY`: keys 0 to 3, committed in three transactions.
 """
 
@@ -27,7 +27,7 @@ class Specimen:
         return {
             "input": self.input,
             "values-changelog": self.changelog,
-            "values-changelog-all": sorted([*self.changelog, *self.aborted]),
+            "values-changelog-all": sorted([*self.changelog, *self.aborted], key=lambda record: record[1]),
         }
 
     @property
@@ -133,7 +133,11 @@ LOOK_ALIKES = [
         name="empty transactions leave longer gaps",
         changelog=[(0, 4, 0, 0), (0, 5, 1, 1), (0, 9, 2, 2), (0, 13, 3, 3)],
     ),
-    replace(HEALTHY, name="the records have no order", changelog=HEALTHY.changelog[::-1]),
+    replace(
+        HEALTHY,
+        name="two partitions, in which the same offsets are those of other transactions",
+        changelog=[(0, 0, 0, 0), (1, 0, 1, 1), (1, 1, 2, 2), (0, 2, 3, 3)],
+    ),
     Specimen(name="empty topics", input=[], changelog=[]),
 ]
 

@@ -9,14 +9,18 @@ and what belongs to it. Those of instances are what the application under test p
 | `phase` | `name`: what the driver begins to do |
 | `bulk` | `name`, `records`, `rate` (records/s, null for full speed): producing starts |
 | `produced` | `name`, `records`: delivered so far |
-| `step` | `action`, `instance`: the driver scales out or in |
-| `instance` | `name`, `action`: started, closed, killed |
+| `step` | `action`, `instance`: the driver scales out or in, starts or stops |
+| `instance` | `name`, `action`: started, closed, killed; `release` if started |
+| `topic` | `role`, `config`: the configuration of a topic was changed |
+| `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
+| `crash`, `checkpoint`, `initialised`, `exception`, `throttled` | what a scenario saw; its module tells the fields |
 | `drained` | `committed`: all input is processed and committed |
 """
 
 import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,14 +100,15 @@ class Return:
 def returns(events: Iterable[Event]) -> list[Return]:
     """Tasks that came back to a thread they had left, in order (the precondition of KAFKA-14172).
 
-    The thread must have held the task as a standby in between (so that it was recycled and not closed).
+    The thread must have held the task as a standby in between (so that it was recycled and not closed). The thread of
+    an instance that was started again is another thread, whatever its name.
     """
     roles: dict[tuple[str, str], str] = {}  # (thread, task) -> active | standby
     threads_of: dict[str, set[str]] = {}  # source -> its threads
     left: dict[tuple[str, str], int] = {}  # when the thread lost it as active and kept it as standby
     back: list[tuple[str, str, int, int]] = []
     progress: list[tuple[int, str, str, int]] = []  # t, task, thread, count
-    for event in events:
+    for event in _threads_told_apart(events):
         if event["event"] == "progress":
             progress += [(event["t"], p["task"], p["thread"], p["count"]) for p in event["processed"]]
         if event["event"] != "assignment":
@@ -148,6 +153,20 @@ def returns(events: Iterable[Event]) -> list[Return]:
         )
         for thread, task, since, until in back
     ]
+
+
+def _threads_told_apart(events: Iterable[Event]) -> Iterator[Event]:
+    """The events with threads named after the start of their instance, too, if that is not its first."""
+    starts: Counter[str] = Counter()
+    for event in events:
+        if event["event"] == "instance" and event["action"] == "started":
+            starts[event["name"]] += 1
+        named = {"assignment": "threads", "progress": "processed"}.get(event["event"])
+        start = starts[event["source"]]
+        if named is None or start < 2:
+            yield event
+        else:
+            yield {**event, named: [{**row, "thread": f"{row['thread']} (start {start})"} for row in event[named]]}
 
 
 def _count(progress: list[tuple[int, str, str, int]], task: str, thread: str, at: int | None) -> int:

@@ -4,6 +4,7 @@ A scenario is one value (`Scenario`) with the same parts each time; its module s
 check is sound. Scenarios do not know the lab: they drive it through the protocols below.
 """
 
+import math
 import random
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -195,6 +196,8 @@ class Parameter:
             value = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
         except (KeyError, ValueError):
             raise UsageError(f"{name} is {text!r}, but must be {wanted}: {self.description}") from None
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UsageError(f"{name} is {text!r}, but must be a finite number: {self.description}")
         if self.least is not None and float(value) < self.least:
             raise UsageError(f"{name} is {text}, but must be at least {self.least:g}: {self.description}")
         if self.choices and value not in self.choices:

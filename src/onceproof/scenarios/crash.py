@@ -323,11 +323,16 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
         checkpoint's, if it was trusted; replayed: changelog offsets that were gone through; records: of those, the
         committed ones that were restored.
     """
-    trusted = re.search(TRUSTED.format(re.escape(store)), log)
-    restores = [e for e in events if e["event"] == "restore" and e["store"] == store]
-    restored = [e for e in events if e["event"] == "restored" and e["store"] == store]
+    starts = [n for n, e in enumerate(events) if e["event"] == "instance" and e["action"] == "started"]
+    own = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
+    restores = [e for e in own if e["event"] == "restore"]
+    restored = [e for e in own if e["event"] == "restored"]
     start = restores[-1]["from"] if restores else 0
-    how = "wiped" if WIPED.search(log) else "trusted" if trusted or start > 0 else "fresh"
+    trusted, wiped = re.search(TRUSTED.format(re.escape(store)), log), WIPED.search(log)
+    if wiped and not (trusted and trusted.start() < wiped.start()):  # a later corruption is another matter
+        how = "wiped"
+    else:
+        how = "trusted" if trusted or start > 0 else "fresh"
     return {
         "store": store,
         "how": how,
@@ -396,7 +401,7 @@ def check_dedup(topics: Topics, facts: Facts) -> Findings:
     """
     inputs, outputs = topics["input"], topics["output"]
     comparisons = [
-        *compare_deliveries(inputs, outputs, once=True),
+        *compare_deliveries(inputs, outputs, once=True, at_least=not facts["exactly_once"]),
         *compare_state("seen", topics, facts),
     ]
     return Findings(len(inputs), len(outputs), len({r[2] for r in inputs}), 0, witnesses_of(comparisons))

@@ -1,0 +1,373 @@
+"""Seed 002: the independent reader's judgement on the specimens, and what is read off logs and checkpoints."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.crash import (
+    PARAMETERS,
+    VARIANTS,
+    StateWatch,
+    check_dedup,
+    check_enumerator,
+    checkpointed,
+    compare_state,
+    config,
+    initialised,
+    observe,
+    refuse,
+    workload,
+)
+from tests.specimens.dedup import SPECIMENS
+
+SCENARIO = SCENARIOS["crash"]
+
+
+def cell(variant="DEFAULT_CONFIG", streams="3.9.1", restart_on=None):
+    restart = Release.parse(restart_on) if restart_on else None
+    return Cell("crash", variant, Release.parse(streams), Release.parse("3.9.1"), restart)
+
+
+def trial(variant="DEFAULT_CONFIG", seed=7):
+    return Trial("20260101T000000-abcd", cell(variant), 1, seed)
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    found = check_dedup(specimen.topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+    assert (found.keys, found.ids) == (len({record[2] for record in specimen.input}), 0)
+
+
+@st.composite
+def crashed(draw):
+    """What a correct application leaves behind that was killed with some of its records committed."""
+    keys = draw(st.lists(st.integers(-10, 10), min_size=1, max_size=30))
+    first = dict.fromkeys(keys)
+    committed = list(first)[: draw(st.integers(0, len(first)))]
+    aborted = draw(st.integers(0, 5))
+    seen = [(0, n + (n >= len(committed)) * (aborted + 1), key, key) for n, key in enumerate(first)]
+    contents = draw(st.permutations(committed))
+    return {
+        "input": [(0, n, key, key) for n, key in enumerate(keys)],
+        "output": seen,
+        "seen-changelog": seen,
+        "seen-contents": [(0, line, key, key) for line, key in enumerate(contents)],
+    }, {"exactly_once": 1, "seen_end": len(committed) + aborted}
+
+
+@given(crashed())
+def test_a_correct_application_is_never_accused(made):
+    assert check_dedup(*made).anomalies == {}
+
+
+@given(crashed(), st.sampled_from(["lost-record", "duplicate-output"]), st.data())
+def test_one_record_too_few_or_too_many_is_found_and_nothing_else(made, fault, data):
+    topics, facts = made
+    p, offset, key, value = data.draw(st.sampled_from(topics["output"]))
+    output = [record for record in topics["output"] if record[2] != key]
+    if fault == "duplicate-output":
+        output = [*topics["output"], (p, offset + 1_000, key, value)]
+    assert check_dedup({**topics, "output": output}, facts).anomalies == {fault: 1}
+
+
+@given(crashed(), st.integers(-12, 12), st.integers(-12, 12))
+def test_an_entry_that_the_store_holds_is_found_unless_it_was_committed(made, key, value):
+    topics, facts = made
+    committed = {key for _, _, key, _ in topics["seen-contents"]}
+    contents = [*(record for record in topics["seen-contents"] if record[2] != key), (0, 1_000, key, value)]
+    explained = key in committed and value == key
+    found = check_dedup({**topics, "seen-contents": contents}, facts)
+    assert found.anomalies == ({} if explained else {"uncommitted-state": 1})
+
+
+@given(crashed(), st.data())
+def test_every_entry_that_the_store_lacks_is_found(made, data):
+    topics, facts = made
+    contents = topics["seen-contents"]
+    kept = contents[: data.draw(st.integers(0, len(contents)))]
+    lost = len(contents) - len(kept)
+    assert check_dedup({**topics, "seen-contents": kept}, facts).anomalies == ({"lost-state": lost} if lost else {})
+
+
+ENUMERATED = {
+    "input": [(0, 0, 7, 7), (0, 1, 4, 4)],
+    "output": [(0, 0, 7, 0), (0, 3, 4, 1)],
+    "counter-changelog": [(0, 0, 0, 0), (0, 3, 0, 1)],
+    "ids-changelog": [(0, 0, 7, 0), (0, 3, 4, 1)],
+    "counter-contents": [(0, 0, 0, 0)],
+    "ids-contents": [(0, 0, 7, 0)],
+}
+ENDS = {"partitions": 1, "exactly_once": 1, "counter_end": 2, "ids_end": 2}
+
+
+def test_both_stores_of_the_enumerator_are_compared():
+    assert check_enumerator(ENUMERATED, ENDS).anomalies == {}
+    ahead = {**ENUMERATED, "counter-contents": [(0, 0, 0, 1)], "ids-contents": [(0, 0, 7, 0), (0, 1, 4, 1)]}
+    assert {(w.anomaly, w.offsets) for w in check_enumerator(ahead, ENDS).witnesses} == {
+        ("uncommitted-state", ("counter-changelog/0@0",)),
+        ("uncommitted-state", ("ids-contents/0@1",)),
+    }
+
+
+def test_the_enumerators_own_promises_are_kept_in_sight():
+    counted_back = {**ENUMERATED, "output": [(0, 0, 7, 0), (0, 3, 4, 0)], "ids-changelog": [(0, 0, 7, 0), (0, 3, 4, 0)]}
+    assert check_enumerator(counted_back, ENDS).anomalies == {"changelog-output-mismatch": 1, "duplicate-id": 1}
+
+
+def test_what_is_well_is_compared_too():
+    assert list(compare_state("ids", ENUMERATED, ENDS)) == [
+        Comparison("state", None, 0, 7, "ids-changelog/0@0", "0", "0")
+    ]
+
+
+def test_a_store_of_which_nothing_was_told_was_lost():
+    untold = {role: records for role, records in ENUMERATED.items() if role != "ids-contents"}
+    assert [c.anomaly for c in compare_state("ids", untold, ENDS)] == ["lost-state"]
+
+
+# --- forensics -----------------------------------------------------------------------------------------------
+
+TRUSTED = (
+    "[2026-11-21T08:45:00.123+0000] INFO [a-StreamThread-1] stream-thread [a] task [0_0] State store seen initialized "
+    "from checkpoint with offset 3000 at changelog onceproof.a-t1-seen-changelog-0 (o.a.k.ProcessorStateManager)\n"
+)
+NOT_EMPTY = (
+    "[2026-11-21T08:45:00.123+0000] WARN [a-StreamThread-1] stream-thread [a] task [0_0] State store seen did not find "
+    "checkpoint offsets while stores are not empty, since under EOS it has the risk of getting uncommitted data in "
+    "stores we have to treat it as a task corruption error and wipe out the local state of task 0_0 before "
+    "re-bootstrapping (o.a.k.ProcessorStateManager)\n"
+)
+CORRUPTED = (
+    "[2026-11-21T08:45:00.123+0000] WARN [a-StreamThread-1] Detected the states of tasks [0_0] are corrupted. Will "
+    "close the task as dirty and re-create and bootstrap from scratch. (o.a.k.StreamThread)\n"
+    "org.apache.kafka.streams.errors.TaskCorruptedException: Tasks [0_0] are corrupted and hence need to be "
+    "re-initialized\n\tat org.apache.kafka.streams.processor.internals.TaskManager.handle(TaskManager.java:1)\n"
+)
+FRESH = (
+    "[2026-11-21T08:45:00.123+0000] INFO [a-StreamThread-1] stream-thread [a] task [0_0] State store seen did not find "
+    "checkpoint offset, hence would default to the starting offset at changelog onceproof.a-t1-seen-changelog-0\n"
+)
+
+
+def restoration(start, end, records, store="seen"):
+    return [
+        {"t": 1, "source": "instance-1", "event": "restore", "store": store, "partition": 0, "from": start, "end": end},
+        {"t": 2, "source": "instance-1", "event": "restored", "store": store, "partition": 0, "records": records},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "start", "how", "offset"),
+    [
+        pytest.param(TRUSTED, 3_000, "trusted", 3_000, id="from a checkpoint"),
+        pytest.param("", 3_000, "trusted", 3_000, id="from an offset in RocksDB, which the log does not tell"),
+        pytest.param(NOT_EMPTY, 0, "wiped", None, id="not empty, and no checkpoint"),
+        pytest.param(CORRUPTED, 0, "wiped", None, id="corrupted, as 4.3 says"),
+        pytest.param(FRESH, 0, "fresh", None, id="nothing to wipe"),
+        pytest.param(TRUSTED.replace("store seen", "store other"), 0, "fresh", None, id="another store's checkpoint"),
+        pytest.param(CORRUPTED.replace("[0_0]", "[0_1]"), 0, "fresh", None, id="another task's corruption"),
+    ],
+)
+def test_how_a_store_was_initialised(log, start, how, offset):
+    events = [*restoration(1, 2, 3), *restoration(start, 3_500, 400), *restoration(9, 10, 11, store="other")]
+    replayed = 3_500 - start
+    told = {"store": "seen", "how": how, "offset": offset, "replayed": replayed, "records": 400}
+    assert initialised("seen", log, events) == told
+
+
+def test_a_store_that_had_nothing_to_restore():
+    told = {"store": "seen", "how": "fresh", "offset": None, "replayed": 0, "records": 0}
+    assert initialised("seen", FRESH, []) == told
+
+
+def test_a_trusted_store_that_had_it_all_replayed_nothing():
+    started = {"t": 3, "source": "driver", "event": "instance", "name": "instance-1", "action": "started"}
+    told = initialised("seen", TRUSTED, [*restoration(2_990, 3_000, 9), started])
+    assert (told["how"], told["replayed"], told["records"]) == ("trusted", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets"),
+    [
+        pytest.param("0\n0\n", {}, id="empty"),
+        pytest.param("", {}, id="being written"),
+        pytest.param(
+            "0\n2\nonceproof.20260101T000000-abcd.crash-ENUMERATOR-s3.9.1-b3.9.1-t1-counter-changelog 0 12\n"
+            "onceproof.20260101T000000-abcd.crash-ENUMERATOR-s3.9.1-b3.9.1-t1-ids-changelog 0 34\n",
+            {"counter-changelog": 12, "ids-changelog": 34},
+            id="two stores",
+        ),
+        pytest.param("0\n1\nelsewhere 0 5\n", {"elsewhere": 5}, id="a topic that is not a trial's"),
+        pytest.param("0\n2\na-t1-seen-changelog 0 5\na-t1-ot", {"seen-changelog": 5}, id="cut off"),
+    ],
+)
+def test_a_checkpoint_file_is_read(text, offsets):
+    assert checkpointed(text) == offsets
+
+
+class Notes(list):
+    def note(self, event, **fields):
+        self.append({"event": event, **fields})
+
+
+def test_a_checkpoint_and_files_that_come_while_one_watches_are_told(tmp_path):
+    rocksdb = tmp_path / "rocksdb" / "seen"
+    rocksdb.mkdir(parents=True)
+    (rocksdb / "000001.sst").touch()
+    watch, lab = StateWatch(tmp_path), Notes()
+    watch.look()
+    (tmp_path / ".checkpoint").write_text("0\n1\na-t1-seen-changelog 0 5\n")
+    (rocksdb / "000002.sst").touch()
+    watch.look()
+    watch.look()
+    watch.tell(lab)
+    assert watch.flushed == {"rocksdb/seen/000002.sst"}
+    [told] = lab
+    expected = {"samples": 3, "present": 2, "distinct": 1, "offsets": {"seen-changelog": 5}, "in_rocksdb": False}
+    assert told.items() >= expected.items()
+    [comparison] = observe(trial(), lab)
+    assert comparison.anomaly == "stale-checkpoint"
+
+
+def test_offsets_in_rocksdb_are_noticed(tmp_path):
+    rocksdb = tmp_path / "rocksdb" / "seen"
+    rocksdb.mkdir(parents=True)
+    (rocksdb / "OPTIONS-000007").write_text('[CFOptions "default"]\n[CFOptions "offsets"]\n')
+    watch, lab = StateWatch(tmp_path), Notes()
+    watch.look()
+    watch.tell(lab)
+    assert (lab[0]["in_rocksdb"], lab[0]["present"], lab[0]["age_ms"]) == (True, 0, None)
+
+
+SAMPLED = {"event": "checkpoint", "samples": 40, "milliseconds": 2_000}
+ABSENT = {**SAMPLED, "present": 0, "distinct": 0, "age_ms": None, "offsets": {}}
+PRESENT = {**SAMPLED, "present": 40, "distinct": 1, "age_ms": 2_345, "offsets": {"seen-changelog": 3_000}}
+
+
+@pytest.mark.parametrize(
+    ("event", "anomaly", "observed"),
+    [
+        ({**ABSENT, "in_rocksdb": False}, None, "absent from 40 samples over 2,000 ms"),
+        (
+            {**ABSENT, "in_rocksdb": True},
+            None,
+            "absent from 40 samples over 2,000 ms; offsets are in RocksDB's column family `offsets` (KIP-1035)",
+        ),
+        (
+            PRESENT,
+            "stale-checkpoint",
+            "present in 40 of 40 samples over 2,000 ms, unchanged, 2,345 ms old at the kill; seen-changelog 3,000",
+        ),
+        (
+            {**PRESENT, "present": 3, "distinct": 2, "offsets": {}},
+            "stale-checkpoint",
+            "present in 3 of 40 samples over 2,000 ms, 2 versions, 2,345 ms old at the kill; no offset",
+        ),
+    ],
+)
+def test_a_checkpoint_that_stays_is_a_stale_one(event, anomaly, observed):
+    [found] = observe(trial(), [{"event": "phase", "name": "burst"}, event])
+    assert (found.promise, found.anomaly, found.place) == ("checkpoint", anomaly, "task 0_0, .checkpoint")
+    assert found.observed == observed
+
+
+@pytest.mark.parametrize(
+    ("how", "anomaly", "observed"),
+    [
+        ("trusted", "skipped-wipe", "trusted from offset 3000, 1,500 offsets replayed"),
+        ("wiped", None, "wiped, 1,400 records restored"),
+        ("fresh", None, "nothing was left, 1,400 records restored"),
+    ],
+)
+def test_only_a_store_that_was_trusted_skipped_the_wipe(how, anomaly, observed):
+    told = {"store": "seen", "how": how, "offset": 3_000, "replayed": 1_500, "records": 1_400}
+    [found] = observe(trial(), [{"event": "initialised", **told}])
+    assert found == Comparison("wipe", anomaly, 0, None, "task 0_0, store seen", "wiped and restored", observed)
+
+
+# --- workload, cells and variants ----------------------------------------------------------------------------
+
+
+def test_the_keys_are_distinct():
+    work = workload(trial())
+    assert (len(work.first), len(work.second)) == (3_000, 20_000)
+    assert sorted([*work.first, *work.second]) == [(key, key) for key in range(23_000)]
+
+
+def test_the_same_seed_gives_the_same_records():
+    assert workload(trial()) == workload(trial())
+    assert workload(trial()) != workload(trial(seed=8))
+
+
+def test_the_topology_follows_the_variant():
+    systems = {name: SCENARIO.system(trial(name)).topology for name in ("DEFAULT_CONFIG", "ENUMERATOR")}
+    assert systems == {"DEFAULT_CONFIG": "dedup", "ENUMERATOR": "enumerator"}
+
+
+@pytest.mark.parametrize(
+    ("variant", "name", "value"),
+    [
+        ("DEFAULT_CONFIG", "onceproof.rocksdb.write.buffer.bytes", "65536"),
+        ("ROCKSDB_OWN_MEMORY", "onceproof.rocksdb.write.buffer.bytes", None),
+        ("DEFAULT_CONFIG", "group.instance.id", "instance-1"),
+        ("DYNAMIC_MEMBERSHIP", "group.instance.id", None),
+        ("DEFAULT_CONFIG", "__state.updater.enabled__", None),
+        ("STATE_UPDATER_DISABLED", "__state.updater.enabled__", "false"),
+    ],
+)
+def test_the_configuration_follows_the_variant(variant, name, value):
+    assert config(trial(variant)).get(name) == value
+
+
+@pytest.mark.parametrize("streams", ["3.3.2", "4.3.1"])
+def test_a_release_that_has_no_switch_for_its_state_updater_is_refused(streams):
+    assert "has no switch" in refuse(cell("STATE_UPDATER_DISABLED", streams))
+    assert refuse(cell("DEFAULT_CONFIG", streams)) is None
+    assert "has no switch" in refuse(cell("STATE_UPDATER_DISABLED", "4.1.2", restart_on=streams))
+
+
+def test_only_a_static_member_gets_an_assignment_that_an_old_release_cannot_decode():
+    assert "cannot decode" in refuse(cell("DEFAULT_CONFIG", "3.6.2", restart_on="3.0.0"))
+    assert refuse(cell("DYNAMIC_MEMBERSHIP", "3.6.2", restart_on="3.0.0")) is None
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+def test_every_variant_says_what_it_changes_and_can_be_run(variant):
+    assert variant.description.endswith(".")
+    assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
+    SCENARIO.validate(trial(variant.name))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_default_can_be_given(name):
+    assert SCENARIO.parse([f"{name}={PARAMETERS[name].default}"]) == {name: PARAMETERS[name].default}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("crash=1", "'crash=1' sets no parameter of crash"),
+        ("topology=counting", "one of dedup, enumerator"),
+        ("committed=0", "at least 1"),
+        ("burst=1000", "at least 1001"),
+        ("burst=", "a whole number"),
+        ("write.buffer.bytes=-1", "at least 0"),
+        ("static.membership=no", "true or false"),
+        ("during=startup", "one of running, restoration"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
+    with pytest.raises(UsageError, match=said):
+        SCENARIO.parse([setting])

@@ -1,0 +1,262 @@
+"""Seed 003: the independent reader's judgement on the specimens, and what is read off logs and the timeline."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.quota import (
+    ALL,
+    CHANGELOG,
+    FAILURES,
+    PARAMETERS,
+    VARIANTS,
+    LogWatch,
+    check,
+    config,
+    failures,
+    observe,
+    workload,
+)
+from tests.specimens.values import SPECIMENS
+
+SCENARIO = SCENARIOS["quota"]
+
+
+def trial(variant="DEFAULT_CONFIG", parameters=None):
+    cell = Cell("quota", variant, Release.parse("3.9.1"), Release.parse("3.9.1"))
+    return Trial("20260101T000000-abcd", cell, 1, 7, parameters or {})
+
+
+# --- check ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    found = check(specimen.topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.changelog))
+    assert (found.keys, found.ids) == (len({record[2] for record in specimen.input}), 0)
+
+
+TRANSACTIONS = st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=12)  # size, whether it is committed
+
+
+def written(transactions):
+    """The topics of an application that writes again what was aborted, at last with success."""
+    committed, everything, key, offset = [], [], 0, 0
+    for size, whole in [*transactions, (1, True)]:
+        records = [(0, offset + n, key + n, key + n) for n in range(size)]
+        everything += records
+        offset += size + 1
+        if whole:
+            committed += records
+            key += size
+    return {"input": [(0, k, k, k) for k in range(key)], CHANGELOG: committed, ALL: everything}
+
+
+@given(TRANSACTIONS)
+def test_exactly_the_aborted_transactions_are_found(transactions):
+    aborted = [size for size, whole in transactions if not whole]
+    found = check(written(transactions), {"exactly_once": 1})
+    assert found.anomalies == ({"aborted-by-throttle": len(aborted)} if aborted else {})
+    assert Counter(w.observed for w in found.witnesses) == Counter(
+        f"aborted, {size} record{'s' if size > 1 else ''}" for size in aborted
+    )
+
+
+@given(TRANSACTIONS, st.data())
+def test_a_record_that_is_not_in_the_changelog_is_found(transactions, data):
+    topics = written(transactions)
+    key = data.draw(st.sampled_from(topics["input"]))[2]
+    aborted = sum(not whole for _, whole in transactions)
+    lacking = {role: [r for r in records if role == "input" or r[2] != key] for role, records in topics.items()}
+    found = check(lacking, {"exactly_once": 1}).anomalies
+    assert found["lost-record"] == 1
+    assert "duplicate-output" not in found
+    assert ("aborted-by-throttle" in found) <= bool(aborted)
+
+
+# --- forensics -----------------------------------------------------------------------------------------------
+
+LOG = """\
+[2026-11-21T08:45:00.123+0000] INFO [main] Kafka Streams version: 3.9.1 (o.a.k.streams.KafkaStreams)
+[2026-11-21T08:45:30.500+0000] ERROR [a-StreamThread-1] stream-thread [a] Error sending to topic (o.a.k.RecordCollector)
+org.apache.kafka.common.errors.TimeoutException: Expiring 12 record(s) for a-values-changelog-0: 30000 ms has passed
+\tat org.apache.kafka.clients.producer.internals.Sender.run(Sender.java:243)
+[2026-11-21T09:45:31.000+0100] WARN [a-StreamThread-1] Detected that the thread is being fenced. (o.a.k.StreamThread)
+org.apache.kafka.streams.errors.TaskMigratedException: Producer got fenced trying to send a record; it means all tasks \
+belonging to this thread should be migrated.
+Caused by: org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce with an old epoch.
+"""
+AT = 1_795_250_730_500  # 2026-11-21T08:45:30.5Z
+
+
+def test_failures_are_found_with_the_time_of_the_line_before_them():
+    found = list(failures(LOG))
+    assert [(failure["exception"], failure["at"]) for failure in found] == [
+        ("TimeoutException", AT),
+        ("TaskMigratedException", AT + 500),
+        ("InvalidProducerEpochException", AT + 500),
+    ]
+    assert found[0]["message"] == "Expiring 12 record(s) for a-values-changelog-0: 30000 ms has passed"
+
+
+def test_a_failure_before_any_time_is_found_too():
+    [failure] = failures("org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer\n")
+    assert failure == {"at": 0, "exception": "ProducerFencedException", "message": "There is a newer producer"}
+
+
+def test_a_failure_on_a_line_with_a_time_has_that_time():
+    line = "[2026-11-21T08:45:30.500+0000] WARN [x] failed: org.apache.kafka.common.errors.TimeoutException: late (c)"
+    assert [failure["at"] for failure in failures(line)] == [AT]
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_every_class_is_known(name):
+    assert [failure["exception"] for failure in failures(f"org.apache.kafka.{name}: why")] == [name]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2026-11-21T08:45:00.123+0000] INFO [main] ProducerIdAndEpoch(isFenced: false) (o.a.k.Sender)",
+        "\tdefault.production.exception.handler = class org.apache.kafka.streams.errors.DefaultProductionExceptionHandler",
+        "\tdefault.deserialization.exception.handler: LogAndFailExceptionHandler",
+        "\tproducer.request.timeout.ms = 30000",
+        "\tat org.apache.kafka.common.errors.TimeoutException.<init>(TimeoutException.java:1)",
+        "java.net.SocketTimeoutException: Read timed out",
+        "org.apache.kafka.common.errors.DisconnectException: closed",
+        "[2026-11-21T08:45:00.123+0000] INFO [main] retries on TimeoutException and TaskCorruptedException",
+        "TimeoutExceptions: 0",
+    ],
+)
+def test_what_only_looks_like_a_failure_does_not_count(line):
+    assert list(failures(line)) == []
+
+
+def test_the_log_is_read_again_when_it_has_grown(tmp_path):
+    log = tmp_path / "instance.log"
+    log.write_text("[2026-11-21T08:45:00.123+0000] INFO [main] started (m)\n")
+    watch = LogWatch(SimpleNamespace(log=log))
+    assert watch.look() == []
+    log.write_text(LOG)
+    assert len(watch.look()) == len(watch.look()) == 3
+
+
+BULK = {"t": 10_000, "source": "driver", "event": "bulk", "name": "load", "records": 9, "rate": 1.0}
+SEEDED = {**BULK, "t": 1, "name": "seeded"}
+THROTTLED = {"t": 9, "source": "driver", "event": "throttled", "max": 1_234.4, "avg": 56.0, "lag": 1_042}
+SLIGHTLY = Comparison(
+    "throttle",
+    None,
+    0,
+    None,
+    "instance-1",
+    "slight throttling, slowly growing lag, no exception",
+    "throttled for up to 1,234 ms; lag 1,042 records; nothing processed for up to 0.5 s; 0 exceptions",
+)
+
+
+def exception(at, name="TimeoutException", message="late"):
+    return {"t": at, "source": "driver", "event": "exception", "at": at, "exception": name, "message": message}
+
+
+def uncaught(name):
+    return {"t": 1, "source": "instance-1", "event": "uncaught", "thread": "x", "exception": name}
+
+
+def test_throttling_alone_is_no_anomaly():
+    assert observe(trial(), [SEEDED, BULK, {**THROTTLED, "stall_ms": 500}]) == [SLIGHTLY]
+
+
+def test_exceptions_are_told_of_by_class_with_the_first_of_each():
+    events = [
+        SEEDED,
+        BULK,
+        exception(41_500),
+        exception(42_000, "TaskMigratedException", "fenced"),
+        exception(43_000, message="later"),
+        {**THROTTLED, "stall_ms": 30_000},
+    ]
+    rows = observe(trial(), events)
+    assert [(row.anomaly, row.expected, row.observed) for row in rows[:2]] == [
+        ("aborted-by-throttle", "no TaskMigratedException", "1 in the log, the first after 32.0 s of load: fenced"),
+        ("aborted-by-throttle", "no TimeoutException", "2 in the log, the first after 31.5 s of load: late"),
+    ]
+    assert rows[2].anomaly is None
+    assert rows[2].observed.endswith("for up to 30.0 s; 3 exceptions")
+
+
+def test_threads_that_were_replaced_are_told_of():
+    [found] = observe(trial(), [BULK, uncaught("StreamsException"), uncaught("IllegalStateException")])
+    assert (found.anomaly, found.expected) == ("aborted-by-throttle", "no thread is replaced")
+    assert found.observed == "2 threads ended with an exception: StreamsException"
+
+
+# --- workload and variants -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("variant", "records"), [("DEFAULT_CONFIG", 1_636), ("LARGE_RECORDS", 409)])
+def test_there_is_a_record_for_each_time_the_generator_wakes_up(variant, records):
+    work = workload(trial(variant))
+    assert work.first == []
+    assert work.second == [(key, key) for key in range(records)]
+
+
+@pytest.mark.parametrize(("request_", "delivery"), [(30_000, "120000"), (200_000, "200000")])
+def test_the_delivery_timeout_is_never_below_the_request_timeout(request_, delivery):
+    own = config(trial(parameters={"request.timeout.ms": request_}))
+    assert (own["producer.request.timeout.ms"], own["producer.delivery.timeout.ms"]) == (str(request_), delivery)
+
+
+def test_the_changelog_is_read_twice_with_values_of_their_size():
+    roles = SCENARIO.system(trial("LARGE_RECORDS")).roles
+    assert {name: (role.value_bytes, role.topic, role.committed) for name, role in roles.items()} == {
+        "input": (4, None, True),
+        CHANGELOG: (4_096, None, True),
+        ALL: (4_096, CHANGELOG, False),
+    }
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+def test_every_variant_says_what_it_changes_and_can_be_run(variant):
+    assert variant.description.endswith(".")
+    assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
+    SCENARIO.validate(trial(variant.name))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_default_can_be_given(name):
+    assert SCENARIO.parse([f"{name}={PARAMETERS[name].default}"]) == {name: PARAMETERS[name].default}
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("quota=1", "'quota=1' sets no parameter of quota"),
+        ("rate", "'rate' sets no parameter"),
+        ("rate=0", "at least 1"),
+        ("rate=35k", "a whole number"),
+        ("record.bytes=3", "at least 4"),
+        ("sleep.ms=0.5", "at least 1"),
+        ("sleep.ms=soon", "a number"),
+        ("transaction.timeout.ms=999", "at least 1000"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
+    with pytest.raises(UsageError, match=said):
+        SCENARIO.parse([setting])
+
+
+@pytest.mark.parametrize("text", ["nan", "inf"])
+def test_a_time_that_is_no_number_is_refused(text):
+    with pytest.raises(UsageError):
+        SCENARIO.parse([f"sleep.ms={text}"])
