@@ -1,15 +1,17 @@
-"""How often a trial shows the bug where it is, and an anomaly where it is not.
+"""How often a trial shows the anomaly where it must, and none where it must not.
 
-    .venv/bin/python benchmarks/detection.py [TRIALS]
+    .venv/bin/python benchmarks/detection.py [TRIALS [SCENARIO...]]
 
-Prints a row per cell as it is done: trials that were exercised, that showed duplicate IDs, that showed only another
-anomaly, and seconds of a trial (brokers are shared).
+Prints a row per cell as it is done: trials that were exercised, that showed an anomaly, how often each anomaly was seen
+in a trial, and seconds of a trial (brokers are shared).
 """
 
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.trial import run_trial
@@ -19,44 +21,72 @@ from onceproof.model.run_folder import TrialFolder, read_json
 
 BROKER = Release.parse("3.9.1")
 CELLS = (
-    ("3.3.1", "DEFAULT_CONFIG"),
-    ("3.4.0", "DEFAULT_CONFIG"),
-    ("3.4.1", "DEFAULT_CONFIG"),
-    ("3.3.1", "CACHING_DISABLED"),
-    ("3.3.1", "CACHE_SIZE_ZERO"),
+    ("enumerator", "DEFAULT_CONFIG", "3.3.1", None),
+    ("enumerator", "DEFAULT_CONFIG", "3.4.0", None),
+    ("enumerator", "DEFAULT_CONFIG", "3.4.1", None),
+    ("enumerator", "CACHING_DISABLED", "3.3.1", None),
+    ("enumerator", "CACHE_SIZE_ZERO", "3.3.1", None),
+    ("enumerator", "DEFAULT_CONFIG", "3.4.1", "3.3.1"),
+    ("multirunner", "DEFAULT_CONFIG", "3.3.1", None),
+    ("multirunner", "DEFAULT_CONFIG", "3.4.1", None),
+    ("multirunner", "CACHING_DISABLED", "3.3.1", None),
+    ("crash", "DEFAULT_CONFIG", "4.1.2", None),
+    ("crash", "ENUMERATOR", "4.1.2", None),
+    ("crash", "DEFAULT_CONFIG", "4.1.2", "4.3.1"),
+    ("crash", "DEFAULT_CONFIG", "3.6.2", None),
+    ("crash", "DEFAULT_CONFIG", "4.3.1", None),
+    ("crash", "STATE_UPDATER_DISABLED", "4.1.2", None),
+    ("at-least-once", "DEFAULT_CONFIG", "4.3.1", None),
+    ("at-least-once", "OUTPUT_FIRST", "4.3.1", None),
+    ("at-least-once", "EXACTLY_ONCE", "4.3.1", None),
+    ("at-least-once", "EXACTLY_ONCE_OUTPUT_FIRST", "4.3.1", None),
+    ("quota", "DEFAULT_CONFIG", "3.8.1", None),
+    ("quota", "DEFAULT_CONFIG", "4.3.1", None),
+    ("quota", "LONG_TRANSACTION_TIMEOUT", "3.8.1", None),
 )
 
 
 def main() -> None:
     """Run the trials and print what was seen."""
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    head = ("streams", "variant", "exercised", "duplicates", "other", "IDs a trial", "median s")
-    print("{:8} {:18} {:>10} {:>11} {:>6} {:>16} {:>9}".format(*head))
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    scenarios = sys.argv[2:]
+    print(f"{'cell':52} {'exercised':>10} {'red':>9} {'median s':>9} {'max s':>6}  anomalies a trial")
     with tempfile.TemporaryDirectory() as folder:
         cluster = EmbeddedCluster.start(BROKER, Path(folder, "cluster"))
         try:
-            for streams, variant in CELLS:
-                print(row(Path(folder), cluster, Cell("enumerator", variant, Release.parse(streams), BROKER), trials))
+            for scenario, variant, streams, restart in CELLS:
+                if not scenarios or scenario in scenarios:
+                    restarted = Release.parse(restart) if restart else None
+                    cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
+                    print(row(Path(folder), cluster, cell, trials), flush=True)
         finally:
             cluster.stop()
 
 
 def row(folder: Path, cluster: EmbeddedCluster, cell: Cell, trials: int) -> str:
     """Run the trials of one cell."""
-    exercised, other, duplicates, seconds = 0, 0, [], []
+    outcomes, anomalies = [], []
     for number in range(1, trials + 1):
         trial = Trial("20260101T000000-0000", cell, number, number)
         place = TrialFolder(folder / trial.key)
-        outcome = run_trial(trial, place, cluster=cluster)
-        exercised += outcome["exercised"]
-        seconds.append(outcome["seconds"]["total"])
-        anomalies = read_json(place.reader_file)["anomalies"]
-        duplicates.append(anomalies.get("duplicate-id", 0))
-        other += bool(anomalies) and not duplicates[-1]
-    red = sum(count > 0 for count in duplicates)
-    span = f"{min(duplicates):,} to {max(duplicates):,}"
-    shares = f"{exercised:>4} of {trials:<3} {red:>5} of {trials:<3}"
-    return f"{cell.streams!s:8} {cell.variant:18} {shares} {other:>6} {span:>16} {statistics.median(seconds):>9.1f}"
+        outcomes.append(run_trial(trial, place, cluster=cluster))
+        anomalies.append(read_json(place.reader_file)["anomalies"])
+    exercised = f"{sum(outcome['exercised'] for outcome in outcomes)} of {trials}"
+    red = f"{sum(map(bool, anomalies))} of {trials}"
+    seconds = [outcome["seconds"]["total"] for outcome in outcomes]
+    name = f"{cell.releases} {cell.scenario} {cell.variant}"
+    times = f"{statistics.median(seconds):>9.1f} {max(seconds):>6.1f}"
+    return f"{name:52} {exercised:>10} {red:>9} {times}  {'; '.join(spans(anomalies))}"
+
+
+def spans(anomalies: Sequence[dict[str, Any]]) -> list[str]:
+    """Of each anomaly, the fewest and the most witnesses in a trial that showed any."""
+    red = [found for found in anomalies if found]
+    counts = {name: [found.get(name, 0) for found in red] for name in sorted({n for found in red for n in found})}
+    return [
+        f"{min(count):,} to {max(count):,} {name}" if min(count) < max(count) else f"{min(count):,} {name}"
+        for name, count in counts.items()
+    ]
 
 
 if __name__ == "__main__":

@@ -45,13 +45,13 @@ class _ShowingRows(Expectation):
         rows = (result.result or {}).get("partial_unexpected_index_list") if result else None
         if not rows:
             return None
-        columns = sorted(rows[0], key=_rank)
+        columns = sorted(rows[0].keys() - {"anomaly"}, key=_rank)  # the expectation names it
         return [
             RenderedTableContent(
                 content_block_type="table",
                 header_row=columns,
                 table=[["—" if row[name] is None else str(row[name]) for name in columns] for row in rows],
-                styling={"body": {"classes": ["table-bordered", "table-sm", "mt-3"]}},
+                styling={"body": {"classes": ["table", "table-bordered", "table-sm", "mt-3"]}},
             )
         ]
 

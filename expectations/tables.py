@@ -31,7 +31,7 @@ COLUMNS = {"assignments": ASSIGNMENTS, "changelogs": CHANGELOGS, "comparisons": 
 ORDER = {
     "assignments": ["id", "first_offset"],
     "changelogs": ["store", "partition", "changelog_offset"],
-    "comparisons": ["partition", "place"],
+    "comparisons": ["partition", "key", "place"],
 }
 
 
@@ -53,7 +53,8 @@ def in_pandas(run: RunFolder, table: str, trial: str, promises: Sequence[str] = 
         trial: key of the trial.
         promises: of the table `comparisons`, those whose rows are wanted.
 
-    Out: the columns of the table; `changelogs` has three more (see `in_spark`).
+    Out: the columns of the table, with the anomaly `none` where all is well; `changelogs` has three more (see
+    `in_spark`).
     """
     wanted = ds.field("trial") == trial
     if promises:
@@ -64,6 +65,9 @@ def in_pandas(run: RunFolder, table: str, trial: str, promises: Sequence[str] = 
         read = read.append_column("stored", pc.if_else(last, read["changelog_value"], None))
         read = read.append_column("ids_key", pc.if_else(pc.equal(read["store"], "ids"), read["key"], None))
         read = read.append_column("shown", pc.if_else(last, read["output_value"], None))
+    if table == "comparisons":  # GX leaves rows without a value out of its percentages
+        at = read.schema.get_field_index("anomaly")
+        read = read.set_column(at, "anomaly", pc.fill_null(read["anomaly"], "none"))
     # Integers with gaps would become floats, and an offending ID 17 would be shown as 17.0.
     order = [(name, "ascending") for name in ORDER[table]]
     rows: pd.DataFrame = read.sort_by(order).to_pandas(integer_object_nulls=True)
@@ -82,7 +86,7 @@ def in_spark(
     if table != "changelogs":
         if promises:
             rows = rows.where(rows["promise"].isin(list(promises)))
-        return rows.select(*COLUMNS[table])
+        return rows.select(*COLUMNS[table]).fillna("none", ["anomaly"])
     return rows.selectExpr(
         *CHANGELOGS,
         "cast(if(last, changelog_value, null) as bigint) as stored",

@@ -175,7 +175,7 @@ FAILURES = (
     "TimeoutException",
 )
 _TIME = re.compile(r"\[(\d{4}-\d\d-\d\dT[\d:.]+\+\d{4})\]")
-_FAILURE = re.compile(rf"\b({'|'.join(FAILURES)}): (.*)")
+_FAILURE = re.compile(rf"\b({'|'.join(FAILURES)}): (.*?)(?: \([\w.$]+\))?$")  # the logger stands at the end
 
 
 def failures(log: str) -> Iterator[dict[str, Any]]:
