@@ -20,7 +20,7 @@ def run(trial, path, cluster):
 
 
 def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, cluster):
-    anomalies, reason = run(a_trial("3.3.1", scenario="multirunner"), tmp_path / "bad", cluster)
+    anomalies, reason = run(a_trial("3.3.1", "SEED_PROGRAM", scenario="multirunner"), tmp_path / "bad", cluster)
     assert anomalies.keys() == {"stale-read"}
     assert f"The application saw {anomalies['stale-read']:,} stale reads itself" in reason
     assert {log.name for log in (tmp_path / "bad" / "instances").iterdir()} == {
@@ -28,7 +28,7 @@ def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, clu
         "1.instance-2.log",
         "2.instance-3.log",
     }
-    assert run(a_trial("3.4.1", scenario="multirunner"), tmp_path / "good", cluster)[0] == {}
+    assert run(a_trial("3.4.1", "SEED_PROGRAM", scenario="multirunner"), tmp_path / "good", cluster)[0] == {}
 
 
 def test_multirunner_stops_and_starts_an_instance_that_stays_in_the_group(tmp_path, cluster):

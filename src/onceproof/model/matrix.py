@@ -52,7 +52,7 @@ MATRICES = {
                     ("DEFAULT_CONFIG", "CACHING_DISABLED", "NO_LAG_ACCEPTABLE"),
                     ("3.3.1", "3.4.1", NEWEST),
                 ),
-                Block("multirunner", ("DEFAULT_CONFIG",), ("3.3.1", "3.4.1")),
+                Block("multirunner", ("SEED_PROGRAM",), ("3.3.1", "3.4.1")),
                 Block("crash", ("DEFAULT_CONFIG",), ("4.1.2", NEWEST)),
                 Block("quota", ("DEFAULT_CONFIG",), ("3.8.1", NEWEST)),
                 Block("at-least-once", ("DEFAULT_CONFIG", "EXACTLY_ONCE"), (NEWEST,)),
@@ -90,7 +90,7 @@ MATRICES = {
                     "multirunner",
                     (
                         "DEFAULT_CONFIG",
-                        "RANDOM_PROGRAM",
+                        "SEED_PROGRAM",
                         "ROCKSDB",
                         "AT_LEAST_ONCE",
                         "STAYING_IN_GROUP",

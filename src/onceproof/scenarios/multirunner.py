@@ -43,12 +43,13 @@ from onceproof.scenarios.deliveries import compare_deliveries
 
 STABLE_WITHIN = 20.0  # seconds that the group is given to become stable after a step
 PROCESSED_WITHIN = 20.0  # seconds that it is given to process what the next step waits for
-STEPS = 5  # of a program that is drawn
+TOGETHER = 3  # instances that run at once at some time in a program that is drawn, if there are as many
+STEPS = 6  # of a program that is drawn, at most
 
 # --- variants ------------------------------------------------------------------------------------------------
 
 PARAMETERS = {
-    "program": Parameter("1 2 3", "instances to toggle one after the other, or `random` for one drawn from the seed"),
+    "program": Parameter("random", "instances to toggle one after the other, or `random`: drawn from the trial's seed"),
     "instances": Parameter(3, "instances that a program may name", least=1),
     "threads": Parameter(1, "threads of an instance", least=1),
     "standbys": Parameter(1, "standby replicas", least=0),
@@ -62,13 +63,18 @@ PARAMETERS = {
     "leave.group": Parameter(True, "whether an instance that stops leaves the group"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
 }
+SEED = {"program": "1 2 3"}
 VARIANTS = variants_of(
-    Variant("DEFAULT_CONFIG", "The seed's program `1 2 3`; a cached in-memory store with one standby replica."),
-    Variant("RANDOM_PROGRAM", f"A program of {STEPS} steps, drawn from the trial's seed.", {"program": "random"}),
-    Variant("ROCKSDB", "As DEFAULT_CONFIG with a persistent store.", {"stores": "rocksdb"}),
-    Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
-    Variant("CACHING_DISABLED", "The store is not cached.", {"caching": False}),
-    Variant("NO_STANDBY", "No standby replica, so no task is recycled.", {"standbys": 0}),
+    Variant(
+        "DEFAULT_CONFIG", f"A program of up to {STEPS} steps drawn from the trial's seed; a cached in-memory store."
+    ),
+    Variant("SEED_PROGRAM", "As DEFAULT_CONFIG with the seed's program, `1 2 3`.", SEED),
+    Variant("ROCKSDB", "As SEED_PROGRAM with a persistent store.", {**SEED, "stores": "rocksdb"}),
+    Variant("AT_LEAST_ONCE", "As SEED_PROGRAM without transactions.", {**SEED, "guarantee": "at_least_once"}),
+    Variant("CACHING_DISABLED", "As SEED_PROGRAM; the store is not cached.", {**SEED, "caching": False}),
+    Variant(
+        "NO_STANDBY", "As SEED_PROGRAM without a standby replica, so no task is recycled.", {**SEED, "standbys": 0}
+    ),
     Variant(
         "STAYING_IN_GROUP",
         "The program `1 2 3 2 2`: an instance stops without leaving the group, and comes back.",
@@ -113,16 +119,24 @@ def parse_program(text: str, instances: int) -> list[int]:
 
 
 def draw_program(rng: random.Random, instances: int) -> list[int]:
-    """A program that starts with an instance and never stops the last one that runs."""
-    program: list[int] = []
-    running: set[int] = set()
-    for _ in range(STEPS):
-        number = rng.randint(1, instances)
-        while running == {number} and instances > 1:
-            number = rng.randint(1, instances)
-        program.append(number)
-        running ^= {number}
-    return program
+    """A program of which at some time several instances run at once, as many as a task needs to come back.
+
+    It never stops the last instance that runs.
+    """
+    together = min(TOGETHER, instances)
+    while True:
+        program: list[int] = []
+        running: set[int] = set()
+        most = 0
+        for _ in range(STEPS):
+            number = rng.choice([n for n in range(1, instances + 1) if running != {n} or instances == 1])
+            program.append(number)
+            running ^= {number}
+            most = max(most, len(running))
+            if most == together and rng.random() < 0.5:
+                return program
+        if most == together:
+            return program
 
 
 def workload(trial: Trial) -> Workload:
