@@ -3,11 +3,12 @@ import pytest
 from onceproof.model.cell import Cell
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
-from onceproof.model.verdict import ExitCode, TrialEvidence, Verdict, exit_code, judge
+from onceproof.model.verdict import ExitCode, TrialEvidence, Verdict, exit_code, judge, with_controls
 
 
-def cell(streams, variant="DEFAULT_CONFIG"):
-    return Cell("enumerator", variant, Release.parse(streams), Release.parse("3.9.1"))
+def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator", restart_on=None):
+    restart = Release.parse(restart_on) if restart_on else None
+    return Cell(scenario, variant, Release.parse(streams), Release.parse("3.9.1"), restart)
 
 
 def trial(key="t1", **known):
@@ -49,6 +50,32 @@ def test_rules(where, trials, expected):
     verdict = judge(where, trials, registry())
     assert verdict.verdict is expected
     assert verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (cell("3.4.1", restart_on="3.3.1"), Verdict.KNOWN),  # the release that runs in the end
+        (cell("3.3.1", restart_on="3.4.1"), Verdict.REGRESSION),
+        (cell("4.1.2", scenario="crash", restart_on="4.3.1"), Verdict.KNOWN),  # the release that was killed
+        (cell("3.6.2", scenario="crash", restart_on="4.1.2"), Verdict.REGRESSION),
+    ],
+)
+def test_a_restart_cell_is_affected_by_the_culprit_of_the_issue(where, expected):
+    names = {"enumerator": "duplicate-id", "crash": "lost-record"}
+    red = trial(exercised=True, anomalies={names[where.scenario]: 3})
+    assert judge(where, [red], registry()).verdict is expected
+
+
+def test_a_control_that_stays_green_takes_its_scenarios_greens_with_it():
+    green = judge(cell("3.4.1"), [GREEN], registry())
+    other = judge(cell("3.9.1", scenario="crash", variant="STATE_UPDATER_DISABLED"), [GREEN], registry())
+    red, silent = judge(cell("3.3.1"), [RED], registry()), judge(cell("3.3.2"), [GREEN], registry())
+    said = with_controls([green, silent, other], registry())
+    assert [v.verdict for v in said] == [Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, Verdict.CLEAN]
+    assert said[0].sentence.startswith("The positive control 3.3.2 × DEFAULT_CONFIG")
+    assert with_controls([green, silent, red], registry())[0].verdict is Verdict.CLEAN  # one of them went red
+    assert with_controls([green], registry())[0].verdict is Verdict.CLEAN  # there was none in the run
 
 
 def test_the_arithmetic_is_told():

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -22,7 +22,24 @@ class Verdict(StrEnum):
     ERROR = "error"
 
     @property
-    def exit_code(self) -> ExitCode:
+    def with_controls(verdicts: Sequence[CellVerdict], registry: Registry) -> list[CellVerdict]:
+    """The verdicts of a run, in which a scenario's greens stand only if its positive controls went red.
+
+    A positive control is a cell that the registry says is affected. If a run has some of a scenario and none of them
+    showed the anomaly, what looks for it cannot be trusted: `clean` becomes `inconclusive`.
+    """
+    return [_against_controls(verdict, verdicts, registry) for verdict in verdicts]
+
+
+def _against_controls(verdict: CellVerdict, all_of_run: Sequence[CellVerdict], registry: Registry) -> CellVerdict:
+    controls = [v for v in all_of_run if v.cell.scenario == verdict.cell.scenario and registry.affecting(v.cell)]
+    if verdict.verdict is not Verdict.CLEAN or not controls or any(control.red for control in controls):
+        return verdict
+    sentence = f"The positive control {controls[0].cell.title} stayed green, so a green says nothing. {verdict.sentence}"
+    return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=sentence)
+
+
+def exit_code(self) -> ExitCode:
         """What a run returns if this is its worst verdict."""
         return {
             Verdict.REGRESSION: ExitCode.ANOMALY,
@@ -142,6 +159,23 @@ def _decide(
             f"No anomaly in {len(exercised)} exercised trials, though {cell.releases} is affected by {issues}.",
         )
     return Verdict.CLEAN, f"No anomaly in {len(exercised)} exercised trials. {exercised[0].reason}"
+
+
+def with_controls(verdicts: Sequence[CellVerdict], registry: Registry) -> list[CellVerdict]:
+    """The verdicts of a run, in which a scenario's greens stand only if its positive controls went red.
+
+    A positive control is a cell that the registry says is affected. If a run has some of a scenario and none of them
+    showed the anomaly, what looks for it cannot be trusted: `clean` becomes `inconclusive`.
+    """
+    return [_against_controls(verdict, verdicts, registry) for verdict in verdicts]
+
+
+def _against_controls(verdict: CellVerdict, all_of_run: Sequence[CellVerdict], registry: Registry) -> CellVerdict:
+    controls = [v for v in all_of_run if v.cell.scenario == verdict.cell.scenario and registry.affecting(v.cell)]
+    if verdict.verdict is not Verdict.CLEAN or not controls or any(control.red for control in controls):
+        return verdict
+    sentence = f"The positive control {controls[0].cell.title} stayed green, so a green says nothing. {verdict.sentence}"
+    return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=sentence)
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> ExitCode:

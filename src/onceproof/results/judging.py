@@ -12,7 +12,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder, read_json, write_json
-from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
+from onceproof.model.verdict import CellVerdict, TrialEvidence, judge, with_controls
 
 # Which suite sees which anomaly. A suite that stays green beside one checks nothing; one that fails without any of
 # its anomalies saw what the readers did not.
@@ -50,6 +50,7 @@ def judge_run(run: RunFolder) -> list[dict[str, Any]]:
         judge(cell, [evidence(run, trial, spark, errors) for trial in of_cell], registry())
         for cell, of_cell in trials.items()
     ]
+    verdicts = with_controls(verdicts, registry())
     data = [_described(run, verdict, trials[verdict.cell]) for verdict in verdicts]
     write_json(run.verdicts_file, data)
     return data
