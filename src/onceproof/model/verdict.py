@@ -22,24 +22,7 @@ class Verdict(StrEnum):
     ERROR = "error"
 
     @property
-    def with_controls(verdicts: Sequence[CellVerdict], registry: Registry) -> list[CellVerdict]:
-    """The verdicts of a run, in which a scenario's greens stand only if its positive controls went red.
-
-    A positive control is a cell that the registry says is affected. If a run has some of a scenario and none of them
-    showed the anomaly, what looks for it cannot be trusted: `clean` becomes `inconclusive`.
-    """
-    return [_against_controls(verdict, verdicts, registry) for verdict in verdicts]
-
-
-def _against_controls(verdict: CellVerdict, all_of_run: Sequence[CellVerdict], registry: Registry) -> CellVerdict:
-    controls = [v for v in all_of_run if v.cell.scenario == verdict.cell.scenario and registry.affecting(v.cell)]
-    if verdict.verdict is not Verdict.CLEAN or not controls or any(control.red for control in controls):
-        return verdict
-    sentence = f"The positive control {controls[0].cell.title} stayed green, so a green says nothing. {verdict.sentence}"
-    return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=sentence)
-
-
-def exit_code(self) -> ExitCode:
+    def exit_code(self) -> ExitCode:
         """What a run returns if this is its worst verdict."""
         return {
             Verdict.REGRESSION: ExitCode.ANOMALY,
@@ -174,7 +157,8 @@ def _against_controls(verdict: CellVerdict, all_of_run: Sequence[CellVerdict], r
     controls = [v for v in all_of_run if v.cell.scenario == verdict.cell.scenario and registry.affecting(v.cell)]
     if verdict.verdict is not Verdict.CLEAN or not controls or any(control.red for control in controls):
         return verdict
-    sentence = f"The positive control {controls[0].cell.title} stayed green, so a green says nothing. {verdict.sentence}"
+    control = controls[0].cell.title
+    sentence = f"The positive control {control} stayed green, so a green says nothing. {verdict.sentence}"
     return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=sentence)
 
 
