@@ -21,6 +21,7 @@ from expectations import tables
 from expectations.data_docs import localise
 from expectations.suites import SUITES, Suite
 from onceproof.model.cell import Trial
+from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 
 # A suite on one trial takes 0.05 s in pandas and 5 to 8 s in Spark; a trial has 63,000 rows. Beyond this, one trial's
@@ -55,8 +56,20 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
         }
         write_json(run.validation_file(trial), outcomes[trial.key])
     context.build_data_docs()
+    _require_pages(run, sum(len(suites) for suites in outcomes.values()))
     localise(run.data_docs.parent, vendor)
     return outcomes
+
+
+def _require_pages(run: RunFolder, results: int) -> None:
+    """GX logs a page that it cannot draw, and goes on.
+
+    Raises:
+        HarnessError: pages are missing.
+    """
+    pages = sum(1 for _ in run.data_docs.parent.glob("validations/**/*.html"))
+    if pages < results:
+        raise HarnessError(f"Of {results} pages of the Data Docs {results - pages} were not drawn: the log says why.")
 
 
 def _checked_trials(run: RunFolder) -> list[Trial]:
@@ -138,14 +151,14 @@ def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
     """What the producer delivered.
 
     Returns:
-        `keys`; `entries` that the changelogs must at least show; `rows` that the suite must at least see.
+        `keys`; `entries` that the changelogs must at least show; `rows_<promise>` that the suite must at least see.
     """
     stated = read_json(run.trial(trial).trial_file)
     produced = {**run.outcome(trial)["produced"], "seeded": stated.get("seeded", 0)}
     keys = int(produced["keys"])
-    counted = stated["suites"][suite]
-    rows = counted if isinstance(counted, int) else int(produced[counted])
-    return {"keys": keys, "entries": keys + int(stated["partitions"]), "rows": rows}
+    floors = {**dict.fromkeys(SUITES[suite].promises, 0), **stated["suites"][suite]}
+    rows = {f"rows_{p}": int(floor if isinstance(floor, int) else produced[floor]) for p, floor in floors.items()}
+    return {"keys": keys, "entries": keys + int(stated["partitions"]), **rows}
 
 
 def outcome(validated: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from great_expectations import ExpectationSuite
 from great_expectations import expectations as gxe
+from great_expectations.expectations.row_conditions import Column
 
 from expectations.showing_rows import ExpectEqualPairs, ExpectGreaterPairs, ExpectNoAnomaly, ExpectUniqueValues
 
@@ -73,18 +74,25 @@ def changelog_consistency() -> ExpectationSuite:
     )
 
 
-def over_comparisons(name: str, seen: str, anomalies: Mapping[str, str]) -> ExpectationSuite:
-    """Over a promise's rows of the table `comparisons`.
+def over_comparisons(name: str, seen: Mapping[str, str], anomalies: Mapping[str, str]) -> ExpectationSuite:
+    """Over promises' rows of the table `comparisons`.
 
     Args:
         name: of the suite.
-        seen: what the number of rows shows, which is at least the parameter `rows`.
-        anomalies: each anomaly that the promise can show, with the sentence that the reader of Data Docs needs.
+        seen: of each promise, what the number of its rows shows, which is at least the parameter `rows_<promise>`.
+        anomalies: each anomaly that the promises can show, with the sentence that the reader of Data Docs needs.
     """
     return ExpectationSuite(
         name=name,
         expectations=[
-            gxe.ExpectTableRowCountToBeBetween(min_value={"$PARAMETER": "rows"}, description=seen),
+            *(
+                gxe.ExpectTableRowCountToBeBetween(
+                    min_value={"$PARAMETER": f"rows_{promise}"},
+                    row_condition=Column("promise") == promise,
+                    description=sentence,
+                )
+                for promise, sentence in seen.items()
+            ),
             *(
                 ExpectNoAnomaly(column="anomaly", value_set=[anomaly], description=f"{sentence} ({anomaly})")
                 for anomaly, sentence in anomalies.items()
@@ -97,7 +105,10 @@ def store_reads() -> ExpectationSuite:
     """Over the promise `reads`."""
     return over_comparisons(
         "store_reads",
-        "Every record that was delivered told what it found in the store.",
+        {
+            "reads": "Every record that was delivered told what it found in the store.",
+            "assertions": "So did the application, which asserts the same while it runs.",
+        },
         {
             "stale-read": "A cached store never gives an older value than the one put last, also when its task was "
             "active, standby and active again on one thread (KAFKA-14624).",
@@ -110,7 +121,7 @@ def deliveries() -> ExpectationSuite:
     """Over the promise `deliveries`."""
     return over_comparisons(
         "deliveries",
-        "Every key that was delivered to the input was looked for behind the application.",
+        {"deliveries": "Every key that was delivered to the input was looked for behind the application."},
         {
             "lost-record": "No record is lost: a record that is delivered again after a crash is not dropped because "
             "the store remembers it from an aborted transaction (KAFKA-20685).",
@@ -123,8 +134,11 @@ def state_recovery() -> ExpectationSuite:
     """Over the promises `checkpoint`, `wipe` and `state`."""
     return over_comparisons(
         "state_recovery",
-        "Every record that was committed before the crash was looked for in the store after it, and for each store it "
-        "is known how it was initialised.",
+        {
+            "checkpoint": "The checkpoint was sampled while records flowed (not if the crash fell into a restoration).",
+            "wipe": "Of each store it is known how it was initialised after the crash.",
+            "state": "Every record that was committed before the crash was looked for in the store after it.",
+        },
         {
             "stale-checkpoint": "Under exactly-once a task has no checkpoint while it is RUNNING: one that is there "
             "when the process dies vouches for a store that may hold uncommitted writes (KAFKA-20685).",
@@ -141,7 +155,10 @@ def answers() -> ExpectationSuite:
     """Over the promises `answers` and `published`."""
     return over_comparisons(
         "answers",
-        "For every request to delete, its answers were looked at, and what was published of it when the process died.",
+        {
+            "answers": "For every request to delete, its answers were looked at.",
+            "published": "So was what was published of it when the process died (not if the record is deleted later).",
+        },
         {
             "false-after-true": "No request is answered with false although its record was there: the deletion of an "
             "earlier attempt is not seen by a later one.",
@@ -157,7 +174,10 @@ def throttling() -> ExpectationSuite:
     """Over the promises `throttle` and `transactions`."""
     return over_comparisons(
         "throttling",
-        "The transactions of the changelog were looked at, and the log of the throttled instance.",
+        {
+            "throttle": "The throttle, the lag and the log of the instance were looked at.",
+            "transactions": "So were the transactions of the changelog.",
+        },
         {
             "aborted-by-throttle": "A producer that is only throttled keeps its transaction: none is aborted, and "
             "there is no exception of the transaction (KAFKA-17455)."
@@ -177,7 +197,7 @@ class Suite:
 SUITES = {
     ID_UNIQUENESS: Suite(id_uniqueness, "assignments"),
     CHANGELOG_CONSISTENCY: Suite(changelog_consistency, "changelogs"),
-    "store_reads": Suite(store_reads, "comparisons", ("reads",)),
+    "store_reads": Suite(store_reads, "comparisons", ("reads", "assertions")),
     "deliveries": Suite(deliveries, "comparisons", ("deliveries",)),
     "state_recovery": Suite(state_recovery, "comparisons", ("checkpoint", "wipe", "state")),
     "throttling": Suite(throttling, "comparisons", ("throttle", "transactions")),

@@ -25,7 +25,7 @@ CHANGELOGS = (
 )
 
 
-COMPARISONS = ("partition", "place", "key", "expected", "observed", "anomaly")
+COMPARISONS = ("promise", "partition", "place", "key", "expected", "observed", "anomaly")
 COLUMNS = {"assignments": ASSIGNMENTS, "changelogs": CHANGELOGS, "comparisons": COMPARISONS}
 # Sorted, so that the keys that share an ID stand beside each other.
 ORDER = {

@@ -53,12 +53,14 @@ def compare_answers(records: DataFrame) -> DataFrame:
 
 
 def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """One comparison for each key that was to be deleted: when the process was killed (facts `changelog_end` and
-    `output_end`), its deletion and its answer were both published, or neither was.
+    """One comparison for each key that was to be deleted: its deletion and its answer were both published, or neither.
+
+    Looked at is the moment when the process was killed (facts `changelog_end` and `output_end`). Not compared where the
+    deletion comes after the answer by design (fact `downstream`).
 
     Out: as the table `comparisons`.
     """
-    stated = trials.select(
+    stated = trials.where(fact("downstream") == 0).select(
         "trial", fact("changelog_end").alias("changelog_end"), fact("output_end").alias("output_end")
     )
     before = records.join(f.broadcast(stated), "trial")
@@ -78,6 +80,7 @@ def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
     parted = has_deletion != has_answer
     return (
         requests(records)
+        .join(f.broadcast(stated.select("trial")), "trial", "left_semi")
         .join(published, ["trial", "key"], "left")
         .withColumn("partition", partition_of(f.col("request")))
         .select(

@@ -33,7 +33,7 @@ def make_run(home, suite, anomalies, rows=3):
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"trials": [trial.to_dict()]})
-    write_json(run.trial(trial).trial_file, {"partitions": 2, "suites": {suite: rows}})
+    write_json(run.trial(trial).trial_file, {"partitions": 2, "suites": {suite: {SUITES[suite].promises[0]: rows}}})
     write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": 5}})
     write_json(run.table("errors.json"), {})
     promise = SUITES[suite].promises[0]

@@ -86,7 +86,7 @@ def test_a_throttled_producer_loses_its_transaction_on_the_affected_release(tmp_
 
 
 def test_a_throttled_producer_keeps_its_transaction_on_a_fixed_release(tmp_path, cluster):
-    trial = a_trial("3.9.1", "SHORT_REQUEST_TIMEOUT", scenario="quota", seconds=20)
+    trial = a_trial("3.9.1", "SHORT_REQUEST_TIMEOUT", scenario="quota", seconds=24)
     assert run(trial, tmp_path, cluster)[0] == {}
 
 

@@ -62,9 +62,17 @@ def test_rules(where, trials, expected):
     ],
 )
 def test_a_restart_cell_is_affected_by_the_culprit_of_the_issue(where, expected):
-    names = {"enumerator": "duplicate-id", "crash": "lost-record"}
-    red = trial(exercised=True, anomalies={names[where.scenario]: 3})
+    crash = ("stale-checkpoint", "skipped-wipe", "lost-record", "uncommitted-state")
+    names = {"enumerator": ("duplicate-id",), "crash": crash}
+    red = trial(exercised=True, anomalies=dict.fromkeys(names[where.scenario], 3))
     assert judge(where, [red], registry()).verdict is expected
+
+
+def test_a_red_that_is_not_what_was_provoked_is_inconclusive():
+    only_level_one = trial(exercised=True, anomalies={"stale-checkpoint": 1})
+    verdict = judge(cell("4.1.2", scenario="crash"), [only_level_one], registry())
+    assert verdict.verdict is Verdict.INCONCLUSIVE
+    assert "but no lost-record, skipped-wipe, uncommitted-state, which KAFKA-20685" in verdict.sentence
 
 
 def test_a_control_that_stays_green_takes_its_scenarios_greens_with_it():

@@ -52,7 +52,7 @@ def crashed(keys, committed, deletions, answers):
         "output": [(0, n, key, value) for n, (key, value) in enumerate(told)],
         "records-changelog": [*puts, *((0, len(keys) + n, key, None) for n, key in enumerate(deleted))],
     }
-    return topics, {"changelog_end": len(keys) + deletions, "output_end": answers}
+    return topics, {"downstream": 0, "changelog_end": len(keys) + deletions, "output_end": answers}
 
 
 @given(KEYS, st.data())
@@ -86,7 +86,7 @@ def test_every_deletion_that_was_lost_is_found(keys, data):
 @given(KEYS, st.sampled_from(["lost-record", "false-after-true", "duplicate-output"]), st.data())
 def test_one_fault_is_found_and_nothing_else(keys, fault, data):
     topics, _ = crashed(keys, len(keys), len(keys), len(keys))
-    facts = {"changelog_end": len(keys), "output_end": 0}
+    facts = {"downstream": 0, "changelog_end": len(keys), "output_end": 0}
     at = data.draw(st.integers(0, len(keys) - 1))
     output = topics["output"]
     p, offset, key, _ = output[at]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.crash import (
@@ -175,9 +175,9 @@ def restoration(start, end, records, store="seen"):
         pytest.param("", 3_000, "trusted", 3_000, id="from an offset in RocksDB, which the log does not tell"),
         pytest.param(NOT_EMPTY, 0, "wiped", None, id="not empty, and no checkpoint"),
         pytest.param(CORRUPTED, 0, "wiped", None, id="corrupted, as 4.3 says"),
-        pytest.param(FRESH, 0, "fresh", None, id="nothing to wipe"),
-        pytest.param(TRUSTED.replace("store seen", "store other"), 0, "fresh", None, id="another store's checkpoint"),
-        pytest.param(CORRUPTED.replace("[0_0]", "[0_1]"), 0, "fresh", None, id="another task's corruption"),
+        pytest.param(FRESH, 0, "kept", None, id="neither"),
+        pytest.param(TRUSTED.replace("store seen", "store other"), 0, "kept", None, id="another store's checkpoint"),
+        pytest.param(CORRUPTED.replace("[0_0]", "[0_1]"), 0, "kept", None, id="another task's corruption"),
     ],
 )
 def test_how_a_store_was_initialised(log, start, how, offset):
@@ -187,9 +187,9 @@ def test_how_a_store_was_initialised(log, start, how, offset):
     assert initialised("seen", log, events) == told
 
 
-def test_a_store_that_had_nothing_to_restore():
-    told = {"store": "seen", "how": "fresh", "offset": None, "replayed": 0, "records": 0}
-    assert initialised("seen", FRESH, []) == told
+def test_a_store_of_which_nothing_is_known_is_no_green():
+    with pytest.raises(HarnessError, match="How the store seen was initialised after the crash cannot be told"):
+        initialised("seen", FRESH, [])
 
 
 def test_a_trusted_store_that_had_it_all_replayed_nothing():
@@ -288,10 +288,10 @@ def test_a_checkpoint_that_stays_is_a_stale_one(event, anomaly, observed):
     [
         ("trusted", "skipped-wipe", "trusted from offset 3000, 1,500 offsets replayed"),
         ("wiped", None, "wiped, 1,400 records restored"),
-        ("fresh", None, "nothing was left, 1,400 records restored"),
+        ("kept", "skipped-wipe", "not wiped, 1,400 records restored over what was there"),
     ],
 )
-def test_only_a_store_that_was_trusted_skipped_the_wipe(how, anomaly, observed):
+def test_only_a_store_that_was_wiped_was_wiped(how, anomaly, observed):
     told = {"store": "seen", "how": how, "offset": 3_000, "replayed": 1_500, "records": 1_400}
     [found] = observe(trial(), [{"event": "initialised", **told}])
     assert found == Comparison("wipe", anomaly, 0, None, "task 0_0, store seen", "wiped and restored", observed)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.quota import (
@@ -18,7 +18,7 @@ from onceproof.scenarios.quota import (
     FAILURES,
     PARAMETERS,
     VARIANTS,
-    LogWatch,
+    Watch,
     check,
     config,
     failures,
@@ -89,13 +89,14 @@ def test_a_record_that_is_not_in_the_changelog_is_found(transactions, data):
 LOG = """\
 [2026-11-21T08:45:00.123+0000] INFO [main] Kafka Streams version: 3.9.1 (o.a.k.streams.KafkaStreams)
 [2026-11-21T08:45:30.500+0000] ERROR [a-StreamThread-1] stream-thread [a] Error sending to topic (o.a.k.RecordCollector)
-org.apache.kafka.common.errors.TimeoutException: Expiring 12 record(s) for a-values-changelog-0: 30000 ms has passed
+org.apache.kafka.common.errors.TimeoutException: Timeout expired after 60000ms while awaiting AddOffsetsToTxn
 \tat org.apache.kafka.clients.producer.internals.Sender.run(Sender.java:243)
 [2026-11-21T09:45:31.000+0100] WARN [a-StreamThread-1] Detected that the thread is being fenced. (o.a.k.StreamThread)
 org.apache.kafka.streams.errors.TaskMigratedException: Producer got fenced trying to send a record; it means all tasks \
 belonging to this thread should be migrated.
 Caused by: org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce with an old epoch.
 """
+THROTTLE = {"t": 1, "source": "instance-1", "event": "throttle", "producers": [{"client_id": "x"}]}
 AT = 1_795_250_730_500  # 2026-11-21T08:45:30.5Z
 
 
@@ -106,7 +107,7 @@ def test_failures_are_found_with_the_time_of_the_line_before_them():
         ("TaskMigratedException", AT + 500),
         ("InvalidProducerEpochException", AT + 500),
     ]
-    assert found[0]["message"] == "Expiring 12 record(s) for a-values-changelog-0: 30000 ms has passed"
+    assert found[0]["message"] == "Timeout expired after 60000ms while awaiting AddOffsetsToTxn"
 
 
 def test_a_failure_before_any_time_is_found_too():
@@ -115,13 +116,14 @@ def test_a_failure_before_any_time_is_found_too():
 
 
 def test_a_failure_on_a_line_with_a_time_has_that_time():
-    line = "[2026-11-21T08:45:30.500+0000] WARN [x] failed: org.apache.kafka.common.errors.TimeoutException: late (c)"
+    line = "[2026-11-21T08:45:30.500+0000] WARN [x] failed: o.a.k.TimeoutException: awaiting EndTxn (c)"
     assert [failure["at"] for failure in failures(line)] == [AT]
 
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_every_class_is_known(name):
-    assert [failure["exception"] for failure in failures(f"org.apache.kafka.{name}: why")] == [name]
+    line = f"org.apache.kafka.{name}: Timeout expired after 60000ms while awaiting AddOffsetsToTxn"
+    assert [failure["exception"] for failure in failures(line)] == [name]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +138,7 @@ def test_every_class_is_known(name):
         "org.apache.kafka.common.errors.DisconnectException: closed",
         "[2026-11-21T08:45:00.123+0000] INFO [main] retries on TimeoutException and TaskCorruptedException",
         "TimeoutExceptions: 0",
+        "o.a.k.TimeoutException: Timeout of 60000ms expired before the position for partition x-0 could be determined",
     ],
 )
 def test_what_only_looks_like_a_failure_does_not_count(line):
@@ -145,15 +148,38 @@ def test_what_only_looks_like_a_failure_does_not_count(line):
 def test_the_log_is_read_again_when_it_has_grown(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text("[2026-11-21T08:45:00.123+0000] INFO [main] started (m)\n")
-    watch = LogWatch(SimpleNamespace(log=log))
-    assert watch.look() == []
+    events = [THROTTLE]
+    lab = SimpleNamespace(events=events, committed=lambda: 7, note=lambda *_, **__: None)
+    watch = Watch(lab, SimpleNamespace(log=log))
+    assert not watch.look(9)
+    assert (watch.failures, watch.lag) == ([], 2)
     log.write_text(LOG)
-    assert len(watch.look()) == len(watch.look()) == 3
+    assert watch.look(9)
+    assert len(watch.failures) == 3
+
+
+def test_a_failure_before_the_throttle_is_another_matter(tmp_path):
+    log = tmp_path / "instance.log"
+    log.write_text(LOG)
+    lab = SimpleNamespace(events=[], committed=lambda: 7, note=lambda *_, **__: None)
+    with pytest.raises(HarnessError, match="failed before its producer was throttled"):
+        Watch(lab, SimpleNamespace(log=log)).look(9)
+
+
+@pytest.mark.parametrize("rate", [25_000, 30_000])
+def test_a_load_under_which_every_release_fails_is_refused(rate):
+    with pytest.raises(UsageError, match="every release would fail"):
+        SCENARIO.validate(trial(parameters={"rate": rate}))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_can_be_run(variant):
+    SCENARIO.validate(trial(variant))
 
 
 BULK = {"t": 10_000, "source": "driver", "event": "bulk", "name": "load", "records": 9, "rate": 1.0}
 SEEDED = {**BULK, "t": 1, "name": "seeded"}
-THROTTLED = {"t": 9, "source": "driver", "event": "throttled", "max": 1_234.4, "avg": 56.0, "lag": 1_042}
+THROTTLED = {"t": 9, "source": "driver", "event": "load", "max": 1_234.4, "avg": 56.0, "lag": 1_042}
 SLIGHTLY = Comparison(
     "throttle",
     None,
@@ -188,8 +214,8 @@ def test_exceptions_are_told_of_by_class_with_the_first_of_each():
     ]
     rows = observe(trial(), events)
     assert [(row.anomaly, row.expected, row.observed) for row in rows[:2]] == [
-        ("aborted-by-throttle", "no TaskMigratedException", "1 in the log, the first after 32.0 s of load: fenced"),
-        ("aborted-by-throttle", "no TimeoutException", "2 in the log, the first after 31.5 s of load: late"),
+        ("aborted-by-throttle", "no TaskMigratedException", "1 lines in the log, the first after 32.0 s: fenced"),
+        ("aborted-by-throttle", "no TimeoutException", "2 lines in the log, the first after 31.5 s: late"),
     ]
     assert rows[2].anomaly is None
     assert rows[2].observed.endswith("for up to 30.0 s; 3 exceptions")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from onceproof.scenarios.shrinking import NUMBERS, Candidate, shrink, smaller
 
-START = {"partitions": 12, "keys": 100, "threads": 2, "records.per.step": 1_500}
+START = {"partitions": 12, "keys": 100, "threads": 2, "records.per.step": 1_500, "records": 30_000}
 
 
 def contains(program, wanted):
@@ -17,7 +17,7 @@ def test_the_program_of_the_seed_is_found_again():
     candidate = Candidate.of([3, 3, 1, 2, 4, 3, 4], START)
     found = shrink(candidate, lambda c: contains(c.program, (1, 2, 3)) and dict(c.numbers)["keys"] >= 25, lambda: True)
     assert found.program == (1, 2, 3)
-    assert dict(found.numbers) == {"partitions": 1, "keys": 25, "threads": 1, "records.per.step": 10}
+    assert dict(found.numbers) == {"partitions": 1, "keys": 25, "threads": 1, "records.per.step": 10, "records": 100}
     assert found.parameters["instances"] == 3
 
 

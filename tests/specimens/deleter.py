@@ -33,7 +33,7 @@ class Specimen:
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know beside the records."""
-        ends = {"changelog_end": self.changelog_end, "output_end": self.output_end}
+        ends = {"downstream": 0, "changelog_end": self.changelog_end, "output_end": self.output_end}
         return {"partitions": 1, "exactly_once": 0, **ends}
 
 

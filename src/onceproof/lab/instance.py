@@ -220,4 +220,6 @@ class Instance:
         if self._process is not None and self._process.alive():
             self._process.kill()
             self._process.terminate(timeout=5)
+            if self._listener is not None:  # what it said before it died is heard
+                self._listener.join(5)
             self._timeline.add("driver", "instance", name=self.name, action="killed")

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.topics import Topics
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Trial
+from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import RunFolder, read_json
 from onceproof.scenarios import multirunner
 from onceproof.scenarios.shrinking import Candidate, shrink
@@ -31,7 +33,7 @@ def shrink_program(first: Trial, trials: int, budget: float, report: Callable[[s
         begin with), tried (candidates), seconds, command (that runs one trial of it).
 
     Raises:
-        HarnessError: a trial could not be run.
+        HarnessError: the brokers could not be started.
     """
     begin = time.monotonic()
     runs = RunFolder(get_settings().runs / first.run)
@@ -44,7 +46,15 @@ def shrink_program(first: Trial, trials: int, budget: float, report: Callable[[s
         parameters = {**first.parameters, **candidate.parameters}
         trial = replace(first, number=number, seed=first.seed + number - 1, parameters=parameters)
         folder = runs.trial(trial)
-        run_trial(trial, folder, cluster=cluster)
+        try:
+            run_trial(trial, folder, cluster=cluster)
+        except HarnessError as error:  # of dozens of trials one may fail; what was found must not be lost
+            report(f"not counted: {error}")
+            return False
+        finally:
+            topics = Topics(cluster, trial.application_id)
+            topics.delete()
+            topics.close()
         return "stale-read" in read_json(folder.reader_file)["anomalies"]
 
     def is_red(candidate: Candidate) -> bool:

@@ -1,6 +1,7 @@
 """One trial, in three parts that may run in different processes: provision, seed, drive."""
 
 import random
+import re
 import shutil
 import time
 from collections import Counter
@@ -95,6 +96,11 @@ def _new_topics(trial: Trial, system: System, partitions: int, cluster: Cluster)
             yield NewTopic(trial.topic(name), partitions, replica_assignment=replicas, config=config)
         elif name in ("input", "output"):
             yield NewTopic(trial.topic(name), partitions)
+
+
+def needs_dead_broker(trial: Trial) -> bool:
+    """Whether a topic of the trial must be able to refuse records."""
+    return any(role.may_refuse for role in scenario(trial.cell.scenario).system(trial).roles.values())
 
 
 def _streams_config(trial: Trial) -> dict[str, str]:
@@ -283,6 +289,12 @@ class TrialLab:
     def kill_instance(self, name: str) -> None:
         """End an instance with SIGKILL."""
         self._instances.pop(name).kill()
+
+    def recycled(self, thread: str, task: str) -> bool:
+        """Whether a log says that the thread recycled its active task."""
+        name = thread.partition(" (")[0]  # the timeline tells later starts apart like this
+        line = re.compile(rf"\[{re.escape(name)}\].* task \[{re.escape(task)}\] Closed (clean )?and recycled state")
+        return any(line.search(log.read_text(errors="replace")) for log in self._folder.instances.glob("*.log"))
 
     def state_directory(self, name: str) -> Path:
         """Where an instance keeps its stores."""

@@ -1,7 +1,8 @@
 """The registry of known issues (`known_issues.toml`): what is expected, and where each fact comes from."""
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ class KnownIssue:
     affected: tuple[tuple[Release, Release], ...]
     fixed: tuple[Release, ...]
     sources: tuple[str, ...]
+    # Variant -> the anomalies that a red must show, so that it is what was provoked, and not only its beginning.
+    must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Where the application is restarted on another release: the one that must be affected.
     culprit: str = "restarted"
 
@@ -130,6 +133,7 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         _ranges(entry["affected"]),
         tuple(Release.parse(text) for text in entry["fixed"]),
         tuple(entry["sources"]),
+        {variant: tuple(names) for variant, names in entry.get("must_show", {}).items()},
         _culprit(entry.get("culprit", "restarted")),
     )
 

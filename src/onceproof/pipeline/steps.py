@@ -123,6 +123,7 @@ def start_cluster(run: RunFolder, broker: str) -> None:
     If they do not serve, the reason stands in the cluster's file and becomes the outcome of each of its trials.
     """
     from onceproof.lab.cluster import EmbeddedCluster
+    from onceproof.lab.trial import needs_dead_broker
     from onceproof.model.release import Release
 
     file = run.cluster_file(broker)
@@ -132,6 +133,8 @@ def start_cluster(run: RunFolder, broker: str) -> None:
     with ended_by_sigterm():
         try:
             cluster = EmbeddedCluster.start(Release.parse(broker), folder, owner)
+            if any(str(trial.cell.broker) == broker and needs_dead_broker(trial) for trial in run.trials()):
+                cluster.dead_broker()  # while it lives, it would be given partitions of other trials' topics
         except OnceproofError as error:
             print(error)
             write_json(file, {"release": broker, "error": str(error)})

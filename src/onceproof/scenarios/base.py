@@ -115,6 +115,9 @@ class Lab(Protocol):
     def kill_instance(self, name: str) -> None:
         """End an instance with SIGKILL."""
 
+    def recycled(self, thread: str, task: str) -> bool:
+        """Whether a log says that the thread recycled its active task into a standby, rather than closing it."""
+
     def state_directory(self, name: str) -> Path:
         """Where an instance of this name keeps its stores: Kafka Streams' `state.dir` and application id."""
 
@@ -234,8 +237,9 @@ class System:
     topology: str  # its name in the application's jar and among the Spark checks
     roles: Mapping[str, Role]
     check: Callable[[Topics, Facts], Findings]  # the independent reader's judgement
-    # Suite -> the rows that it must see at least: one for each of `records`, `keys` or `seeded` records, or a number.
-    suites: Mapping[str, str | int]
+    # Suite -> promise -> the comparisons that it must see at least: one for each of `records`, `keys` or `seeded`
+    # records, or a number. Suites over other tables have none.
+    suites: Mapping[str, Mapping[str, str | int]]
 
 
 def refuse_restarts(cell: Cell) -> str | None:

@@ -32,6 +32,7 @@ from typing import Any
 
 from onceproof.model.anomaly import Comparison, Findings, witnesses_of
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
@@ -56,7 +57,7 @@ from onceproof.scenarios.deliveries import compare_deliveries
 PARTITIONS = 1
 TASK = "0_0"
 NAME = "instance-1"
-HELD_BACK = 1_000  # records of the burst that come only after the crash, if that falls into a restoration
+HELD_BACK = 1_000  # records of the burst that come only after the crash
 TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is looked at
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -146,12 +147,28 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def refuse(cell: Cell) -> str | None:
     """Why a cell cannot be run, if it cannot."""
-    if not VARIANTS[cell.variant].parameters.get("state.updater", True):
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    return _refuse(cell, {**defaults, **VARIANTS[cell.variant].parameters})
+
+
+def validate(trial: Trial) -> None:
+    """Refuse parameters that the trial's releases cannot run with.
+
+    Raises:
+        UsageError: says why.
+    """
+    reason = _refuse(trial.cell, values(trial))
+    if reason:
+        raise UsageError(f"{trial.cell.title} cannot be run: {reason}")
+
+
+def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    if not own["state.updater"]:
         for release in {cell.streams, cell.running}:
             if not release.can_do_without_state_updater:
                 return f"Kafka Streams {release} has no switch for its state updater; take another release or variant."
     restart = cell.restart_on
-    static = VARIANTS[cell.variant].parameters.get("static.membership", True)
+    static = own["static.membership"]
     if restart and static and cell.streams.decodes_assignments_of_newest and not restart.decodes_assignments_of_newest:
         return (
             f"a static member gets its old assignment back, and {restart} cannot decode the one of {cell.streams}; "
@@ -165,22 +182,21 @@ def refuse(cell: Cell) -> str | None:
 
 def drive(lab: Lab) -> Exercise:
     """Commit, close, start again, burst, kill, start again, drain."""
-    own = lab.parameters
-    restoring = own["during"] == "restoration"
-    burst = lab.workload.second
+    restoring = lab.parameters["during"] == "restoration"
+    # Some records come only after the crash, so that a task always meets one, and tells what its store held before.
+    burst, rest = lab.workload.second[:-HELD_BACK], lab.workload.second[-HELD_BACK:]
     with lab.phase("commit"):
         lab.start_instance(NAME)
         known = len(lab.workload.first)
         if restoring:  # a changelog long enough to be caught in it
-            known += len(burst) - HELD_BACK
-            lab.produce("before", burst[:-HELD_BACK])
+            known += len(burst)
+            lab.produce("before", burst)
         lab.await_(f"{known:,} records to be committed", lambda: lab.committed() >= known)
         lab.stop_instance(NAME)
     with lab.phase("burst"):
         crash = _crash_while_restoring(lab) if restoring else _crash_while_running(lab, burst)
     with lab.phase("restart"):
-        if restoring:
-            lab.produce("after", burst[-HELD_BACK:])
+        lab.produce("rest", rest)
         last = lab.start_instance(
             NAME,
             release=lab.trial.cell.restart_on,
@@ -233,14 +249,14 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise
 def _crash_while_restoring(lab: Lab) -> Exercise:
     """Take the local state away, and kill the process that restores it."""
     shutil.rmtree(lab.state_directory(NAME))
-    begun = len([e for e in lab.events if e["event"] == "restored"])
+    ended = _ended_restorations(lab)
     slowly = {"restore.consumer.max.poll.records": "10", "restore.consumer.fetch.max.bytes": "1024"}
     instance = lab.start_instance(NAME, config={"commit.interval.ms": "30000", **slowly})
     lab.await_("the restoration to begin", lambda: "restore" in instance.last)
     watch = StateWatch(lab.state_directory(NAME) / TASK)
     watch.look()
     lab.kill_instance(NAME)
-    caught = len([e for e in lab.events if e["event"] == "restored"]) == begun and bool(watch.seen)
+    caught = _ended_restorations(lab) == ended
     ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
     lab.note("crash", during="restoration", checkpoint=watch.seen[-1][1] is not None)
     reason = (
@@ -250,6 +266,10 @@ def _crash_while_restoring(lab: Lab) -> Exercise:
         else "The restoration had ended before the process was killed."
     )
     return Exercise(caught, reason, 1, all_steps_tried=True, facts=ends)
+
+
+def _ended_restorations(lab: Lab) -> int:
+    return sum(event["event"] == "restored" for event in lab.events)
 
 
 def _runs(instance: Instance) -> bool:
@@ -319,9 +339,12 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     """How a store was initialised by the process with this log, which was the last to run.
 
     Returns:
-        store; how: `trusted` (from a checkpoint), `wiped`, or `fresh` (there was nothing to wipe); offset: the
-        checkpoint's, if it was trusted; replayed: changelog offsets that were gone through; records: of those, the
-        committed ones that were restored.
+        store; how: `trusted` (from a checkpoint), `wiped`, or `kept` (restored from the beginning over what was there);
+        offset: the checkpoint's, if it was trusted; replayed: changelog offsets that were gone through; records: of
+        those, the committed ones that were restored.
+
+    Raises:
+        HarnessError: neither the log nor a restoration tells.
     """
     starts = [n for n, e in enumerate(events) if e["event"] == "instance" and e["action"] == "started"]
     own = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
@@ -331,8 +354,15 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     trusted, wiped = re.search(TRUSTED.format(re.escape(store)), log), WIPED.search(log)
     if wiped and not (trusted and trusted.start() < wiped.start()):  # a later corruption is another matter
         how = "wiped"
+    elif trusted or start > 0:
+        how = "trusted"
+    elif restores:
+        how = "kept"
     else:
-        how = "trusted" if trusted or start > 0 else "fresh"
+        raise HarnessError(
+            f"How the store {store} was initialised after the crash cannot be told: its log names neither a checkpoint "
+            "nor a wipe, and no restoration was seen."
+        )
     return {
         "store": store,
         "how": how,
@@ -374,11 +404,11 @@ def _compare_wipe(event: Event) -> Comparison:
     told = {
         "trusted": f"trusted from offset {event['offset']}, {event['replayed']:,} offsets replayed",
         "wiped": f"wiped, {event['records']:,} records restored",
-        "fresh": f"nothing was left, {event['records']:,} records restored",
+        "kept": f"not wiped, {event['records']:,} records restored over what was there",
     }[event["how"]]
     return Comparison(
         "wipe",
-        "skipped-wipe" if event["how"] == "trusted" else None,
+        "skipped-wipe" if event["how"] != "wiped" else None,
         0,
         None,
         f"task {TASK}, store {event['store']}",
@@ -444,13 +474,13 @@ SYSTEMS = {
         topology="dedup",
         roles={role: Role() for role in ("input", "output", "seen-changelog")},
         check=check_dedup,
-        suites={"deliveries": "keys", "state_recovery": "seeded"},
+        suites={"deliveries": {"deliveries": "keys"}, "state_recovery": {"wipe": 1, "state": "seeded"}},
     ),
     "enumerator": System(
         topology="enumerator",
         roles=enumerator.SYSTEM.roles,
         check=check_enumerator,
-        suites={**enumerator.SYSTEM.suites, "state_recovery": "seeded"},
+        suites={**enumerator.SYSTEM.suites, "state_recovery": {"wipe": 2, "state": "seeded"}},
     ),
 }
 SCENARIO = Scenario(
@@ -467,4 +497,5 @@ SCENARIO = Scenario(
     drive=drive,
     observe=observe,
     refuse=refuse,
+    validate=validate,
 )

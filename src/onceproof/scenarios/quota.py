@@ -6,10 +6,11 @@ behind, slowly: that is all. A transactional request that meets the throttle mus
 transaction may take. Where it does (a whole request timeout, 30 s, instead of the throttle), the broker aborts the
 transaction, fences the producer, and the task starts again from its last commit.
 
-A trial is *exercised* when the producer told of throttling. It ends at the first exception, or after 45 s of load;
-then the quota is lifted and the rest is drained. Looked at are the exceptions in the log by class, threads that had to
-be replaced, and, from the topics alone, the transactions that were aborted: the changelog is read both with and
-without what was not committed. Every record must be in the changelog once.
+A trial is *exercised* when the producer told of throttling, and the load went on for longer than a failure takes. It
+ends at the first exception, or after 45 s of load; then the quota is lifted and the rest is drained. Looked at are the
+exceptions in the log by class, threads that had to be replaced, and, from the topics alone, the transactions that were
+aborted: the changelog is read both with and without what was not committed. Every record must be in the changelog
+once.
 
 How long a trial must be: the first throttled response comes after about 3 s (the lab's brokers measure over
 `quota.window.num` = 3 seconds), the failure one request timeout later. And how long it may be: the generator outruns
@@ -19,6 +20,7 @@ trial is stopped long before.
 """
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,6 +29,7 @@ from typing import Any
 
 from onceproof.model.anomaly import Comparison, Findings, witnesses_of
 from onceproof.model.cell import Trial
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
     Exercise,
@@ -44,12 +47,14 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.deliveries import compare_deliveries
+from onceproof.scenarios.deliveries import compare_deliveries, records_text
 
 PARTITIONS = 1
 NAME = "instance-1"
 CHANGELOG = "values-changelog"
 ALL = "values-changelog-all"  # the same topic with aborted records
+OVERHEAD = 64  # bytes of a record in the changelog beside its value
+MARGIN = 5.0  # seconds that the load must go on for after a failure would have shown
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -86,6 +91,23 @@ VARIANTS = variants_of(
 def values(trial: Trial) -> dict[str, Any]:
     """The trial's parameters."""
     return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def validate(trial: Trial) -> None:
+    """Refuse a load under which any release fails.
+
+    Raises:
+        UsageError: so much lag would gather that it does not fit into a transaction.
+    """
+    own = values(trial)
+    load = (own["record.bytes"] + OVERHEAD) * 1_000 / own["sleep.ms"]
+    backlog, fits = (load - own["rate"]) * own["seconds"], own["rate"] * own["transaction.timeout.ms"] / 1_000
+    if backlog > fits:
+        raise UsageError(
+            f"In {own['seconds']} s the load of {load:,.0f} bytes/s outruns the quota of {own['rate']:,} by "
+            f"{backlog:,.0f} bytes, but only {fits:,.0f} go through within a transaction timeout: every release would "
+            "fail. Raise rate, or lower seconds or record.bytes."
+        )
 
 
 def workload(trial: Trial) -> Workload:
@@ -131,25 +153,27 @@ def drive(lab: Lab) -> Exercise:
         client = f"{lab.trial.application_id}-{NAME}-StreamThread-1-producer"
         lab.set_producer_quota(client, own["rate"])
     with lab.phase("throttled"):
-        watch = LogWatch(instance)
+        watch = Watch(lab, instance)
         load = lab.produce("load", lab.workload.second, 1_000 / own["sleep.ms"])
-        lab.holds_within(own["seconds"] + 5.0, lambda: load.done() or bool(watch.look()))
+        lab.holds_within(own["seconds"] + 5.0, lambda: watch.look(load.delivered) or load.done())
         load.stop()
         told = _throttle(lab.events)
-        lag = load.delivered - instance.processed
-        for failure in watch.look():
+        for failure in watch.failures:
             lab.note("exception", **failure)
-        lab.note("throttled", **told, lag=lag, stall_ms=_longest_stall(lab.events))
+        lab.note("load", **told, lag=watch.lag, stall_ms=_longest_stall(lab.events))
     with lab.phase("drain"):
         lab.set_producer_quota(client, None)
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
+    throttled_for, failing_takes = watch.since_throttle(), own["request.timeout.ms"] / 1_000
+    enough = throttled_for >= failing_takes + MARGIN or bool(watch.failures)
     reason = (
-        f"The producer was throttled for up to {told['max']:,.0f} ms, {told['avg']:,.0f} ms on average; the lag was "
-        f"{lag:,} records at the end of the load."
+        f"The producer was throttled for up to {told['max']:,.0f} ms, {told['avg']:,.0f} ms on average; the load went "
+        f"on for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; the lag "
+        f"was {watch.lag:,} records at its end."
     )
-    return Exercise(told["max"] > 0, reason, 1, all_steps_tried=True)
+    return Exercise(told["max"] > 0 and enough, reason, 1, all_steps_tried=True)
 
 
 def _throttle(events: Sequence[Event]) -> dict[str, float]:
@@ -175,6 +199,8 @@ FAILURES = (
     "TimeoutException",
 )
 _TIME = re.compile(r"\[(\d{4}-\d\d-\d\dT[\d:.]+\+\d{4})\]")
+# A request of the transaction that is not answered in time; other timeouts are another matter.
+_TRANSACTIONAL = re.compile(r"AddOffsetsToTxn|AddPartitionsToTxn|EndTxn|InitProducerId|TxnOffsetCommit")
 _FAILURE = re.compile(rf"\b({'|'.join(FAILURES)}): (.*?)(?: \([\w.$]+\))?$")  # the logger stands at the end
 
 
@@ -186,29 +212,59 @@ def failures(log: str) -> Iterator[dict[str, Any]]:
     """
     t = 0
     for line in log.splitlines():
-        time = _TIME.match(line)
-        if time:
-            t = int(datetime.strptime(time.group(1), "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() * 1000)
+        stamp = _TIME.match(line)
+        if stamp:
+            t = int(datetime.strptime(stamp.group(1), "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() * 1000)
         failure = _FAILURE.search(line)
-        if failure:
+        if failure and (failure.group(1) != "TimeoutException" or _TRANSACTIONAL.search(failure.group(2))):
             yield {"at": t, "exception": failure.group(1), "message": failure.group(2).strip()}
 
 
 @dataclass
-class LogWatch:
-    """Looks for failures in an instance's log, whenever that has grown."""
+class Watch:
+    """Looks, while the load flows, at the instance's log and at its lag."""
 
+    lab: Lab
     instance: Instance
     size: int = 0
+    sampled: float = 0.0
+    ended: float = 0.0
+    lag: int = 0
     failures: list[dict[str, Any]] = field(default_factory=list)
 
-    def look(self) -> list[dict[str, Any]]:
-        """The failures up to now."""
+    def look(self, delivered: int) -> bool:
+        """Take a look; whether a throttled producer has failed.
+
+        Raises:
+            HarnessError: the instance failed before its producer was throttled: that is another matter.
+        """
+        self.ended = time.time()
+        if self.ended - self.sampled >= 1.0:  # the lag over time
+            self.sampled = self.ended
+            self.lag = delivered - self.lab.committed()
+            self.lab.note("lag", records=self.lag)
         size = self.instance.log.stat().st_size
         if size > self.size:
             self.size = size
             self.failures = list(failures(self.instance.log.read_text(errors="replace")))
-        return self.failures
+        since = first_throttle(self.lab.events)
+        if self.failures and (since is None or self.failures[0]["at"] < since):
+            first = self.failures[0]
+            raise HarnessError(
+                f"{NAME} failed before its producer was throttled ({first['exception']}: {first['message']}); its log "
+                f"is {self.instance.log}."
+            )
+        return bool(self.failures)
+
+    def since_throttle(self) -> float:
+        """Seconds of load after the first throttle."""
+        since = first_throttle(self.lab.events)
+        return 0.0 if since is None else self.ended - since / 1_000
+
+
+def first_throttle(events: Sequence[Event]) -> int | None:
+    """When a producer first told that it was throttled, in epoch ms."""
+    return next((e["t"] for e in events if e["event"] == "throttle" and e["producers"]), None)
 
 
 def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
@@ -221,13 +277,13 @@ def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
         of_class = [e for e in seen if e["exception"] == name]
         if of_class:
             after = (of_class[0]["at"] - begin) / 1_000
-            observed = f"{len(of_class)} in the log, the first after {after:.1f} s of load: {of_class[0]['message']}"
+            observed = f"{len(of_class)} lines in the log, the first after {after:.1f} s: {of_class[0]['message']}"
             rows.append(_comparison("aborted-by-throttle", f"no {name}", observed))
     if replaced:
         observed = f"{len(replaced)} threads ended with an exception: {replaced[0]['exception']}"
         rows.append(_comparison("aborted-by-throttle", "no thread is replaced", observed))
     for e in events:
-        if e["event"] == "throttled":
+        if e["event"] == "load":
             observed = (
                 f"throttled for up to {e['max']:,.0f} ms; lag {e['lag']:,} records; nothing processed for up to "
                 f"{e['stall_ms'] / 1_000:.1f} s; {len(seen)} exceptions"
@@ -270,13 +326,9 @@ def _transactions(written: Sequence[Record], committed: set[tuple[int, int]]) ->
         transaction = [place for _, place in run]
         p, offset = transaction[0]
         whole = transaction[0] in committed
-        observed = f"{'committed' if whole else 'aborted'}, {_records(len(transaction))}"
+        observed = f"{'committed' if whole else 'aborted'}, {records_text(len(transaction))}"
         anomaly = None if whole else "aborted-by-throttle"
         yield Comparison("transactions", anomaly, p, None, f"{CHANGELOG}/{p}@{offset}", "committed", observed)
-
-
-def _records(count: int) -> str:
-    return "1 record" if count == 1 else f"{count} records"
 
 
 def system(trial: Trial) -> System:
@@ -290,7 +342,7 @@ def system(trial: Trial) -> System:
             ALL: Role(value_bytes=size, topic=CHANGELOG, committed=False),
         },
         check=check,
-        suites={"throttling": 1, "deliveries": "keys"},
+        suites={"throttling": {"throttle": 1, "transactions": 1}, "deliveries": {"deliveries": "keys"}},
     )
 
 
@@ -307,4 +359,5 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     observe=observe,
+    validate=validate,
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 # Numbers that are halved, most telling first, and below which each of them makes no sense.
-NUMBERS = {"partitions": 1, "keys": 1, "threads": 1, "records.per.step": 10}
+NUMBERS = {"partitions": 1, "keys": 1, "threads": 1, "records.per.step": 10, "records": 100}
 
 
 @dataclass(frozen=True)
