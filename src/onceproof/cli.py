@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,12 +21,12 @@ from rich.table import Table
 
 from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import ExitCode, OnceproofError, UsageError
+from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, expand
-from onceproof.model.release import Release
+from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder, read_json, unwritable
-from onceproof.results.table import places, verdict_table
+from onceproof.results.table import cells_table, change_line, history_table, places, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
 from onceproof.settings import get_settings
 
@@ -36,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 as expected, 1 anomaly (run: regression), 2 usage, 3 inconclusive, 4 error of the harness.",
 )
+SURE = 0.95  # confidence of a boundary
 INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
@@ -175,6 +177,82 @@ def shrink(
     raise typer.Exit(ExitCode.ANOMALY if shrunk["red"] else ExitCode.INCONCLUSIVE)
 
 
+@app.command()
+def bisect(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
+    variant: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = "DEFAULT_CONFIG",
+    from_: Annotated[str, typer.Option("--from", metavar="V", help="First release.")] = str(OLDEST),
+    to: Annotated[str | None, typer.Option(metavar="V", help="Last release; the newest if not given.")] = None,
+    broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
+    trials: Annotated[int, typer.Option(min=2, help="Trials in all, at most.")] = 60,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the first trial; drawn if not given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find, on each release line, where a scenario's anomaly begins and ends.
+
+    Exit: 0 the boundaries stand, 2 usage, 3 some releases or boundaries are not sure, 4 error.
+    """
+    from onceproof.lab.bisection import bisect_cell
+    from onceproof.lab.java import require_java
+    from onceproof.lab.processes import interruptible
+    from onceproof.lab.releases import published_releases
+
+    scenario(name).variant(variant)
+    brokers, first = Release.parse(broker), Release.parse(from_)
+    last = Release.parse(to) if to else None
+    releases = [r for r in published_releases() if first <= r and (last is None or r <= last)]
+    if not releases:
+        raise UsageError(f"No release is published from {from_} to {to or 'the newest'}; see `onceproof releases`.")
+    require_java(get_settings().java, brokers.oldest_java, f"a broker of Kafka {broker}")
+    run = RunFolder(get_settings().runs / new_run_id())
+    title = f"bisect {name} {variant}, {releases[0]} to {releases[-1]}"
+    with interruptible(), _progress(title) as report:
+        found = bisect_cell(run, name, variant, releases, brokers, _drawn(seed), trials, report)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        _print_bisection(found, title)
+        out.print(f"Folder  {run.path}", soft_wrap=True)
+    sure = found["confidence"] is None or found["confidence"] >= SURE
+    raise typer.Exit(ExitCode.OK if sure and not found["unknown"] else ExitCode.INCONCLUSIVE)
+
+
+def _print_bisection(found: dict[str, Any], title: str) -> None:
+    columns = ("line", "last_good", "first_bad", "last_bad", "first_good", "confidence")
+    table = Table(*(name.replace("_", " ") for name in columns), title=title, title_justify="left", box=None)
+    for boundary in found["boundaries"]:
+        table.add_row(*("—" if boundary[name] is None else str(boundary[name]) for name in columns))
+    out.print(table)
+    out.print(f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}")
+    for release, reason in found["unknown"].items():
+        out.print(f"[yellow]?[/] {release}: {reason}", soft_wrap=True)
+
+
+@app.command()
+def releases(as_json: JsonOption = False) -> None:
+    """List the releases of Kafka Streams that are published, and what was run of each.
+
+    Exit: 0, 4 Maven could not be asked.
+    """
+    from onceproof.lab.releases import published_releases
+    from onceproof.results.database import runs_of_releases
+
+    with _progress("asking Maven") as report:
+        report("published releases")
+        published = published_releases()
+    seen = runs_of_releases(get_settings().database_url)
+    rows = [
+        {"release": str(release), **seen.get(str(release), {"cells": 0, "last_run": None})} for release in published
+    ]
+    if as_json:
+        print(json.dumps(rows))
+        return
+    table = Table("release", "cells run", "last run", box=None)
+    for row in rows:
+        table.add_row(row["release"], str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]")
+    out.print(table)
+
+
 def _asked(
     name: str, variant: str, streams: str, broker: str, restart_on: str | None, settings: list[str]
 ) -> tuple[Cell, dict[str, Any]]:
@@ -275,6 +353,7 @@ def run(
     Exit: 0 as the registry of known issues expects, 1 a regression, 2 usage, 3 something inconclusive, 4 an error.
     """
     from onceproof.pipeline import run as pipeline
+    from onceproof.results.history import changes_of
 
     request = Request(
         matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on)
@@ -282,14 +361,21 @@ def run(
     begin = time.monotonic()
     finished = pipeline.run(request, console=err)
     verdicts = read_json(finished.run.verdicts_file)
+    changes, failures = None, list(finished.failures)
+    try:
+        changes = [change.to_dict() for change in changes_of(finished.run, get_settings().database_url)]
+    except HarnessError as error:  # the verdicts stand without it
+        failures.append(f"What changed is not known. {error}")
     if as_json:
-        shown = {"run": finished.run.run_id, "exit_code": finished.exit_code, "verdicts": verdicts}
+        shown = {"run": finished.run.run_id, "exit_code": finished.exit_code, "verdicts": verdicts, "changes": changes}
         paths = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
-        print(json.dumps({**shown, "failures": finished.failures, **paths, "seconds": _since(begin)}))
+        print(json.dumps({**shown, "failures": failures, **paths, "seconds": _since(begin)}))
     else:
         title = f"Run {finished.run.run_id}: {len(verdicts)} cells in {_since(begin):.0f} s"
         out.print(verdict_table(verdicts, title))
-        for failure in finished.failures:
+        for change in changes or ():
+            out.print(change_line(change), markup=False, soft_wrap=True)
+        for failure in failures:
             err.print(f"[bold magenta]![/] {failure}", soft_wrap=True)
         out.print(f"Data Docs   {finished.run.data_docs.as_uri()}", soft_wrap=True)
         out.print(f"Run folder  {finished.run.path}", soft_wrap=True)
@@ -300,6 +386,50 @@ def run(
 
 def _since(begin: float) -> float:
     return round(time.monotonic() - begin, 1)
+
+
+@app.command()
+def history(
+    cell: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Cells whose releases, scenario and variant have all its words.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="The last runs that are shown.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the runs and what each of them changed; with --cell, the verdicts of cells over time."""
+    from onceproof.results.history import cells_over_time, changes, stored_runs
+
+    runs = stored_runs(get_settings().database_url)
+    told: list[dict[str, Any]]
+    if cell is None:
+        changed = changes(runs)
+        told = [one.to_dict(changed[one.id]) for one in runs[:limit]]
+    else:
+        told = [
+            {**found.to_dict(), "cell": found.key, "verdicts": [{"created": r.created, **c.to_dict()} for r, c in past]}
+            for found, past in (cells_over_time(runs, cell, limit) if runs else {}).items()
+        ]
+    if as_json:
+        print(json.dumps({"runs" if cell is None else "cells": told}))
+    elif not runs:
+        out.print("No run is stored yet.")
+    else:
+        out.print(history_table(told) if cell is None else cells_table(told))
+
+
+@app.command()
+def evidence(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest that is judged.")],
+    cell: Annotated[str, typer.Argument(metavar="CELL", help="Key of a cell, or a part that only one cell has.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="The zip; default in `evidence/` of the run folder.")
+    ] = None,
+) -> None:
+    """Write what is known of a cell into one archive that can be attached to a JIRA as it is."""
+    from onceproof.results.evidence import find_run, write_evidence
+
+    written = write_evidence(find_run(get_settings().runs, run_id), cell, output)
+    out.print(f"{written} ({written.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
 
 
 @app.command()

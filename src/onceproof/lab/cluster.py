@@ -273,6 +273,8 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             "transaction.state.log.num.partitions": 4,
             # A group with its first member starts at once; the trial itself decides who joins when.
             "group.initial.rebalance.delay.ms": 0,
+            # An instance that dies or stays silent may be missed sooner than after Kafka's 6 seconds.
+            "group.min.session.timeout.ms": 1000,
             # A quota is measured over 3 seconds, not over 10, so that a producer that exceeds it is throttled soon.
             "quota.window.num": 3,
             # Transactions that have timed out are looked for each second, not each 10 seconds.

@@ -1,20 +1,28 @@
 """The results database: runs, cells, trials, anomalies. SQLite by default, any SQLAlchemy URL."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import JSON, Engine, ForeignKey, create_engine, inspect
+from sqlalchemy import JSON, Connection, Engine, ForeignKey, create_engine, event, func, inspect, make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import RunFolder, read_json
+
+WRITING = {"writing": True}  # execution options of a transaction that writes: it waits for its turn when it begins
+SQLITE_TIMEOUT = 60  # seconds to wait for the file; a run is stored in milliseconds, but the machine may be busy
+POSTGRESQL_LOCK = 0x6F6E6365  # any number that is ours: "once"
+MIGRATING = Lock()  # Alembic has one context a process
 
 
 class Base(DeclarativeBase):
@@ -28,7 +36,7 @@ class RunRow(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     matrix: Mapped[str]
     created: Mapped[str]
-    stored: Mapped[datetime]
+    stored: Mapped[datetime]  # UTC
     folder: Mapped[str]
     cells: Mapped[list["CellRow"]] = relationship(back_populates="run", cascade="all, delete-orphan")
 
@@ -48,6 +56,8 @@ class CellRow(Base):
     sentence: Mapped[str]
     red: Mapped[int]
     counted: Mapped[int]
+    issues: Mapped[list[str]] = mapped_column(JSON, server_default="[]")  # keys of the registry
+    seconds: Mapped[float | None]  # mean of its trials
     run: Mapped[RunRow] = relationship(back_populates="cells")
     trials: Mapped[list["TrialRow"]] = relationship(cascade="all, delete-orphan")
 
@@ -81,6 +91,66 @@ class AnomalyRow(Base):
     count: Mapped[int]
 
 
+@contextmanager
+def database(url: str) -> Iterator[Engine]:
+    """The results database, at the schema of this version.
+
+    Several processes may use it at once: whoever writes (`WRITING`) waits for its turn before it reads anything.
+    SQLite begins such a transaction as IMMEDIATE: one that begins as a reader and goes on to write fails at once if
+    another one writes, whatever the timeout. No write-ahead log: it would need files beside the database that not
+    every file system can share, and readers do not wait for long. PostgreSQL takes an advisory lock until the end of
+    the transaction: `CREATE TABLE` of two processes at once is an error there.
+
+    Raises:
+        HarnessError: the database refuses, here or in the body; a newer version of Onceproof has migrated it; its
+            driver is not installed.
+    """
+    with _refusals_told():
+        engine = _engine(url)
+        try:
+            migrate(engine)
+            yield engine
+        finally:
+            engine.dispose()
+
+
+@contextmanager
+def _refusals_told() -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        reason = str(error).splitlines()[0]
+        raise HarnessError(f"The results database refused: {reason}; check ONCEPROOF_DATABASE_URL.") from error
+
+
+def _engine(url: str) -> Engine:
+    is_sqlite = make_url(url).get_backend_name() == "sqlite"
+    try:
+        engine = create_engine(url, connect_args={"timeout": SQLITE_TIMEOUT} if is_sqlite else {})
+    except ModuleNotFoundError as error:
+        raise HarnessError(
+            f"The results database needs the Python module {error.name}, which is not installed: install it, or check "
+            "ONCEPROOF_DATABASE_URL."
+        ) from error
+    if is_sqlite:
+        event.listen(engine, "connect", _leave_transactions_to_us)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _leave_transactions_to_us(connection: Any, _: object) -> None:
+    """Python's driver would begin a transaction at the first INSERT only, neither at a SELECT nor at DDL."""
+    connection.isolation_level = None
+
+
+def _begin(connection: Connection) -> None:
+    writing = connection.get_execution_options().get("writing", False)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+    elif connection.dialect.name == "postgresql" and writing:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRESQL_LOCK})")
+
+
 def migrate(engine: Engine) -> None:
     """Bring the database to the schema of this version; a database without any table gets all of them.
 
@@ -90,10 +160,13 @@ def migrate(engine: Engine) -> None:
     """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    with engine.begin() as connection:
+    scripts = ScriptDirectory.from_config(config)
+    with engine.begin() as connection:  # most often there is nothing to do, and nobody has to wait
+        if MigrationContext.configure(connection).get_current_revision() == scripts.get_current_head():
+            return
+    with MIGRATING, engine.execution_options(**WRITING).begin() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
-        if found is not None and found not in known:
+        if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
             raise HarnessError(
                 f"The results database has the schema {found}, which is newer than this Onceproof: install the newer "
                 "one, or name another database in ONCEPROOF_DATABASE_URL."
@@ -115,30 +188,23 @@ def store_run(run: RunFolder, url: str) -> None:
         id=run.run_id,
         matrix=plan["matrix"],
         created=plan["created"],
-        stored=datetime.now(UTC),
+        stored=datetime.now(UTC).replace(tzinfo=None),  # with a zone, PostgreSQL would make it its own local time
         folder=str(run.path),
         cells=[_cell_row(run, verdict) for verdict in read_json(run.verdicts_file)],
     )
-    try:
-        engine = create_engine(url)
-        migrate(engine)
-        with Session(engine) as session, session.begin():
-            old = session.get(RunRow, run.run_id)
-            if old is not None:
-                session.delete(old)
-                session.flush()
-            session.add(row)
-    except SQLAlchemyError as error:
-        reason = str(error).splitlines()[0]
-        raise HarnessError(
-            f"The results database refused run {run.run_id}: {reason}; check ONCEPROOF_DATABASE_URL."
-        ) from error
+    with database(url) as engine, Session(engine.execution_options(**WRITING)) as session, session.begin():
+        old = session.get(RunRow, run.run_id)
+        if old is not None:
+            session.delete(old)
+            session.flush()
+        session.add(row)
 
 
 def _cell_row(run: RunFolder, verdict: dict[str, Any]) -> CellRow:
     cell = Cell.from_dict(verdict)
     trials = [trial for trial in run.trials() if trial.cell == cell]
-    columns = ("scenario", "variant", "streams", "broker", "restart_on", "verdict", "sentence", "red", "counted")
+    judged = ("verdict", "sentence", "red", "counted", "issues", "seconds")
+    columns = ("scenario", "variant", "streams", "broker", "restart_on", *judged)
     return CellRow(
         **{name: verdict[name] for name in columns},
         trials=[_trial_row(run, trial, verdict["errors"].get(trial.key)) for trial in trials],
@@ -162,3 +228,14 @@ def _trial_row(run: RunFolder, trial: Trial, error: str | None) -> TrialRow:
         attested=outcome.get("attested", {}),
         anomalies=[AnomalyRow(name=name, count=count) for name, count in reader.get("anomalies", {}).items()],
     )
+
+
+def runs_of_releases(url: str) -> dict[str, dict[str, Any]]:
+    """Of each release of Kafka Streams that was run: `cells` that were judged, and the id of the `last_run`.
+
+    Raises:
+        HarnessError: the database refuses.
+    """
+    query = select(CellRow.streams, func.count(), func.max(CellRow.run_id)).group_by(CellRow.streams)
+    with database(url) as engine, Session(engine) as session:
+        return {streams: {"cells": cells, "last_run": last} for streams, cells, last in session.execute(query)}

@@ -8,6 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.model.cell import Cell
+from onceproof.model.matrix import BROKER
+
+CHANGES_SHOWN = 8  # of a run in the history
 
 # A sign beside the colour: readable without colours, too.
 LOOK = {
@@ -67,3 +70,77 @@ def places(verdicts: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Cells that a person will want to look into, with the folder of their first trial within the run's."""
     telling = [v for v in verdicts if v["verdict"] not in ("clean", "avoided")]
     return [(f"{_releases(v)} {v['scenario']} {v['variant']}", v["folders"][0]) for v in telling]
+
+
+def change_line(change: Mapping[str, Any]) -> str:
+    """A change of a cell against the last run in one line, for example `newly red: 3.8.1 quota DEFAULT_CONFIG`."""
+    line = f"{change['change']}: {_releases(change)} {change['scenario']} {change['variant']}"
+    if change["broker"] != BROKER:
+        line += f" (broker {change['broker']})"
+    if change["change"] == "slower":
+        line += f", {change['seconds']:.1f} s a trial instead of {change['usual_seconds']:.1f}"
+    return line
+
+
+def history_table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    """One row per run: id, time, matrix, how many cells have which verdict, what changed against the runs before."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "when (UTC)", "matrix", "verdicts"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("what changed", ratio=1)
+    for run in runs:
+        counts = [Text(f"{LOOK[verdict][0]} {count}", LOOK[verdict][1]) for verdict, count in run["counts"].items()]
+        table.add_row(run["run"], _minute(run["created"]), run["matrix"], Text("  ").join(counts), _changed(run))
+    return table
+
+
+def _changed(run: Mapping[str, Any]) -> Text:
+    """The changes, one a line; cells that are only new are counted."""
+    new = [change for change in run["changes"] if change["change"] == "new cell"]
+    lines = [change_line(change) for change in run["changes"] if change not in new]
+    if len(lines) > CHANGES_SHOWN:
+        lines = [*lines[: CHANGES_SHOWN - 1], f"and {len(lines) - CHANGES_SHOWN + 1} more, see --json"]
+    if new:
+        lines.append(change_line(new[0]) if len(new) == 1 else f"{len(new)} new cells")
+    return Text("\n".join(lines))
+
+
+def cells_table(cells: Sequence[Mapping[str, Any]]) -> Table:
+    """One row per cell: its verdicts in the runs that had any of the cells, the newest at the right."""
+    runs = sorted({(v["created"], v["run"]) for cell in cells for v in cell["verdicts"]})
+    title = f"{len(runs)} runs from {_minute(runs[0][0])} to {_minute(runs[-1][0])} UTC, the newest at the right"
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for name in ("streams", "scenario", "variant", "broker"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("verdicts")
+    table.add_column("red/counted", justify="right", no_wrap=True)
+    table.add_column("s/trial", justify="right", no_wrap=True)
+    table.add_column("known issues")
+    for cell in cells:
+        by_run = {v["run"]: v for v in cell["verdicts"]}
+        last = cell["verdicts"][0]
+        table.add_row(
+            _releases(cell),
+            cell["scenario"],
+            cell["variant"],
+            cell["broker"],
+            Text(" ").join(_sign(by_run.get(run)) for _, run in runs),
+            f"{last['red']}/{last['counted']}",
+            "" if last["seconds"] is None else f"{last['seconds']:.1f}",
+            ", ".join(last["issues"]),
+        )
+    return table
+
+
+def _sign(verdict: Mapping[str, Any] | None) -> Text:
+    """As wide as the widest, so that the runs stand in columns."""
+    if verdict is None:
+        return Text("· ", "dim")
+    sign, style = LOOK[verdict["verdict"]]
+    text = Text(sign, style)
+    text.pad_right(2 - len(sign))
+    return text
+
+
+def _minute(created: str) -> str:
+    return created[:16].replace("T", " ")

@@ -138,7 +138,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "commit.interval.ms": "100",
         "producer.transaction.timeout.ms": str(TRANSACTION_TIMEOUT),
         # A dynamic member that was killed holds up its group until then.
-        "main.consumer.session.timeout.ms": "6000",
+        "main.consumer.session.timeout.ms": "4000",
         **({"group.instance.id": NAME} if own["static.membership"] else {}),
         **(rocksdb if own["write.buffer.bytes"] else {}),
         **({} if own["state.updater"] else {"__state.updater.enabled__": "false"}),

@@ -176,7 +176,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": str(own["threads"]),
         "commit.interval.ms": "100",
         # One that stopped without leaving is missed after this time, and only then its tasks move.
-        **({} if own["leave.group"] else {"main.consumer.session.timeout.ms": "6000"}),
+        **({} if own["leave.group"] else {"main.consumer.session.timeout.ms": "4000"}),
     }
 
 

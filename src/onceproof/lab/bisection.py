@@ -1,0 +1,83 @@
+"""Runs a bisection: trials of one cell's variant on release after release, on brokers of its own."""
+
+from collections.abc import Callable
+from typing import Any
+
+from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.trial import run_trial
+from onceproof.model.bisect import Bisection, Probe, lines_of
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.scenarios import scenario
+
+
+def bisect_cell(
+    run: RunFolder,
+    scenario_name: str,
+    variant: str,
+    releases: list[Release],
+    broker: Release,
+    seed: int,
+    budget: int,
+    report: Callable[[str], None],
+) -> dict[str, Any]:
+    """Find the boundaries between good and bad releases.
+
+    Args:
+        run: takes the trials; `bisect.json` in it is what is returned.
+        scenario_name: the scenario.
+        variant: its variant.
+        releases: the range, all of it published.
+        broker: release of the brokers.
+        seed: of the first trial; each further one takes the next.
+        budget: trials in all.
+        report: called with what is tried and what was seen.
+
+    Returns:
+        boundaries (line, last_good, first_bad, last_bad, first_good, confidence), trials, confidence (the least of the
+        boundaries', null without any), bad, good, unknown (release -> reason).
+
+    Raises:
+        HarnessError: the brokers could not be started.
+    """
+    cluster = EmbeddedCluster.start(broker, run.path / "cluster")
+    tried = 0
+
+    def probe(release: Release) -> Probe:
+        nonlocal tried
+        cell = Cell(scenario_name, variant, release, broker)
+        refusal = scenario(scenario_name).refuse(cell)
+        if refusal:
+            return Probe(red=False, green=False, reason=refusal)
+        tried += 1
+        trial = Trial(run.run_id, cell, tried, seed + tried - 1)
+        folder = run.trial(trial)
+        try:
+            outcome = run_trial(trial, folder, cluster=cluster)
+        except (HarnessError, UsageError) as error:  # one release's failure does not take the others'
+            report(f"trial {tried}: {release}: {error}")
+            return Probe(red=False, green=False, reason=str(error))
+        red, exercised = bool(read_json(folder.reader_file)["anomalies"]), bool(outcome["exercised"])
+        said = "red" if red else "green" if exercised else "not exercised"
+        report(f"trial {tried}: {release} {said}")
+        return Probe(red=red, green=exercised and not red, reason=outcome["reason"])
+
+    try:
+        bisection = Bisection(lines_of(releases), probe, budget=budget)
+        boundaries = bisection.run()
+    finally:
+        cluster.stop()
+    found = {
+        "scenario": scenario_name,
+        "variant": variant,
+        "boundaries": [boundary.to_dict() for boundary in boundaries],
+        "trials": bisection.trials,
+        "confidence": round(min(boundary.confidence for boundary in boundaries), 4) if boundaries else None,
+        "bad": [str(release) for release in sorted(bisection.reds)],
+        "good": [str(release) for release in sorted(bisection.greens.keys() - bisection.reds.keys())],
+        "unknown": {str(release): reason for release, reason in sorted(bisection.unknown.items())},
+    }
+    write_json(run.path / "bisect.json", found)
+    return found

@@ -1,0 +1,182 @@
+"""Takes out of a text what must not leave the machine: secrets, paths, names of hosts and people."""
+
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from onceproof.model.errors import HarnessError
+from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.settings import get_settings
+
+HIDDEN = "***"
+SECRET = r"(?:password|secret|token|jaas|credential)"  # noqa: S105 - what the keys of secrets are called
+SECRET_KEY = re.compile(SECRET, re.IGNORECASE)
+# How Kafka prints what is not set, or a secret of its own.
+UNSET = r"(?![ \t]*(?:null|\[hidden\]|\*\*\*)[\"']?[ \t\r]*(?:(?m:$)|[,}]))"
+VALUE = r"(?P<value>(?:\\\r?\n|[^\n])+)"  # to the end of the line, with the lines that continue it
+# In a text nothing tells where a secret ends, so all that follows its key is taken.
+ASSIGNED = re.compile(rf"(?P<key>{SECRET}[\w.\-]*[\"']?[ \t]*[=:]){UNSET}{VALUE}", re.IGNORECASE)
+# An assignment that is surely one, not prose with a colon: what it holds is looked for everywhere else, too.
+LEARNED = re.compile(rf"(?:^|(?<=\s))[\w.\-]*{SECRET}[\w.\-]*[ \t]*={UNSET}{VALUE}", re.IGNORECASE | re.MULTILINE)
+OPTION = re.compile(r"=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"';,]+))")  # of a JAAS entry
+USER_OF_URL = re.compile(r"(?<=://)[^\s/@\"']+(?=@)")
+# The first of its names stands after nothing that could belong to a path; two names at least, to spare `/10.1.2.3`.
+PATH = re.compile(r"(?:(?<=file://)|(?<![\w.\-/\]@~]))/(?:[\w.+@%~=\-]+/)+[\w.+@%~=\-]*")
+TAIL = r"(?P<tail>(?:/[^\s\"'<>|,;:()\[\]{}]*)?)"
+# Not loopback, not 0.0.0.0, and not a version such as 0.10.2.1.
+ADDRESS = re.compile(
+    r"(?<![\w.])(?!127\.|0\.)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.]*\w)"
+)
+# As names of machines, accounts or secrets these tell nothing, and the files are full of them.
+COMMON = {"root", "localhost", "kafka", "streams", "onceproof", "true", "false", "null", "none", "required"}
+
+
+class Redaction:
+    """Replaces what is known to be telling, and what looks like it.
+
+    Paths under the run folder and the project keep their end (`[run]/trials/...`), which tells what they are; all other
+    absolute paths become `[path]`. A secret is known by its key, and is then replaced wherever else it stands.
+    """
+
+    def __init__(self, kept: Mapping[Path, str], other: set[Path], hosts: set[str], users: set[str]) -> None:
+        """Know a machine.
+
+        Args:
+            kept: folders of which the end of a path may be shown, with what stands for them.
+            other: folders that may stand in a text, of which nothing is shown.
+            hosts: names of machines.
+            users: names of accounts.
+        """
+        self._roots: dict[str, tuple[str, bool]] = {}  # spelling -> what stands for it, and whether the tail stays
+        for folder in sorted(other):
+            self._add_root(folder, "[path]", False)
+        for folder, label in kept.items():
+            self._add_root(folder, label, True)
+        spelled = "|".join(re.escape(root) for root in sorted(self._roots, key=len, reverse=True))
+        self._root = re.compile(rf"(?P<root>{spelled})(?![\w\-]){TAIL}") if spelled else None
+        self._host = _name(hosts, r"(?:\.[\w\-]+)*")
+        self._user = _name(users, "")
+        self._secrets: set[str] = set()
+        self._secret: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(cls, run: RunFolder) -> "Redaction":
+        """What this machine, these settings, and the machine that the run was made on are known by."""
+        settings = get_settings()
+        java = shutil.which(settings.java)
+        other = {Path.home(), Path(tempfile.gettempdir())}
+        other |= {Path(os.environ[name]) for name in ("HOME", "JAVA_HOME", "TMPDIR") if os.environ.get(name)}
+        if java is not None:
+            other |= {Path(java).absolute().parents[1], Path(java).resolve().parents[1]}
+        kept = {settings.project: "[project]", settings.home: "[home]"}
+        hosts = {socket.gethostname(), os.environ.get("HOSTNAME", "")}
+        for cluster in _clusters(run):
+            if cluster.get("folder"):  # the run may have been copied from elsewhere
+                made_in = Path(cluster["folder"]).parents[1]
+                kept |= {made_in.parents[1]: "[home]", made_in: "[run]"}
+            for server in str(cluster.get("bootstrap_servers", "")).split(","):
+                hosts.add(server.rpartition("://")[2].rpartition(":")[0])
+        kept[run.path] = "[run]"
+        return cls(kept, other, {*hosts, *(host.partition(".")[0] for host in hosts)}, set(_users()))
+
+    def _add_root(self, folder: Path, label: str, keeps_tail: bool) -> None:
+        for path in {folder.absolute(), folder.resolve()}:
+            if len(path.parts) > 1:  # `/` would be every path
+                for spelling in _spellings(str(path)):
+                    self._roots[spelling] = (label, keeps_tail)
+
+    def learn(self, data: Any) -> None:
+        """Remember the secrets in a text, or in what JSON holds, to know them wherever they stand."""
+        self._secrets.update(spelling for secret in _secrets(data) for spelling in _spellings(secret))
+        longest_first = sorted(self._secrets, key=len, reverse=True)
+        self._secret = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def text(self, text: str) -> str:
+        """The text without it."""
+        if self._secret:
+            text = self._secret.sub(HIDDEN, text)
+        text = ASSIGNED.sub(lambda found: f"{found['key']}{HIDDEN}", text)
+        text = USER_OF_URL.sub(HIDDEN, text)
+        if self._root:
+            text = self._root.sub(self._without_root, text)
+        text = ADDRESS.sub("[host]", PATH.sub("[path]", text))
+        if self._host:
+            text = self._host.sub("[host]", text)
+        if self._user:
+            text = self._user.sub("[user]", text)
+        return text
+
+    def _without_root(self, found: re.Match[str]) -> str:
+        label, keeps_tail = self._roots[found["root"]]
+        return f"{label}{found['tail']}" if keeps_tail else label
+
+    def data(self, data: Any) -> Any:
+        """What JSON holds, without it."""
+        if isinstance(data, dict):
+            return {
+                self.text(key): HIDDEN if SECRET_KEY.search(key) and value is not None else self.data(value)
+                for key, value in data.items()
+            }
+        if isinstance(data, list):
+            return [self.data(value) for value in data]
+        return self.text(data) if isinstance(data, str) else data
+
+
+def _clusters(run: RunFolder) -> Iterator[Mapping[str, Any]]:
+    for file in sorted(run.path.glob("clusters/*.json")):
+        try:
+            yield read_json(file)
+        except HarnessError:  # a damaged one names no host that we could look for
+            continue
+
+
+def _users() -> Iterator[str]:
+    try:
+        yield getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as containers have them
+        return
+
+
+def _name(names: set[str], tail: str) -> re.Pattern[str] | None:
+    """Any of the names as a word of its own; an underscore does not belong to it."""
+    telling = {name for name in names if len(name) > 1 and not name[0].isspace() and name.lower() not in COMMON}
+    telling = {name for name in telling if not re.fullmatch(r"[\d.]+", name)}  # addresses have their own rule
+    spelled = "|".join(re.escape(name) for name in sorted(telling, key=lambda name: (-len(name), name)))
+    return re.compile(rf"(?<![^\W_])(?:{spelled}){tail}(?![^\W_])", re.IGNORECASE) if spelled else None
+
+
+def _spellings(text: str) -> set[str]:
+    """As it is, as JSON writes it, and as a URL does."""
+    return {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text)}
+
+
+def _secrets(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if SECRET_KEY.search(key) and isinstance(value, str):
+                yield from _telling(value)
+            else:
+                yield from _secrets(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _secrets(value)
+    elif isinstance(data, str):
+        for found in LEARNED.finditer(data):
+            yield from _telling(found["value"])
+
+
+def _telling(value: str) -> Iterator[str]:
+    """The value and, of a JAAS entry, those of its options; nothing that also stands for something else."""
+    options = (next(filter(None, found), "") for found in OPTION.findall(value))
+    for secret in (value.strip(), value.strip().strip("\"'"), *options):
+        short = len(secret) < 4 or (secret.isdigit() and len(secret) < 8)
+        if not short and secret.lower() not in COMMON and secret not in ("[hidden]", HIDDEN):
+            yield secret

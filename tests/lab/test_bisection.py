@@ -1,0 +1,29 @@
+"""A bisection on real brokers."""
+
+import pytest
+
+from onceproof.lab.bisection import bisect_cell
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, read_json
+
+pytestmark = pytest.mark.broker
+
+
+def test_the_fix_on_a_line_is_found(tmp_path):
+    run, said = RunFolder(tmp_path / "20260101T000000-0001"), []
+    releases = [Release.parse(text) for text in ("3.4.0", "3.4.1")]
+    broker = Release.parse("3.9.1")
+    found = bisect_cell(run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 3, said.append)
+    [boundary] = found["boundaries"]
+    confidence = boundary.pop("confidence")
+    assert boundary == {
+        "line": "3.4",
+        "last_good": None,
+        "first_bad": "3.4.0",
+        "last_bad": "3.4.0",
+        "first_good": "3.4.1",
+    }
+    assert confidence == found["confidence"] > 0.9  # two green trials, and a red one that says how many are
+    assert found["trials"] == len(said) == 3
+    assert read_json(run.path / "bisect.json") == found
+    assert [line.split(": ")[1] for line in said] == ["3.4.0 red", "3.4.1 green", "3.4.1 green"]

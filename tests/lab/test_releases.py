@@ -1,0 +1,51 @@
+"""What is published, from Maven's metadata, and what Maven cannot tell."""
+
+import stat
+
+import pytest
+
+from onceproof.lab.releases import published_releases, releases_of
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.settings import get_settings
+
+METADATA = """<metadata><groupId>org.apache.kafka</groupId><artifactId>kafka-streams</artifactId><versioning>
+<latest>4.3.1</latest><versions><version>0.10.0.0</version><version>2.8.2</version><version>3.10.0</version>
+<version>3.9.1</version><version>4.0.0-rc1</version><version>3.9.1</version></versions></versioning></metadata>"""
+
+
+def test_releases_come_in_their_order_without_pre_releases_and_what_is_too_old():
+    assert list(map(str, releases_of(METADATA))) == ["3.9.1", "3.9.1", "3.10.0"]
+
+
+@pytest.fixture
+def maven(tmp_path, monkeypatch):
+    """Settings with a home of their own and a stand-in for Maven."""
+
+    def use(script):
+        file = tmp_path / "mvn"
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("ONCEPROOF_MAVEN", str(file))
+
+    monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
+    get_settings.cache_clear()
+    yield use
+    get_settings.cache_clear()
+
+
+def test_a_maven_that_reaches_nothing_is_one_sentence_without_the_registrys_host(maven):
+    maven("echo '[ERROR] Could not transfer metadata from https://registry.example/maven: refused'; exit 1")
+    with pytest.raises(HarnessError, match=r"which releases exist: .*the registry") as raised:
+        published_releases()
+    assert "example" not in str(raised.value)
+
+
+def test_without_maven_there_is_one_sentence(maven, monkeypatch):
+    monkeypatch.setenv("ONCEPROOF_MAVEN", "no-such-maven")
+    with pytest.raises(UsageError, match="No Maven: 'no-such-maven'"):
+        published_releases()
+
+
+@pytest.mark.broker
+def test_the_real_maven_lists_the_releases_that_everybody_knows():
+    assert {"3.0.0", "3.4.1", "4.3.1"} <= set(map(str, published_releases()))

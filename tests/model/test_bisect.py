@@ -1,0 +1,114 @@
+"""The search for boundaries, with releases that are bad by decree."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceproof.model.bisect import Bisection, Boundary, Probe, lines_of
+from onceproof.model.release import Release
+
+
+def release(text):
+    return Release.parse(text)
+
+
+PUBLISHED = [
+    f"{line}.{patch}"
+    for line, patches in {
+        "3.0": 3, "3.1": 3, "3.2": 4, "3.3": 3, "3.4": 2, "3.5": 3, "3.6": 3, "3.7": 3, "3.8": 2, "3.9": 3,
+        "4.0": 3, "4.1": 3, "4.2": 2, "4.3": 2,
+    }.items()
+    for patch in range(patches)
+]  # fmt: skip
+
+
+def search(bad, rate=1.0, seed=1, **options):
+    draw = random.Random(seed)
+
+    def probe(tried):
+        red = str(tried) in bad and draw.random() < rate
+        return Probe(red, not red)
+
+    bisection = Bisection(lines_of(map(release, PUBLISHED)), probe, **options)
+    return bisection, bisection.run()
+
+
+def told(boundary):
+    data = boundary.to_dict()
+    return [data[name] for name in ("line", "last_good", "first_bad", "last_bad", "first_good")]
+
+
+def test_the_enumerators_boundaries_take_thirty_trials_at_most():
+    bad = [text for text in PUBLISHED if release(text) < release("3.4.1")]
+    bisection, found = search(bad)
+    assert [told(boundary) for boundary in found] == [
+        ["3.0", None, "3.0.0", "3.0.2", None],
+        ["3.1", None, "3.1.0", "3.1.2", None],
+        ["3.2", None, "3.2.0", "3.2.3", None],
+        ["3.3", None, "3.3.0", "3.3.2", None],
+        ["3.4", None, "3.4.0", "3.4.0", "3.4.1"],
+    ]
+    assert bisection.trials <= 30
+    assert all(boundary.confidence >= 0.95 for boundary in found)
+
+
+def test_a_bad_region_in_the_middle_is_found():
+    bad = [text for text in PUBLISHED if release("3.6.2") <= release(text) < release("3.9.1")]
+    _, found = search(bad)
+    assert [told(boundary) for boundary in found] == [
+        ["3.6", "3.6.1", "3.6.2", "3.6.2", None],
+        ["3.7", None, "3.7.0", "3.7.2", None],
+        ["3.8", None, "3.8.0", "3.8.1", None],
+        ["3.9", None, "3.9.0", "3.9.0", "3.9.1"],
+    ]
+
+
+def test_where_nothing_is_bad_there_is_no_boundary():
+    bisection, found = search([])
+    assert found == []
+    assert bisection.trials == 28
+
+
+def test_greens_beside_a_boundary_are_repeated_until_they_carry_the_confidence():
+    # Of two bad releases alone little is known of the power, so 3.4.1 is tried again.
+    bisection, [found] = search(["3.4.0"])
+    assert bisection.greens[release("3.4.1")] > 1
+    assert found.confidence >= 0.95
+    _, [hasty] = search(["3.4.0"], budget=28)
+    assert hasty.confidence < 0.95
+
+
+def test_a_release_that_cannot_be_tried_is_unknown_and_takes_no_other_with_it():
+    lines = lines_of(map(release, ["3.4.0", "3.4.1", "3.5.0"]))
+    idle = Probe(False, False, "not exercised")
+    bisection = Bisection(lines, lambda r: idle if r == release("3.4.1") else Probe(r < release("3.5.0"), True))
+    [found] = bisection.run()
+    assert (found.line, found.first_good) == ("3.4", None)
+    assert bisection.unknown == {release("3.4.1"): "not exercised"}
+
+
+@given(st.data())
+def test_every_line_with_one_change_is_searched_exactly(data):
+    bad, expected = set(), []
+    for line, releases in lines_of(map(release, PUBLISHED)).items():
+        change = data.draw(st.integers(0, len(releases)))
+        begins = data.draw(st.booleans())
+        broken = releases[:change] if begins else releases[change:]
+        bad |= {str(r) for r in broken}
+        if broken:
+            before = None if begins or change == 0 else releases[change - 1]
+            after = releases[change] if begins and change < len(releases) else None
+            expected.append(Boundary(line, before, broken[0], broken[-1], after, 1.0))
+    _, found = search(bad)
+    assert [told(boundary) for boundary in found] == [told(boundary) for boundary in expected]
+
+
+@given(st.integers(0, 2**32))
+def test_a_trial_that_misses_now_and_then_rarely_misleads(seed):
+    bad = [text for text in PUBLISHED if release(text) < release("3.4.1")]
+    bisection, found = search(bad, rate=0.9, seed=seed)
+    for boundary in found:
+        assert str(boundary.first_bad) in bad
+        assert str(boundary.last_bad) in bad
+    assert bisection.trials <= 60
