@@ -49,6 +49,7 @@ FIRST, SECOND = 3_000, 60_000
 RATE = 5_000.0  # records/s while the group is scaled: unpaced, all is processed before any rebalance
 ROUNDS = 2  # how often the driver scales out and in before it gives up
 PATIENCE = 2.0  # seconds that the group is given to answer
+SESSION = 4.0  # seconds after which a thread is missed that was removed without leaving the group
 SETTLED_WITHIN = 5.0  # seconds that an instance is given to run as many threads as it was told
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -74,6 +75,9 @@ VARIANTS = variants_of(
         {"repeated.keys": 0.2},
     ),
 )
+
+
+SHORT_SESSION = {"main.consumer.session.timeout.ms": str(int(SESSION * 1_000))}
 
 
 def values(trial: Trial) -> dict[str, Any]:
@@ -120,6 +124,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "1",
         "num.stream.threads": "1",
         **{name: str(value) for name, value in chosen.items() if value >= 0},
+        **({} if trial.cell.running.removed_threads_leave_group else SHORT_SESSION),
     }
 
 
@@ -177,6 +182,8 @@ class Steps:
 def _scale_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> Steps:
     """Scale the second instance out and in until a task has come back, or the rounds are used up."""
     steps = Steps()
+    leaves = lab.trial.cell.running.removed_threads_leave_group
+    answered_within = PATIENCE if leaves else PATIENCE + SESSION
     for _ in range(ROUNDS):
         if lab.holds_within(PATIENCE, partial(second.tasks, "active")):
             # It must have advanced the keys of the task before the task goes back.
@@ -187,7 +194,7 @@ def _scale_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> Steps:
         for _thread in list(second.threads):
             _step(lab, second, bulk, "remove-thread", steps)
         # The last thread has left, so what it owned goes back.
-        if owned and lab.holds_within(PATIENCE, partial(_returned, lab)):
+        if owned and lab.holds_within(answered_within, partial(_returned, lab)):
             return steps
         _step(lab, second, bulk, "add-thread", steps)
     return steps
