@@ -114,7 +114,8 @@ def _validate(context: Any, run: RunFolder, trial: Trial, what: Suite, name: str
         result = context.checkpoints.add(checkpoint).run(
             batch_parameters={"dataframe": data},
             expectation_parameters=_parameters(run, trial, name),
-            run_id=RunIdentifier(run_name=run.run_id, run_time=datetime.now(UTC)),
+            # GX takes a run's name for a time where it can: of 20261121T084500-3099, the end would be a time zone.
+            run_id=RunIdentifier(run_name=f"run {run.run_id}", run_time=datetime.now(UTC)),
         )
     [validated] = result.run_results.values()
     return outcome(validated.to_json_dict())

@@ -87,6 +87,14 @@ def test_data_docs_show_place_key_expected_and_observed(tmp_path, vendor):
         assert shown in page.read_text()
 
 
+def test_a_run_id_that_ends_like_a_time_zone_has_its_pages(tmp_path, vendor, monkeypatch):
+    monkeypatch.setattr("tests.conftest.secrets.token_hex", lambda _: "3099")
+    run, _ = make_run(tmp_path, "store_reads", [None, None, None])
+    validate(run, vendor)
+    assert run.run_id.endswith("-3099")
+    assert list(run.data_docs.parent.glob("validations/**/*.html"))
+
+
 def test_every_anomaly_is_seen_by_a_suite_and_explained_there():
     assert set().union(*SEES.values()) == set(ANOMALIES)
     assert SEES.keys() == SUITES.keys()

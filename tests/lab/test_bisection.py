@@ -14,6 +14,7 @@ def test_the_fix_on_a_line_is_found(tmp_path):
     releases = [Release.parse(text) for text in ("3.4.0", "3.4.1")]
     broker = Release.parse("3.9.1")
     found = bisect_cell(run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 3, said.append)
+    assert read_json(run.path / "bisect.json") == found
     [boundary] = found["boundaries"]
     confidence = boundary.pop("confidence")
     assert boundary == {
@@ -25,5 +26,4 @@ def test_the_fix_on_a_line_is_found(tmp_path):
     }
     assert confidence == found["confidence"] > 0.9  # two green trials, and a red one that says how many are
     assert found["trials"] == len(said) == 3
-    assert read_json(run.path / "bisect.json") == found
     assert [line.split(": ")[1] for line in said] == ["3.4.0 red", "3.4.1 green", "3.4.1 green"]
