@@ -16,6 +16,8 @@
   validations/<trial>.json         outcome of each Great Expectations suite
   data_docs/index.html             the suites' results in the browser
   verdicts.json                    one verdict per cell
+  evidence/<run>-<cell>.zip        archives for a JIRA, where somebody asked for them
+  bisect.json                      boundaries, if the run is a bisection; it has nothing of the above but trials
 ```
 """
 
