@@ -83,10 +83,11 @@ def in_spark(
     (the output's), and `ids_key`, the key in the store ids.
     """
     rows: DataFrame = spark.read.parquet(str(run.table(table))).where(f"trial = '{trial}'")
-    if table != "changelogs":
-        if promises:
-            rows = rows.where(rows["promise"].isin(list(promises)))
-        return rows.select(*COLUMNS[table]).fillna("none", ["anomaly"])
+    if table == "comparisons":
+        wanted = rows.where(rows["promise"].isin(list(promises))) if promises else rows
+        return wanted.select(*COMPARISONS).fillna("none", ["anomaly"])
+    if table == "assignments":
+        return rows.select(*ASSIGNMENTS)
     return rows.selectExpr(
         *CHANGELOGS,
         "cast(if(last, changelog_value, null) as bigint) as stored",
