@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
-from onceproof.scenarios.enumerator import FIRST, SECOND, VARIANTS, check, config, partition, workload
+from onceproof.scenarios.base import partition_of_key
+from onceproof.scenarios.enumerator import FIRST, SECOND, VARIANTS, check, config, workload
 from tests.specimens.enumerator import SPECIMENS, Specimen
 
 
@@ -38,7 +39,7 @@ def healthy_topics(draw):
     offsets, counters, ids = Counter(), Counter(), {}
     made = {role: [] for role in ("input", "output", "counter-changelog", "ids-changelog")}
     for key in keys:
-        p = partition(key, partitions)
+        p = partition_of_key(key, partitions)
         place = (p, offsets[p])
         offsets[p] += draw(st.integers(1, 3))
         made["input"].append((*place, key, key))
@@ -98,7 +99,7 @@ def test_repeated_keys_repeat_a_fifth_of_the_second_bulk():
 
 
 def test_the_partition_rule_is_the_seeds():
-    assert [partition(key, 2) for key in (0, 1, 2, -1)] == [1, 0, 1, 0]
+    assert [partition_of_key(key, 2) for key in (0, 1, 2, -1)] == [1, 0, 1, 0]
 
 
 def test_the_cache_size_has_the_name_that_the_release_knows():

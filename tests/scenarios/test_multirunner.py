@@ -11,6 +11,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.multirunner import (
     PARAMETERS,
     STEPS,
@@ -21,7 +22,6 @@ from onceproof.scenarios.multirunner import (
     config,
     draw_program,
     parse_program,
-    partition,
     program_of,
     workload,
 )
@@ -66,7 +66,7 @@ def inputs(draw):
     partitions = draw(st.integers(1, 4))
     ends, numbers, records = Counter(), Counter(), []
     for key in draw(st.lists(st.integers(0, 8), min_size=1, max_size=40)):
-        p = partition(key, partitions)
+        p = partition_of_key(key, partitions)
         numbers[key] += 1
         records.append((p, ends[p], key, numbers[key]))
         ends[p] += draw(st.integers(1, 3))
@@ -219,7 +219,7 @@ def test_the_same_seed_gives_the_same_records():
 
 
 def test_the_keys_are_spread_over_all_partitions():
-    assert {partition(key, 12) for key, _ in workload(trial()).second} == set(range(12))
+    assert {partition_of_key(key, 12) for key, _ in workload(trial()).second} == set(range(12))
 
 
 def test_the_configuration_follows_the_variant():

@@ -27,7 +27,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
 from onceproof.model.timeline import Event, Timeline
 from onceproof.scenarios import scenario
-from onceproof.scenarios.base import Exercise, Record, System, values_of
+from onceproof.scenarios.base import Exercise, Record, System, partition_of_key, values_of
 
 Report = Callable[[str], None]
 
@@ -143,11 +143,10 @@ def _bulk(
     records: Sequence[tuple[int, int]],
     rate: float | None,
 ) -> Bulk:
-    """Start producing to the trial's input, partitioned as its scenario wants it."""
-    what = scenario(trial.cell.scenario)
-    partitions = what.partitions(trial)
+    """Start producing to the trial's input."""
+    partitions = scenario(trial.cell.scenario).partitions(trial)
     return Bulk(
-        cluster, trial.topic("input"), lambda key: what.partition(key, partitions), name, records, rate, timeline
+        cluster, trial.topic("input"), lambda key: partition_of_key(key, partitions), name, records, rate, timeline
     )
 
 

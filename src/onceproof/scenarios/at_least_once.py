@@ -27,7 +27,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
 from onceproof.scenarios.base import (
@@ -42,6 +42,8 @@ from onceproof.scenarios.base import (
     Topics,
     Variant,
     Workload,
+    by_place,
+    findings_of,
     values_of,
     variants_of,
 )
@@ -165,14 +167,15 @@ def drive(lab: Lab) -> Exercise:
         lab.produce("deletes", deletes)
 
         def published() -> bool:
-            grown = lab.end(open_topic) - before[open_topic]
             if downstream:  # the race is on when the first answers have come back
                 return lab.end(CHANGELOG) > before[CHANGELOG]
+            grown = lab.end(open_topic) - before[open_topic]
             return grown > 0 and grown >= instance.processed - processed
 
         lab.await_(f"what is processed to be published in the {_named(open_topic)}", published)
         lab.kill_instance(NAME)
-        grown = {role: lab.end(role) - before[role] for role in (CHANGELOG, OUTPUT)}
+        ends = _ends(lab)
+        grown = {role: end - before[role] for role, end in ends.items()}
         committed = lab.committed() - len(puts)
         lab.note("crash", published=grown, committed=committed)
         lab.alter_topic(refusing, min_insync_replicas="1")
@@ -188,24 +191,27 @@ def drive(lab: Lab) -> Exercise:
         f"Killed when {grown[open_topic]:,} records of the {_named(open_topic)} and {grown[refusing]:,} of the "
         f"{_named(refusing)} were published, and {committed:,} of {len(deletes):,} requests committed."
     )
-    facts = {"downstream": int(downstream)}
-    facts |= {"changelog_end": before[CHANGELOG] + grown[CHANGELOG], "output_end": before[OUTPUT] + grown[OUTPUT]}
-    return Exercise(parted, reason, 1, all_steps_tried=True, facts=facts)
+    facts = {"downstream": int(downstream), "changelog_end": ends[CHANGELOG], "output_end": ends[OUTPUT]}
+    return Exercise(parted, reason, facts=facts)
+
+
+def _ends(lab: Lab) -> dict[str, int]:
+    return {role: lab.end(role) for role in (CHANGELOG, OUTPUT)}
 
 
 def _settled_ends(lab: Lab) -> dict[str, int]:
     """Ends of the changelog and the output that stay for a while."""
-    ends = [{role: lab.end(role) for role in (CHANGELOG, OUTPUT)}]
-    changed = [time.monotonic()]
+    ends, since = _ends(lab), time.monotonic()
 
     def settled() -> bool:
-        now = {role: lab.end(role) for role in (CHANGELOG, OUTPUT)}
-        if now != ends[0]:
-            ends[0], changed[0] = now, time.monotonic()
-        return time.monotonic() - changed[0] >= SETTLED
+        nonlocal ends, since
+        now = _ends(lab)
+        if now != ends:
+            ends, since = now, time.monotonic()
+        return time.monotonic() - since >= SETTLED
 
     lab.await_("the topics to be still", settled)
-    return ends[0]
+    return ends
 
 
 def _named(role: str) -> str:
@@ -226,8 +232,8 @@ def check(topics: Topics, facts: Facts) -> Findings:
     inputs, outputs = topics["input"], topics["output"]
     comparisons = list(_answers(inputs, outputs))
     if not facts["downstream"]:
-        comparisons += _published(inputs, outputs, topics["records-changelog"], facts)
-    return Findings(len(inputs), len(outputs), len({r[2] for r in inputs}), 0, witnesses_of(comparisons))
+        comparisons += _published(inputs, outputs, topics[CHANGELOG], facts)
+    return findings_of(inputs, outputs, comparisons)
 
 
 def _deletes(inputs: Sequence[Record]) -> dict[int | None, Record]:
@@ -238,7 +244,7 @@ def _deletes(inputs: Sequence[Record]) -> dict[int | None, Record]:
 def _answers(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iterator[Comparison]:
     """Each key's answers: one, and true."""
     answers: dict[int | None, list[Record]] = defaultdict(list)
-    for record in sorted(outputs, key=lambda r: r[:2]):
+    for record in sorted(outputs, key=by_place):
         answers[record[2]].append(record)
     for key, request in _deletes(inputs).items():
         got = [record[3] for record in answers[key]]
@@ -297,7 +303,6 @@ SCENARIO = Scenario(
     system=system,
     partitions=lambda _: PARTITIONS,
     workload=workload,
-    partition=lambda _key, _partitions: 0,
     app=app,
     config=config,
     drive=drive,

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.anomaly import Comparison, Findings, witnesses_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
-from onceproof.model.timeline import Event
+from onceproof.model.timeline import Event, Return, proved_returns
 
 # A committed record as the independent reader hands it over: partition, offset, key, value.
 Record = tuple[int, int, int | None, int | None]
@@ -165,8 +165,8 @@ class Exercise:
 
     exercised: bool
     reason: str
-    steps: int
-    all_steps_tried: bool
+    steps: int = 1  # that the driver took
+    all_steps_tried: bool = True
     facts: Facts = field(default_factory=dict)  # what the checks need to know of the drive
 
 
@@ -267,7 +267,6 @@ class Scenario:
     system: Callable[[Trial], System]
     partitions: Callable[[Trial], int]
     workload: Callable[[Trial], Workload]
-    partition: Callable[[int, int], int]  # (key, partitions) -> partition of the input
     app: Callable[[Trial], Mapping[str, Any]]  # what the topology needs to know
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
     drive: Callable[[Lab], Exercise]
@@ -318,6 +317,42 @@ def values_of(trial: Trial, parameters: Mapping[str, Parameter], variants: Mappi
 def variants_of(*variants: Variant) -> dict[str, Variant]:
     """Variants by their names."""
     return {variant.name: variant for variant in variants}
+
+
+def partition_of_key(key: int, partitions: int) -> int:
+    """The seed's partitioning of the input, which the application uses for its output, too."""
+    return (key + 1) % partitions
+
+
+def runs_its_task(instance: Instance) -> bool:
+    """Whether an instance that is alone has begun to work."""
+    return instance.state == "RUNNING" and bool(instance.tasks("active"))
+
+
+def recycled_returns(lab: Lab) -> list[Return]:
+    """Returns that count (the precondition of KAFKA-14172), of tasks that were recycled and not closed."""
+    return [proof for proof in proved_returns(lab.events) if lab.recycled(proof.thread, proof.task)]
+
+
+def findings_of(inputs: Sequence[Record], outputs: Sequence[Record], comparisons: Iterable[Comparison]) -> Findings:
+    """What a check found that has nothing but comparisons."""
+    keys = {key for _, _, key, _ in inputs}
+    return Findings(len(inputs), len(outputs), len(keys), 0, witnesses_of(comparisons))
+
+
+def by_place(record: Record) -> tuple[int, int]:
+    """Orders records by partition and offset."""
+    return record[:2]
+
+
+def records_text(count: int) -> str:
+    """A number of records for people."""
+    return f"{count} record" if count == 1 else f"{count} records"
+
+
+def value_text(value: int | None) -> str:
+    """A store's value for people."""
+    return "nothing" if value is None else str(value)
 
 
 def decode_integer(data: bytes | None, size: int = 4) -> int | None:

@@ -38,7 +38,6 @@ from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     Exercise,
     Facts,
-    Instance,
     Lab,
     Parameter,
     Record,
@@ -48,7 +47,11 @@ from onceproof.scenarios.base import (
     Topics,
     Variant,
     Workload,
+    by_place,
+    findings_of,
     refuse_restart_pair,
+    runs_its_task,
+    value_text,
     values_of,
     variants_of,
 )
@@ -219,7 +222,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise
     """Kill the process when it has processed the burst and not committed all of it."""
     own = lab.parameters
     instance = lab.start_instance(NAME, config={"commit.interval.ms": str(own["commit.interval.ms"])})
-    lab.await_("the instance to run its task", lambda: _runs(instance))
+    lab.await_("the instance to run its task", lambda: runs_its_task(instance))
     known = lab.committed()
     watch = StateWatch(lab.state_directory(NAME) / TASK)
     lab.produce("burst", burst)
@@ -243,7 +246,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise
         f"Killed while RUNNING, with {in_transaction:,} processed records in the open transaction and {committed:,} of "
         f"the burst committed; RocksDB had flushed {len(watch.flushed)} files during the burst."
     )
-    return Exercise(in_transaction > 0 and flushed, reason, 1, all_steps_tried=True, facts=ends)
+    return Exercise(in_transaction > 0 and flushed, reason, facts=ends)
 
 
 def _crash_while_restoring(lab: Lab) -> Exercise:
@@ -265,15 +268,11 @@ def _crash_while_restoring(lab: Lab) -> Exercise:
         if caught
         else "The restoration had ended before the process was killed."
     )
-    return Exercise(caught, reason, 1, all_steps_tried=True, facts=ends)
+    return Exercise(caught, reason, facts=ends)
 
 
 def _ended_restorations(lab: Lab) -> int:
     return sum(event["event"] == "restored" for event in lab.events)
-
-
-def _runs(instance: Instance) -> bool:
-    return instance.state == "RUNNING" and bool(instance.tasks("active"))
 
 
 @dataclass
@@ -282,7 +281,7 @@ class StateWatch:
 
     directory: Path
     seen: list[tuple[float, tuple[int, str] | None]] = field(default_factory=list)
-    files: set[str] = field(default_factory=set)
+    files: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.files = self._sst()
@@ -434,7 +433,7 @@ def check_dedup(topics: Topics, facts: Facts) -> Findings:
         *compare_deliveries(inputs, outputs, once=True, at_least=not facts["exactly_once"]),
         *compare_state("seen", topics, facts),
     ]
-    return Findings(len(inputs), len(outputs), len({r[2] for r in inputs}), 0, witnesses_of(comparisons))
+    return findings_of(inputs, outputs, comparisons)
 
 
 def check_enumerator(topics: Topics, facts: Facts) -> Findings:
@@ -448,7 +447,7 @@ def check_enumerator(topics: Topics, facts: Facts) -> Findings:
 def compare_state(store: str, topics: Topics, facts: Facts) -> Iterator[Comparison]:
     """What a store held after the restart, beside what its changelog held as committed when the process was killed."""
     end = facts[f"{store}_end"]
-    changelog = sorted(topics[f"{store}-changelog"], key=lambda record: record[:2])
+    changelog = sorted(topics[f"{store}-changelog"], key=by_place)
     committed: dict[int | None, Record] = {record[2]: record for record in changelog if record[1] < end}
     held = {key: (line, value) for _, line, key, value in topics.get(f"{store}-contents", ())}
     for key in committed.keys() | held.keys():
@@ -462,11 +461,7 @@ def compare_state(store: str, topics: Topics, facts: Facts) -> Iterator[Comparis
         elif observed != expected:
             anomaly = "uncommitted-state"
         place = f"{store}-changelog/0@{record[1]}" if record else f"{store}-contents/0@{entry[0] if entry else 0}"
-        yield Comparison("state", anomaly, 0, key, place, _value(expected), _value(observed))
-
-
-def _value(value: int | None) -> str:
-    return "nothing" if value is None else str(value)
+        yield Comparison("state", anomaly, 0, key, place, value_text(expected), value_text(observed))
 
 
 SYSTEMS = {
@@ -491,7 +486,6 @@ SCENARIO = Scenario(
     system=lambda trial: SYSTEMS[values(trial)["topology"]],
     partitions=lambda _: PARTITIONS,
     workload=workload,
-    partition=lambda _key, _partitions: 0,
     app=app,
     config=config,
     drive=drive,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from onceproof.model.anomaly import Comparison
-from onceproof.scenarios.base import Record
+from onceproof.scenarios.base import Record, by_place, records_text
 
 
 def compare_deliveries(
@@ -25,8 +25,8 @@ def compare_deliveries(
         role: of the topic that the key comes out in.
     """
     entered, left = Counter(r[2] for r in inputs), Counter(r[2] for r in outputs)
-    first = {key: (p, offset) for p, offset, key, _ in sorted(inputs, key=_by_place, reverse=True)}
-    last = {key: (p, offset) for p, offset, key, _ in sorted(outputs, key=_by_place)}
+    first = {key: (p, offset) for p, offset, key, _ in sorted(inputs, key=by_place, reverse=True)}
+    last = {key: (p, offset) for p, offset, key, _ in sorted(outputs, key=by_place)}
     for key in entered.keys() | left.keys():
         expected = min(1, entered[key]) if once else entered[key]
         anomaly = None
@@ -37,12 +37,3 @@ def compare_deliveries(
         where, (partition, offset) = ("input", first[key]) if left[key] < expected else (role, last[key])
         place = f"{where}/{partition}@{offset}"
         yield Comparison("deliveries", anomaly, partition, key, place, records_text(expected), records_text(left[key]))
-
-
-def _by_place(record: Record) -> tuple[int, int]:
-    return record[:2]
-
-
-def records_text(count: int) -> str:
-    """A number of records for people."""
-    return f"{count} record" if count == 1 else f"{count} records"

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from onceproof.model.anomaly import Findings, Witness
+from onceproof.model.anomaly import Findings, Witness, witnesses_of
 from onceproof.model.cell import Trial
 from onceproof.model.release import Release
-from onceproof.model.timeline import Return, proved_returns, told_return
+from onceproof.model.timeline import told_return
 from onceproof.scenarios.base import (
     Bulk,
     Exercise,
@@ -39,10 +39,14 @@ from onceproof.scenarios.base import (
     Topics,
     Variant,
     Workload,
+    by_place,
+    recycled_returns,
     refuse_restart_pair,
+    value_text,
     values_of,
     variants_of,
 )
+from onceproof.scenarios.deliveries import compare_deliveries
 
 PARTITIONS = 2
 FIRST, SECOND = 3_000, 60_000
@@ -95,11 +99,6 @@ def workload(trial: Trial) -> Workload:
     for place in rng.sample(range(SECOND), int(share * SECOND)):
         second[place] = rng.choice(first)
     return Workload([(key, key) for key in first], [(key, key) for key in second])
-
-
-def partition(key: int, partitions: int) -> int:
-    """The seed's partitioning, which the application uses for its output, too."""
-    return (key + 1) % partitions
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -218,16 +217,11 @@ def _settled(instance: Instance, threads: int) -> bool:
 
 
 def _returned(lab: Lab) -> bool:
-    return bool(_proofs(lab))
-
-
-def _proofs(lab: Lab) -> list[Return]:
-    """Returns that count, of tasks that were recycled and not closed."""
-    return [proof for proof in proved_returns(lab.events) if lab.recycled(proof.thread, proof.task)]
+    return bool(recycled_returns(lab))
 
 
 def _exercise(lab: Lab, steps: Steps) -> Exercise:
-    proofs = _proofs(lab)
+    proofs = recycled_returns(lab)
     reason = (
         told_return(proofs[0])
         if proofs
@@ -259,7 +253,7 @@ def check(topics: Topics, facts: Facts) -> Findings:
         *_duplicate_ids(keys_of),
         *_unstable_ids(ids_of),
         *_wrong_ids(expected, keys_of, ids_of),
-        *_completeness(inputs, outputs),
+        *witnesses_of(compare_deliveries(inputs, outputs)),
         *_counter_regressions(topics["counter-changelog"]),
         *_ids_mismatches(outputs, topics["ids-changelog"]),
         *_counter_mismatches(outputs, topics["counter-changelog"], partitions),
@@ -293,10 +287,6 @@ def _first_places(outputs: Sequence[Record]) -> tuple[Places, Places]:
 
 def _place(role: str, place: tuple[int, int]) -> str:
     return f"{role}/{place[0]}@{place[1]}"
-
-
-def _by_place(record: Record) -> tuple[int, int]:
-    return record[:2]
 
 
 def _listed(numbers: Sequence[Any]) -> str:
@@ -338,25 +328,9 @@ def _wrong_ids(expected: Mapping[int | None, int], keys_of: Places, ids_of: Plac
             yield Witness("wrong-id", place[0], key, (number,), offsets, str(expected[key]), str(number))
 
 
-def _completeness(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iterator[Witness]:
-    entered, left = Counter(r[2] for r in inputs), Counter(r[2] for r in outputs)
-    first = {key: (p, offset) for p, offset, key, _ in sorted(inputs, key=_by_place, reverse=True)}
-    last = {key: (p, offset) for p, offset, key, _ in sorted(outputs, key=_by_place)}
-    for key in entered.keys() | left.keys():
-        counts = (_records(entered[key]), _records(left[key]))
-        if left[key] < entered[key]:
-            yield Witness("lost-record", first[key][0], key, (), (_place("input", first[key]),), *counts)
-        elif left[key] > entered[key]:
-            yield Witness("duplicate-output", last[key][0], key, (), (_place("output", last[key]),), *counts)
-
-
-def _records(count: int) -> str:
-    return f"{count} record" if count == 1 else f"{count} records"
-
-
 def _counter_regressions(counter: Sequence[Record]) -> Iterator[Witness]:
     previous: dict[int, tuple[int, int]] = {}  # partition -> offset, value
-    for p, offset, key, value in sorted(counter, key=_by_place):
+    for p, offset, key, value in sorted(counter, key=by_place):
         if value is None:  # deleted: what follows starts anew
             previous.pop(p, None)
             continue
@@ -379,17 +353,17 @@ def _ids_mismatches(outputs: Sequence[Record], changelog: Sequence[Record]) -> I
 
 
 def _last_by_key(records: Sequence[Record]) -> dict[int | None, Last]:
-    return {key: ((p, offset), value) for p, offset, key, value in sorted(records, key=_by_place)}
+    return {key: ((p, offset), value) for p, offset, key, value in sorted(records, key=by_place)}
 
 
 def _counter_mismatches(outputs: Sequence[Record], changelog: Sequence[Record], partitions: int) -> Iterator[Witness]:
     implied: dict[
         int, tuple[tuple[int, int], int]
     ] = {}  # the last place of a partition, and the highest counter its IDs imply
-    for p, offset, _, number in sorted(outputs, key=_by_place):
+    for p, offset, _, number in sorted(outputs, key=by_place):
         counter = ((number or 0) - p) // partitions
         implied[p] = ((p, offset), max(counter, implied[p][1] if p in implied else counter))
-    stored = {p: ((p, offset), value) for p, offset, _, value in sorted(changelog, key=_by_place)}
+    stored = {p: ((p, offset), value) for p, offset, _, value in sorted(changelog, key=by_place)}
     for p in implied.keys() | stored.keys():
         output, store = implied.get(p), stored.get(p)
         if _value(output) != _value(store):
@@ -401,13 +375,12 @@ def _value(last: Last | None) -> int | None:
 
 
 def _mismatch(role: str, key: int | None, ids: tuple[int, ...], output: Last | None, store: Last | None) -> Witness:
-    def text(last: Last | None) -> str:
-        return "nothing" if _value(last) is None else str(_value(last))
-
     places = [(role, store), ("output", output)]
     offsets = tuple(_place(where, last[0]) for where, last in places if last)
     partition = next(last[0][0] for _, last in places if last)
-    return Witness("changelog-output-mismatch", partition, key, ids, offsets, text(output), text(store))
+    return Witness(
+        "changelog-output-mismatch", partition, key, ids, offsets, value_text(_value(output)), value_text(_value(store))
+    )
 
 
 SYSTEM = System(
@@ -424,7 +397,6 @@ SCENARIO = Scenario(
     system=lambda _: SYSTEM,
     partitions=lambda _: PARTITIONS,
     workload=workload,
-    partition=partition,
     app=app,
     config=config,
     drive=drive,

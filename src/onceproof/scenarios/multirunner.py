@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
-from onceproof.model.timeline import Event, proved_returns, told_return
+from onceproof.model.timeline import Event, told_return
 from onceproof.scenarios.base import (
     Exercise,
     Facts,
@@ -36,6 +36,9 @@ from onceproof.scenarios.base import (
     Topics,
     Variant,
     Workload,
+    by_place,
+    findings_of,
+    recycled_returns,
     values_of,
     variants_of,
 )
@@ -151,11 +154,6 @@ def workload(trial: Trial) -> Workload:
     return Workload([], second)
 
 
-def partition(key: int, partitions: int) -> int:
-    """As the application's own output."""
-    return (key + 1) % partitions
-
-
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `counting`."""
     own = values(trial)
@@ -237,9 +235,9 @@ def _await_stable(lab: Lab, running: Sequence[Instance], own: Mapping[str, Any])
 
 
 def _exercise(lab: Lab, steps: int) -> Exercise:
-    proofs = [proof for proof in proved_returns(lab.events) if lab.recycled(proof.thread, proof.task)]
+    proofs = recycled_returns(lab)
     reason = told_return(proofs[0]) if proofs else f"No task came back to a thread that it had left, in {steps} steps."
-    return Exercise(bool(proofs), " ".join([reason, *asserted(lab.events)]), steps, all_steps_tried=True)
+    return Exercise(bool(proofs), " ".join([reason, *asserted(lab.events)]), steps)
 
 
 def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
@@ -285,15 +283,14 @@ def check(topics: Topics, facts: Facts) -> Findings:
         *_reads(inputs, outputs, bool(facts["exactly_once"])),
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
     ]
-    keys = {key for _, _, key, _ in inputs}
-    return Findings(len(inputs), len(outputs), len(keys), 0, witnesses_of(comparisons))
+    return findings_of(inputs, outputs, comparisons)
 
 
 def _reads(inputs: Sequence[Record], outputs: Sequence[Record], exactly_once: bool) -> Iterator[Comparison]:
     """Each output record: what the record before it of the same key had put, and what the store gave."""
     before: dict[tuple[int | None, int | None], int] = {}
     last: dict[int | None, int] = defaultdict(int)
-    for _, _, key, number in sorted(inputs, key=lambda record: record[:2]):
+    for _, _, key, number in sorted(inputs, key=by_place):
         before[key, number] = last[key]
         last[key] = number or 0
     for p, offset, key, pair in outputs:
@@ -321,7 +318,6 @@ SCENARIO = Scenario(
     system=lambda _: SYSTEM,
     partitions=lambda trial: int(values(trial)["partitions"]),
     workload=workload,
-    partition=partition,
     app=app,
     config=config,
     drive=drive,

@@ -27,7 +27,7 @@ from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any
 
-from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.timeline import Event
@@ -44,10 +44,14 @@ from onceproof.scenarios.base import (
     Topics,
     Variant,
     Workload,
+    by_place,
+    findings_of,
+    records_text,
+    runs_its_task,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.deliveries import compare_deliveries, records_text
+from onceproof.scenarios.deliveries import compare_deliveries
 
 PARTITIONS = 1
 NAME = "instance-1"
@@ -149,7 +153,7 @@ def drive(lab: Lab) -> Exercise:
     own = lab.parameters
     with lab.phase("start"):
         instance = lab.start_instance(NAME)
-        lab.await_("the instance to run its task", lambda: instance.state == "RUNNING" and instance.tasks("active"))
+        lab.await_("the instance to run its task", lambda: runs_its_task(instance))
         client = f"{lab.trial.application_id}-{NAME}-StreamThread-1-producer"
         lab.set_producer_quota(client, own["rate"])
     with lab.phase("throttled"):
@@ -173,7 +177,7 @@ def drive(lab: Lab) -> Exercise:
         f"on for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; the lag "
         f"was {watch.lag:,} records at its end."
     )
-    return Exercise(told["max"] > 0 and enough, reason, 1, all_steps_tried=True)
+    return Exercise(told["max"] > 0 and enough, reason)
 
 
 def _throttle(events: Sequence[Event]) -> dict[str, float]:
@@ -311,7 +315,7 @@ def check(topics: Topics, facts: Facts) -> Findings:
         *compare_deliveries(inputs, changelog, role=CHANGELOG, at_least=not facts["exactly_once"]),
         *_transactions(topics[ALL], {record[:2] for record in changelog}),
     ]
-    return Findings(len(inputs), len(changelog), len({r[2] for r in inputs}), 0, witnesses_of(comparisons))
+    return findings_of(inputs, changelog, comparisons)
 
 
 def _transactions(written: Sequence[Record], committed: set[tuple[int, int]]) -> Iterator[Comparison]:
@@ -320,7 +324,7 @@ def _transactions(written: Sequence[Record], committed: set[tuple[int, int]]) ->
     One producer writes one transaction after the other, and each ends with a marker, which takes an offset of its
     own: so records with consecutive offsets are one transaction.
     """
-    places = sorted(record[:2] for record in written)
+    places = sorted(by_place(record) for record in written)
     numbered = enumerate(places)
     for _, run in groupby(numbered, key=lambda item: (item[1][0], item[1][1] - item[0])):
         transaction = [place for _, place in run]
@@ -354,7 +358,6 @@ SCENARIO = Scenario(
     system=system,
     partitions=lambda _: PARTITIONS,
     workload=workload,
-    partition=lambda _key, _partitions: 0,
     app=app,
     config=config,
     drive=drive,
