@@ -23,7 +23,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, write_json
 from onceproof.results import redaction
-from onceproof.results.evidence import find_run, repeat_command, write_evidence
+from onceproof.results.evidence import find_run, write_evidence
 from onceproof.results.redaction import Redaction
 from onceproof.settings import get_settings
 
@@ -216,7 +216,7 @@ def test_the_command_repeats_the_trial_that_is_shown(tmp_path, run):
     )
     name, *rest = shlex.split(command)
     get_command(app).commands[name].make_context(name, rest)
-    assert "--restart-on" not in repeat_command(Trial(RUN, GREEN, 1, 13))
+    assert "--restart-on" not in Trial(RUN, GREEN, 1, 13).command
 
 
 def test_the_records_around_a_witness_are_those_of_its_key_and_those_near_its_place(tmp_path, run):

@@ -1,6 +1,5 @@
 """Shrinks a program of multirunner by running trials of smaller ones, on brokers of its own."""
 
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -77,11 +76,6 @@ def shrink_program(first: Trial, trials: int, budget: float, report: Callable[[s
 
 def _result(first: Trial, candidate: Candidate, red: int, trials: int, tried: int, begin: float) -> dict[str, Any]:
     parameters = {**first.parameters, **candidate.parameters}
-    cell = first.cell
-    command = ["onceproof", "trial", cell.scenario, "--streams", str(cell.streams), "--broker", str(cell.broker)]
-    command += ["--variant", cell.variant, "--seed", str(first.seed)]
-    for name, value in parameters.items():
-        command += ["--set", f"{name}={value}"]
     return {
         "program": candidate.parameters["program"],
         "parameters": parameters,
@@ -89,5 +83,5 @@ def _result(first: Trial, candidate: Candidate, red: int, trials: int, tried: in
         "trials": trials,
         "tried": tried,
         "seconds": round(time.monotonic() - begin, 1),
-        "command": shlex.join(command),
+        "command": replace(first, parameters=parameters).command,
     }

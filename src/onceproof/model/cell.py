@@ -1,6 +1,7 @@
 """What is run: cells of the matrix, and their trials."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,6 +97,17 @@ class Trial:
     def topic(self, role: str) -> str:
         """Topic that plays the role: `input`, `output`, or `<store>-changelog` (Kafka Streams' own naming)."""
         return f"{self.application_id}-{role}"
+
+    @property
+    def command(self) -> str:
+        """The command that runs it again, with the same seed and parameters."""
+        cell = self.cell
+        words = ["onceproof", "trial", cell.scenario, "--streams", str(cell.streams)]
+        words += ["--restart-on", str(cell.restart_on)] if cell.restart_on else []
+        words += ["--broker", str(cell.broker), "--variant", cell.variant, "--seed", str(self.seed)]
+        for name, value in sorted(self.parameters.items()):
+            words += ["--set", f"{name}={value}"]
+        return shlex.join(words)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: run, cell, number, seed, parameters."""

@@ -25,6 +25,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,25 +42,37 @@ def unwritable(error: OSError, path: Path | str | None = None) -> HarnessError:
     )
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Write as a whole or not at all: a file that exists is complete.
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A draft to be written, which takes the place of `path` as a whole or not at all: a file that exists is complete.
 
     Raises:
         HarnessError: the disk is full or read-only.
     """
-    temporary = None
+    draft = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            json.dump(data, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            draft = Path(file.name)
+        yield draft
+        draft.replace(path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise unwritable(error, path) from error
+    finally:
+        if draft is not None:
+            draft.unlink(missing_ok=True)  # nothing is left of it if it took its name
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write as a whole or not at all.
+
+    Raises:
+        HarnessError: the disk is full or read-only.
+    """
+    with replacing(path) as draft, draft.open("w") as file:
+        json.dump(data, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_json(path: Path) -> Any:

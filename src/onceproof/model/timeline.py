@@ -13,16 +13,18 @@ and what belongs to it. Those of instances are what the application under test p
 | `instance` | `name`, `action`: started, closed, killed; `release` if started |
 | `topic` | `role`, `config`: the configuration of a topic was changed |
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
-| `crash`, `checkpoint`, `initialised`, `exception`, `throttled` | what a scenario saw; its module tells the fields |
+| `crash`, `checkpoint`, `initialised`, `exception`, `lag`, `load` | what a scenario saw; its module tells the fields |
 | `drained` | `committed`: all input is processed and committed |
 """
 
 import contextlib
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -31,6 +33,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import unwritable
 
 Event = Mapping[str, Any]
+_STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\]")  # as log4j.properties has it
 
 
 class Timeline:
@@ -70,6 +73,12 @@ class Timeline:
         """Close the file; later events are kept in memory only."""
         with self._lock, contextlib.suppress(OSError):  # what could not be written is told by `failure`
             self._file.close()
+
+
+def time_of_line(line: str) -> int | None:
+    """The time that a line of an instance's log begins with, in epoch milliseconds; None if it is the line before's."""
+    stamp = _STAMP.match(line)
+    return None if stamp is None else round(datetime.strptime(stamp[1], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() * 1000)
 
 
 def read_timeline(path: Path) -> Iterator[Event]:

@@ -21,8 +21,6 @@ import csv
 import io
 import json
 import re
-import shlex
-import tempfile
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,24 +31,23 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset
+from pyarrow.dataset import field
 
 from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.run_folder import RunFolder, TrialFolder, read_json, unwritable
+from onceproof.model.run_folder import RunFolder, TrialFolder, read_json, replacing
+from onceproof.model.timeline import Event, time_of_line
 from onceproof.results.redaction import Redaction
+from onceproof.results.spark_tables import rows_of_trial
 from onceproof.results.table import LOOK
-
-Event = Mapping[str, Any]
 
 WITNESSES = 20  # of each anomaly
 NEAR = 5  # offsets before and after a place
 MARGIN = 5_000  # milliseconds before the first fault and after the end
 LINES = 100  # of the condensed timeline
 PLACE = re.compile(r"(.+)/(\d+)@(\d+)")
-STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\]")
-FAULTS = {"step", "topic", "quota", "crash", "checkpoint", "exception", "throttled"}
+FAULTS = {"step", "topic", "quota", "crash", "checkpoint", "exception"}
 OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "exception"}
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell: the same run gives the same bytes
 
@@ -172,24 +169,13 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
 
 def _write(target: Path, members: Iterable[tuple[str, bytes]]) -> None:
     """A zip, because JIRA lists what is in one beside the attachment, and every system opens it by itself."""
-    temporary = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            with zipfile.ZipFile(file, "w") as archive:
-                for name, content in members:
-                    entry = zipfile.ZipInfo(name, EPOCH)
-                    entry.compress_type = zipfile.ZIP_DEFLATED
-                    entry.create_system = 3  # Unix, wherever it is written
-                    entry.external_attr = 0o100644 << 16
-                    archive.writestr(entry, content)
-        temporary.replace(target)
-    except OSError as error:
-        raise unwritable(error, target) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)  # nothing is left of it if it took its name
+    with replacing(target) as draft, draft.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
+        for name, content in members:
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # Unix, wherever it is written
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, content)
 
 
 def _known(file: Path) -> dict[str, Any]:
@@ -299,23 +285,9 @@ def _moment(milliseconds: float) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
-def _rows(table: Path, trial: Trial, columns: Sequence[str], wanted: Any = None) -> list[dict[str, Any]] | None:
-    """Rows of a trial in a table of Spark; None if the table was not written to its end or has other columns."""
-    if not (table / "_SUCCESS").exists():
-        return None
-    dataset = pyarrow.dataset.dataset(table, format="parquet", partitioning="hive")
-    if not {"trial", *columns} <= set(dataset.schema.names):  # a table without a row has no columns
-        return None
-    of_trial = pyarrow.dataset.field("trial") == trial.key
-    rows: list[dict[str, Any]] = dataset.to_table(
-        columns=list(columns), filter=of_trial if wanted is None else of_trial & wanted
-    ).to_pylist()
-    return rows
-
-
 def _findings(case: Case) -> Member | None:
     columns = ("anomaly", "partition", "key", "ids", "offsets", "expected", "observed")
-    rows = _rows(case.run.table("findings"), case.shown, columns)
+    rows = rows_of_trial(case.run.table("findings"), case.shown, columns)
     if rows is None:
         return None
     lines = sorted((_place_order(row), [_joined(row[name]) for name in columns]) for row in rows)
@@ -340,7 +312,7 @@ def _records_near(case: Case) -> Member | None:
     A witness without a key has the keys of the records at its places.
     """
     columns = ("role", "partition", "offset", "timestamp", "key", "value")
-    table, field = case.run.table("records"), pyarrow.dataset.field
+    table = case.run.table("records")
     witnesses = dict(enumerate(case.witnesses, 1))
     places = {number: list(_places(witness)) for number, witness in witnesses.items()}
     near: dict[tuple[str, int], dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
@@ -351,7 +323,7 @@ def _records_near(case: Case) -> Member | None:
     wanted = field("key").isin([])
     for (role, partition), offsets in near.items():
         wanted |= (field("role") == role) & (field("partition") == partition) & field("offset").isin(sorted(offsets))
-    close = _rows(table, case.shown, columns, wanted)
+    close = rows_of_trial(table, case.shown, columns, wanted)
     if close is None or not witnesses:
         return None
     at_place = {(row["role"], row["partition"], row["offset"]): row["key"] for row in close}
@@ -361,7 +333,7 @@ def _records_near(case: Case) -> Member | None:
         for key in own:
             if key is not None:
                 with_key[key].add(number)
-    rows = [*close, *(_rows(table, case.shown, columns, field("key").isin(sorted(with_key))) or [])]
+    rows = [*close, *(rows_of_trial(table, case.shown, columns, field("key").isin(sorted(with_key))) or [])]
     lines = {}
     for row in rows:
         place = (row["role"], row["partition"], row["offset"])
@@ -405,24 +377,12 @@ def _cut(log: str, begin: int, end: int | None) -> str:
     """The lines of the window; one without a time belongs to the one before."""
     within, kept = False, []
     for line in log.splitlines(keepends=True):
-        found = STAMP.match(line)
-        if found:
-            at = datetime.strptime(found[1], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() * 1000
+        at = time_of_line(line)
+        if at is not None:
             within = begin <= at and (end is None or at <= end)
         if within:
             kept.append(line)
     return "".join(kept)
-
-
-def repeat_command(trial: Trial) -> str:
-    """The command that runs a trial again, with the same seed and parameters."""
-    cell = trial.cell
-    command = ["onceproof", "trial", cell.scenario, "--streams", str(cell.streams)]
-    command += ["--restart-on", str(cell.restart_on)] if cell.restart_on else []
-    command += ["--broker", str(cell.broker), "--variant", cell.variant, "--seed", str(trial.seed)]
-    for name, value in sorted(trial.parameters.items()):
-        command += ["--set", f"{name}={value}"]
-    return shlex.join(command)
 
 
 def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> str:
@@ -440,7 +400,7 @@ def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> 
         *([f"What the variant is: {notes['description']}"] if notes.get("description") else []),
         *([f"What happened: {outcome['reason']}"] if outcome.get("reason") else []),
         "## Repeat it",
-        f"```\n{repeat_command(case.shown)}\n```",
+        f"```\n{case.shown.command}\n```",
         "The seed gives the same schedule of records and steps; the threads and brokers stay free, so expect the rate "
         "above and not every trial to be red.",
         "## What really ran",

@@ -3,16 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import pyarrow.dataset
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge, with_controls
+from onceproof.results.spark_tables import rows_of
 
 # Which suite sees which anomaly. A suite that stays green beside one checks nothing; one that fails without any of
 # its anomalies saw what the readers did not.
@@ -153,25 +151,14 @@ def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any
 def spark_counts(run: RunFolder) -> dict[str, SparkCounts]:
     """What Spark counted, by trial."""
     findings: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for row in _table(run.table("findings"), ["trial", "anomaly"]):
+    for row in rows_of(run.table("findings"), ["trial", "anomaly"]) or ():
         findings[row["trial"]][row["anomaly"]] += 1
     return {
         row["trial"]: SparkCounts(
             {name: row[name] for name in ("records", "outputs", "keys", "ids")}, dict(findings[row["trial"]])
         )
-        for row in _table(run.table("counts"), ["trial", "records", "outputs", "keys", "ids"])
+        for row in rows_of(run.table("counts"), ["trial", "records", "outputs", "keys", "ids"]) or ()
     }
-
-
-def _table(path: Path, columns: list[str]) -> list[dict[str, Any]]:
-    """Rows of a Parquet table of Spark; none if it was not written to its end."""
-    if not (path / "_SUCCESS").exists():
-        return []
-    dataset = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
-    if not set(columns) <= set(dataset.schema.names):  # a table without a single row has no partition column
-        return []
-    rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
-    return rows
 
 
 def _errors(run: RunFolder) -> dict[str, str]:

@@ -23,14 +23,13 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any
 
 from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.timeline import Event
+from onceproof.model.timeline import Event, time_of_line
 from onceproof.scenarios.base import (
     Exercise,
     Facts,
@@ -202,7 +201,6 @@ FAILURES = (
     "InvalidTxnStateException",
     "TimeoutException",
 )
-_TIME = re.compile(r"\[(\d{4}-\d\d-\d\dT[\d:.]+\+\d{4})\]")
 # A request of the transaction that is not answered in time; other timeouts are another matter.
 _TRANSACTIONAL = re.compile(r"AddOffsetsToTxn|AddPartitionsToTxn|EndTxn|InitProducerId|TxnOffsetCommit")
 _FAILURE = re.compile(rf"\b({'|'.join(FAILURES)}): (.*?)(?: \([\w.$]+\))?$")  # the logger stands at the end
@@ -216,9 +214,8 @@ def failures(log: str) -> Iterator[dict[str, Any]]:
     """
     t = 0
     for line in log.splitlines():
-        stamp = _TIME.match(line)
-        if stamp:
-            t = int(datetime.strptime(stamp.group(1), "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() * 1000)
+        stamp = time_of_line(line)
+        t = t if stamp is None else stamp
         failure = _FAILURE.search(line)
         if failure and (failure.group(1) != "TimeoutException" or _TRANSACTIONAL.search(failure.group(2))):
             yield {"at": t, "exception": failure.group(1), "message": failure.group(2).strip()}

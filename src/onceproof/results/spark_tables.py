@@ -1,0 +1,28 @@
+"""Reads the Parquet tables that Spark wrote, without Spark."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset
+from pyarrow.dataset import field
+
+from onceproof.model.cell import Trial
+
+
+def rows_of(table: Path, columns: Sequence[str], wanted: Any = None) -> list[dict[str, Any]] | None:
+    """Rows of a table for which `wanted` holds; None if it was not written to its end, or lacks a column."""
+    if not (table / "_SUCCESS").exists():
+        return None
+    dataset = pyarrow.dataset.dataset(table, format="parquet", partitioning="hive")
+    if not set(columns) <= set(dataset.schema.names):  # a table without a single row has no partition column
+        return None
+    rows: list[dict[str, Any]] = dataset.to_table(columns=list(columns), filter=wanted).to_pylist()
+    return rows
+
+
+def rows_of_trial(table: Path, trial: Trial, columns: Sequence[str], wanted: Any = None) -> list[dict[str, Any]] | None:
+    """Rows of one trial in a table, without the column `trial`; None as `rows_of` says."""
+    of_trial = field("trial") == trial.key
+    rows = rows_of(table, [*columns, "trial"], of_trial if wanted is None else of_trial & wanted)
+    return None if rows is None else [{name: row[name] for name in columns} for row in rows]
