@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from onceproof.lab.cluster import LOG4J
+from onceproof.lab.java import LOG4J
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release

@@ -2,8 +2,9 @@
 
 `plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells.
 A `cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the
-machine and waits for the pool of that name. Two Spark applications read the topics and find the anomalies, Great
-Expectations validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run pass.
+machine and waits for the pool of that name. `strengthen` gives further trials to cells whose claim does not stand yet.
+Two Spark applications read the topics and find the anomalies, Great Expectations validates the tables, `judge` says
+what it means, `publish` keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
@@ -13,27 +14,34 @@ logs of the application are in `trials/<trial>/instances/` of the run folder, th
 
 **Run it again.** Trigger a new run: clearing tasks of an old one does not bring its brokers and topics back.
 
-**Connection and pool.** `spark_default`: the Spark master (`local[*]`). `drive`: trials driven at once (1).
+**Connections and pool.** `spark_default`: the Spark master (`local[*]`). `onceproof_notify`: who is told of newly red
+cells (nobody, as long as there is none). `drive`: trials driven at once (1).
+
+**Assets.** `onceproof_verdicts` with every judged run, `onceproof_newly_red` with a newly red cell.
 """
 
 from collections.abc import Callable
 from datetime import timedelta
+from logging import WARNING
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import CronTriggerTimetable, Param, TriggerRule, dag, task, task_group
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk import Asset, Connection, CronTriggerTimetable, Param, TriggerRule, dag, task, task_group
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline import steps
+from onceproof.pipeline import alerting, steps
 from onceproof.pipeline.params import PARAMS, request_from_params
 from onceproof.settings import get_settings
 
 RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw an arrow from `plan` to every task
 # Goes on whatever became of single cells, but not if there is no plan.
 GOES_ON = {"trigger_rule": TriggerRule.ALL_DONE_MIN_ONE_SUCCESS}
+VERDICTS = Asset(name="onceproof_verdicts", uri="onceproof://verdicts")
+NEWLY_RED = Asset(name="onceproof_newly_red", uri="onceproof://newly-red")
+NOTIFY = "onceproof_notify"  # the connection that decides where
 NAMED = {"map_index_template": "{{ task.op_kwargs['item']['title'] }}"}
 
 
@@ -69,6 +77,51 @@ def stop_clusters(run: str, ti: Any = None) -> None:
     states = ti.get_task_states(dag_id=ti.dag_id, task_ids=["collect"], run_ids=[ti.run_id])
     if "skipped" in states[ti.run_id].values():
         raise AirflowFailException("The run was ended by hand: there is no verdict. Its brokers are stopped.")
+
+
+@task(doc_md=steps.publish.__doc__, outlets=[VERDICTS])
+def publish(run: str, outlet_events: Any = None) -> None:
+    """Publish the verdicts; the asset's event tells of them."""
+    folder = RunFolder(Path(run))
+    try:
+        steps.publish(folder)
+        outlet_events[VERDICTS].extra = alerting.event_of(folder)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+@task(outlets=[NEWLY_RED])
+def alert(run: str, outlet_events: Any = None) -> None:
+    """Tell of newly red cells; skipped if there is none."""
+    folder = RunFolder(Path(run))
+    try:
+        if not (cells := alerting.newly_red(folder)):
+            raise AirflowSkipException("No cell is newly red.")
+        outlet_events[NEWLY_RED].extra = alerting.event_of(folder) | {"newly_red": cells}
+        notify(f"Onceproof: {len(cells)} newly red", alerting.message(folder, cells))
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+def notify(title: str, body: str) -> None:
+    """Send a message where the connection says, if there is one; if that fails, the verdicts stand all the same."""
+    from airflow.providers.apprise.notifications.apprise import AppriseNotifier
+    from apprise import LogCapture
+
+    print(body)
+    try:
+        Connection.get(NOTIFY)
+    except AirflowNotFoundException:
+        print(f"Nobody is notified: there is no connection {NOTIFY}.")
+        return
+    with LogCapture(level=WARNING, fmt="%(message)s") as complaints:  # the notifier does not raise what it meets
+        try:
+            AppriseNotifier(title=title, body=body, apprise_conn_id=NOTIFY).notify({})
+        except Exception as error:
+            print(f"The notification by {NOTIFY} was not sent ({type(error).__name__}): check the connection.")
+            return
+        if reason := complaints.getvalue().strip():
+            print(f"The notification by {NOTIFY} was not sent to all ({reason.splitlines()[0]}): check the connection.")
 
 
 def spark(name: str, **options: Any) -> SparkSubmitOperator:
@@ -109,14 +162,15 @@ def regression() -> None:
         driven = step(steps.drive, pool="drive", **NAMED)(RUN, item=item)
         provisioned >> seeded >> driven
 
+    strengthened = step(steps.strengthen, pool="drive", **GOES_ON)(RUN)
     collected, checked = spark("collect", **GOES_ON), spark("check")
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 
     planned >> [brokers, cells]
-    started >> cell.expand(item=cells) >> collected >> stopped
-    collected >> checked >> step(steps.validate)(RUN) >> judged >> step(steps.publish)(RUN) >> step(steps.gate)(RUN)
-    planned >> [collected, judged]
+    started >> cell.expand(item=cells) >> strengthened >> collected >> stopped
+    collected >> checked >> step(steps.validate)(RUN) >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
+    planned >> [strengthened, collected, judged]
 
 
 regression()

@@ -192,64 +192,69 @@ def bisect(
 
     Exit: 0 the boundaries stand, 2 usage, 3 some releases or boundaries are not sure, 4 error.
     """
-    from onceproof.lab.bisection import bisect_cell
-    from onceproof.lab.java import require_java
     from onceproof.lab.processes import interruptible
-    from onceproof.lab.releases import published_releases
+    from onceproof.pipeline import bisecting
 
-    scenario(name).variant(variant)
-    brokers, first = Release.parse(broker), Release.parse(from_)
-    last = Release.parse(to) if to else None
-    releases = [r for r in published_releases() if first <= r and (last is None or r <= last)]
-    if not releases:
-        raise UsageError(f"No release is published from {from_} to {to or 'the newest'}; see `onceproof releases`.")
-    require_java(get_settings().java, brokers.oldest_java, f"a broker of Kafka {broker}")
+    search = bisecting.search_from_params(
+        {
+            "scenario": name,
+            "variant": variant,
+            "from": from_,
+            "to": to,
+            "broker": broker,
+            "trials": trials,
+            "seed": seed,
+        },
+        _drawn(seed),
+    )
     run = RunFolder(get_settings().runs / new_run_id())
-    title = f"bisect {name} {variant}, {releases[0]} to {releases[-1]}"
-    with interruptible(), _progress(title) as report:
-        found = bisect_cell(run, name, variant, releases, brokers, _drawn(seed), trials, report)
+    with interruptible(), _progress(search.title) as report:
+        found = read_json(bisecting.bisect(run, search, report))
     if as_json:
         print(json.dumps(found))
     else:
-        _print_bisection(found, title)
+        out.print(bisecting.bisection_table(found, search.title))
+        out.print(f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}", soft_wrap=True)
+        for release, reason in found["unknown"].items():
+            out.print(f"[yellow]?[/] {release}: {reason}", soft_wrap=True)
         out.print(f"Folder  {run.path}", soft_wrap=True)
     sure = found["confidence"] is None or found["confidence"] >= SURE
     raise typer.Exit(ExitCode.OK if sure and not found["unknown"] else ExitCode.INCONCLUSIVE)
 
 
-def _print_bisection(found: dict[str, Any], title: str) -> None:
-    columns = ("line", "last_good", "first_bad", "last_bad", "first_good", "confidence")
-    table = Table(*(name.replace("_", " ") for name in columns), title=title, title_justify="left", box=None)
-    for boundary in found["boundaries"]:
-        table.add_row(*("—" if boundary[name] is None else str(boundary[name]) for name in columns))
-    out.print(table)
-    out.print(f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}")
-    for release, reason in found["unknown"].items():
-        out.print(f"[yellow]?[/] {release}: {reason}", soft_wrap=True)
-
-
 @app.command()
-def releases(as_json: JsonOption = False) -> None:
-    """List the releases of Kafka Streams that are published, and what was run of each.
+def releases(
+    pre_releases: Annotated[bool, typer.Option("--pre-releases", help="Also candidates, such as 4.4.0-rc1.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the releases of Kafka Streams that are published, what was run of each, and what `release_watch` saw.
 
     Exit: 0, 4 Maven could not be asked.
     """
     from onceproof.lab.releases import published_releases
     from onceproof.results.database import runs_of_releases
+    from onceproof.results.seen import Seen, seen_releases
 
     with _progress("asking Maven") as report:
         report("published releases")
-        published = published_releases()
-    seen = runs_of_releases(get_settings().database_url)
+        published = published_releases(pre_releases)
+    url = get_settings().database_url
+    runs, seen = runs_of_releases(url), seen_releases(url)
     rows = [
-        {"release": str(release), **seen.get(str(release), {"cells": 0, "last_run": None})} for release in published
+        {
+            "release": str(release),
+            **runs.get(str(release), {"cells": 0, "last_run": None}),
+            **seen.get(release, Seen(release)).to_dict(),
+        }
+        for release in published
     ]
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table("release", "cells run", "last run", box=None)
-    for row in rows:
-        table.add_row(row["release"], str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]")
+    table = Table("release", "cells run", "last run", "release_watch", box=None)
+    for release, row in zip(published, rows, strict=True):
+        watched = seen[release].told if release in seen else ""
+        table.add_row(row["release"], str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]", watched)
     out.print(table)
 
 
@@ -345,10 +350,19 @@ def run(
     broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")] = [],
     scenario_: Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")] = [],
     variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
-    trials: Annotated[int | None, typer.Option(min=1, help="Trials of each cell; default the matrix's own.")] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials of each cell, whatever they show.")] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Trials of a cell whose verdict needs more, at most.")
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Go on with an interrupted run, or with `last`."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the regression matrix under Airflow and print its verdicts.
+
+    Positive controls are added where the request has none, and trials where a verdict needs more of them.
 
     Exit: 0 as the registry of known issues expects, 1 a regression, 2 usage, 3 something inconclusive, 4 an error.
     """
@@ -356,10 +370,17 @@ def run(
     from onceproof.results.history import changes_of
 
     request = Request(
-        matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on)
+        matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on), budget
     )
+    interrupted = None
+    if resume is not None:
+        if request != Request():
+            raise UsageError(
+                f"--resume {resume} goes on with what that run was asked for; leave the other options out."
+            )
+        interrupted, request = pipeline.find_interrupted(resume)
     begin = time.monotonic()
-    finished = pipeline.run(request, console=err)
+    finished = pipeline.run(request, console=err, interrupted=interrupted)
     verdicts = read_json(finished.run.verdicts_file)
     changes, failures = None, list(finished.failures)
     try:
@@ -430,6 +451,38 @@ def evidence(
 
     written = write_evidence(find_run(get_settings().runs, run_id), cell, output)
     out.print(f"{written} ({written.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
+
+
+@app.command()
+def page(
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On 127.0.0.1; 0 for any.")] = 8766,
+) -> None:
+    """Show the results page by itself, without Airflow and its login, to this machine only."""
+    from onceproof.page.serve import serve
+
+    serve(get_settings(), port, lambda url: out.print(f"The page is at {url}, until Ctrl-C.", soft_wrap=True))
+
+
+@app.command()
+def report(
+    run_id: Annotated[
+        str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest that is judged.")
+    ] = "last",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write matrix, cells and timelines as one page instead.")
+    ] = None,
+) -> None:
+    """Print the matrix of a run, or write all of it as one page that needs nothing beside it."""
+    from onceproof.page.report import shown_run, terminal, write_report
+    from onceproof.results.evidence import find_run
+
+    found, url = find_run(get_settings().runs, run_id), get_settings().database_url
+    if html is None:
+        for part in terminal(shown_run(found, url)):
+            out.print(part)
+        return
+    write_report(found, url, html)
+    out.print(f"{html} ({html.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -2,21 +2,22 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.lab import artifacts
 from onceproof.lab.artifacts import UnknownReleaseError, check_published, streams_class_path
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
-from onceproof.settings import Settings
+from onceproof.settings import get_settings
 
 MAVEN = """#!/bin/sh
 echo "$@" >> {calls}
 for word in "$@"; do case "$word" in -Dmdep.outputFile=*) out="${{word#*=}}";; esac; done
 {does}
 """
-UNKNOWN = "[ERROR] Could not find artifact org.apache.kafka:kafka-streams:jar:9.9.9 in central (https://host/x)"
-AGAIN = "[ERROR] org.apache.kafka:kafka-streams:jar:9.9.9 was not found in https://host/x during a previous attempt"
-INCOMPLETE = "[ERROR] Could not find artifact org.rocksdb:rocksdbjni:jar:1.2.3 in central (https://host/x)"
-OFFLINE = "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https://host/x): no route to host"
+UNKNOWN = (
+    "[ERROR] Could not find artifact org.apache.kafka:kafka-streams:jar:9.9.9 in central (https://registry.example/x)"
+)
+AGAIN = "[ERROR] org.apache.kafka:kafka-streams:jar:9.9.9 was not found in https://registry.example/x during a previous attempt"
+INCOMPLETE = "[ERROR] Could not find artifact org.rocksdb:rocksdbjni:jar:1.2.3 in central (https://registry.example/x)"
+OFFLINE = "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https://registry.example/x): no route to host"
 
 
 @pytest.fixture
@@ -28,11 +29,13 @@ def maven(tmp_path, monkeypatch):
         command = tmp_path / "mvn"
         command.write_text(MAVEN.format(calls=calls, does=script))
         command.chmod(0o755)
-        settings = Settings(home=tmp_path / "home", maven=str(command))
-        monkeypatch.setattr(artifacts, "get_settings", lambda: settings)
         return calls
 
-    return does
+    monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ONCEPROOF_MAVEN", str(tmp_path / "mvn"))
+    get_settings.cache_clear()
+    yield does
+    get_settings.cache_clear()
 
 
 NEXT = Release.parse("9.9.9")
@@ -60,7 +63,7 @@ def test_a_release_that_is_not_published_is_a_usage_error(maven, said):
     maven(f'echo "{said}"; exit 1')
     with pytest.raises(UnknownReleaseError, match=r"Kafka 9\.9\.9 is not published") as refused:
         check_published([NEXT])
-    assert "host" not in str(refused.value)
+    assert "registry.example" not in str(refused.value)
 
 
 def test_a_release_with_missing_parts_is_published_but_cannot_be_run(maven):
@@ -77,8 +80,7 @@ def test_another_failure_of_maven_is_told_without_the_registrys_host(maven):
     assert "https" not in str(told.value)
 
 
-def test_no_maven_is_a_usage_error(monkeypatch, tmp_path):
-    settings = Settings(home=tmp_path, maven=str(tmp_path / "nowhere"))
-    monkeypatch.setattr(artifacts, "get_settings", lambda: settings)
+@pytest.mark.usefixtures("maven")
+def test_no_maven_is_a_usage_error():
     with pytest.raises(UsageError, match="install Maven"):
         streams_class_path(NEXT)

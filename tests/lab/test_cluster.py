@@ -1,4 +1,8 @@
-from onceproof.lab.cluster import Cluster, free_ports, java_client_config
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from onceproof.lab.cluster import Cluster, EmbeddedCluster, free_ports, java_client_config
 from onceproof.model.release import Release
 
 
@@ -24,3 +28,26 @@ def test_an_external_clusters_credentials_are_translated_and_never_shown():
 
 def test_free_ports_differ():
     assert len(set(free_ports(10))) == 10
+
+
+@pytest.mark.broker
+def test_brokers_that_kept_their_data_go_on_with_it(tmp_path):
+    release = Release.parse("3.9.1")
+    cluster = EmbeddedCluster.start(release, tmp_path)
+    admin = AdminClient(cluster.client())
+    admin.create_topics([NewTopic("kept", 1)])["kept"].result(30)
+    producer = Producer(cluster.client())
+    producer.produce("kept", b"value")
+    assert producer.flush(30) == 0
+    cluster.stop(keep_data=True)
+    assert EmbeddedCluster.has_data(tmp_path)
+    cluster = EmbeddedCluster.start(release, tmp_path)
+    try:
+        consumer = Consumer({**cluster.client(), "group.id": "any"})
+        consumer.assign([TopicPartition("kept", 0, 0)])
+        [message] = consumer.consume(1, timeout=30)
+        assert message.value() == b"value"
+        consumer.close()
+    finally:
+        cluster.stop()
+    assert not EmbeddedCluster.has_data(tmp_path)

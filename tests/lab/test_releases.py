@@ -10,11 +10,11 @@ from onceproof.settings import get_settings
 
 METADATA = """<metadata><groupId>org.apache.kafka</groupId><artifactId>kafka-streams</artifactId><versioning>
 <latest>4.3.1</latest><versions><version>0.10.0.0</version><version>2.8.2</version><version>3.10.0</version>
-<version>3.9.1</version><version>4.0.0-rc1</version><version>3.9.1</version></versions></versioning></metadata>"""
+<version>3.9.1</version><version>4.0.0-rc1</version><version>4.0.0-alpha1</version><version>3.9.1</version></versions></versioning></metadata>"""
 
 
-def test_releases_come_in_their_order_without_pre_releases_and_what_is_too_old():
-    assert list(map(str, releases_of(METADATA))) == ["3.9.1", "3.9.1", "3.10.0"]
+def test_releases_come_in_their_order_without_what_is_too_old():
+    assert list(map(str, releases_of(METADATA))) == ["3.9.1", "3.9.1", "3.10.0", "4.0.0-rc1"]
 
 
 @pytest.fixture
@@ -31,6 +31,14 @@ def maven(tmp_path, monkeypatch):
     get_settings.cache_clear()
     yield use
     get_settings.cache_clear()
+
+
+@pytest.mark.parametrize(("pre_releases", "found"), [(False, "3.9.1 3.10.0"), (True, "3.9.1 3.10.0 4.0.0-rc1")])
+def test_pre_releases_are_a_choice(maven, tmp_path, pre_releases, found):
+    folder = tmp_path / "artifacts/releases/org/apache/kafka/kafka-streams"
+    (tmp_path / "metadata.xml").write_text(METADATA)
+    maven(f"mkdir -p {folder}; cp {tmp_path}/metadata.xml {folder}/maven-metadata-central.xml; exit 1")
+    assert " ".join(map(str, published_releases(pre_releases))) == found
 
 
 def test_a_maven_that_reaches_nothing_is_one_sentence_without_the_registrys_host(maven):

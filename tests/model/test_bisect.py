@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from onceproof.model.bisect import Bisection, Boundary, Probe, lines_of
 from onceproof.model.release import Release
+from onceproof.statistics import probability_missed
 
 
 def release(text):
@@ -30,7 +31,7 @@ def search(bad, rate=1.0, seed=1, **options):
         red = str(tried) in bad and draw.random() < rate
         return Probe(red, not red)
 
-    bisection = Bisection(lines_of(map(release, PUBLISHED)), probe, **options)
+    bisection = Bisection(lines_of(map(release, PUBLISHED)), probe, probability_missed, **options)
     return bisection, bisection.run()
 
 
@@ -82,7 +83,11 @@ def test_greens_beside_a_boundary_are_repeated_until_they_carry_the_confidence()
 def test_a_release_that_cannot_be_tried_is_unknown_and_takes_no_other_with_it():
     lines = lines_of(map(release, ["3.4.0", "3.4.1", "3.5.0"]))
     idle = Probe(False, False, "not exercised")
-    bisection = Bisection(lines, lambda r: idle if r == release("3.4.1") else Probe(r < release("3.5.0"), True))
+
+    def probe(tried):
+        return idle if tried == release("3.4.1") else Probe(tried < release("3.5.0"), True)
+
+    bisection = Bisection(lines, probe, probability_missed)
     [found] = bisection.run()
     assert (found.line, found.first_good) == ("3.4", None)
     assert bisection.unknown == {release("3.4.1"): "not exercised"}

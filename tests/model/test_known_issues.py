@@ -37,12 +37,29 @@ def test_ranges_are_inclusive_and_may_be_several():
         (ROW.replace('title = "t"', ""), "KAFKA-1 lacks the field 'title'"),
         (ROW.replace("3.2.3", "3.0.0"), "the range 3.1.0 to 3.0.0 is inverted"),
         (ROW.replace('"3.3.0"', '"3.3"'), "'3.3' is not a Kafka release"),
+        (ROW.replace('"3.9.0", last = "3.9.0"', '"3.2.0", last = "3.9.0"'), "begins with 3.2.0 overlaps .* with 3.1.0"),
+        (ROW.replace('"3.9.0", last = "3.9.0"', '"3.2.3", last = "3.9.0"'), "begins with 3.2.3 overlaps"),
+        (ROW.replace('["3.3.0"]', '["3.3.0", "3.2.0"]'), "3.2.0 is fixed, and yet in an affected range"),
+        (ROW.replace('"duplicate-id"', '"duplicate-ids"'), "there is no anomaly 'duplicate-ids'"),
+        (ROW.replace('["DEFAULT_CONFIG"]', '"DEFAULT_CONFIG"'), "'DEFAULT_CONFIG' should be a list of texts"),
+        (ROW.replace('["JIRA"]', "[]"), "it has no source"),
+        (ROW + 'afected = "3.9.1"', "there is no field 'afected'"),
+        (ROW + 'culprit = "both"', "culprit is 'both'"),
+        (ROW + 'must_show = { OTHER = ["duplicate-id"] }', "'OTHER' is not one of its variants"),
+        (ROW + "measured = { DEFAULT_CONFIG = { red = 3, trials = 2 } }", "3 of 2 trials cannot have been red"),
+        (ROW + ROW, "KAFKA-1 has more than one row"),
+        ("[[isue]]\n", "there is no field 'isue'"),
         ("[[issue", "the file cannot be read"),
     ],
 )
 def test_a_damaged_registry_is_refused_by_row(broken, said):
     with pytest.raises(HarnessError, match=said):
         parse_registry(broken)
+
+
+def test_ranges_that_touch_do_not_overlap():
+    beside = ROW.replace('"3.9.0", last = "3.9.0"', '"3.2.4", last = "3.2.9"')
+    assert len(parse_registry(beside).issues[0].affected) == 2
 
 
 def test_the_registry_names_only_what_exists_and_its_sources():

@@ -2,7 +2,7 @@ import pytest
 
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import MATRICES, Request, expand
+from onceproof.model.matrix import BUDGET, MATRICES, Request, expand, with_controls
 from onceproof.scenarios import CATALOGUE
 
 
@@ -99,3 +99,43 @@ def test_a_variant_that_the_matrix_lacks_runs_on_the_releases_of_its_scenario():
 def test_a_request_that_cannot_be_carried_out_is_refused(request_, said):
     with pytest.raises(UsageError, match=said):
         expand(request_, CATALOGUE)
+
+
+def controlled(request):
+    cells = with_controls(expand(request, CATALOGUE), CATALOGUE, registry()).cells
+    return [cell.key for cell in cells]
+
+
+def test_a_scenario_without_an_affected_cell_gets_its_control():
+    asked = Request(scenarios=("enumerator", "crash"), streams=("4.3.1",), variants=("DEFAULT_CONFIG",))
+    assert controlled(asked) == [
+        *keys(asked),
+        "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1",
+        "crash-DEFAULT_CONFIG-s4.1.2-b3.9.1",
+    ]
+
+
+def test_a_scenario_with_an_affected_cell_is_its_own_control():
+    asked = Request(scenarios=("enumerator",), streams=("3.4.0", "4.3.1"), variants=("DEFAULT_CONFIG",))
+    assert controlled(asked) == keys(asked)
+    assert controlled(Request("seed")) == keys(Request("seed"))
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_control_must_be_red(name):
+    variant, release = CATALOGUE[name].control
+    [cell] = expand(Request(scenarios=(name,), streams=(release,), variants=(variant,)), CATALOGUE).cells
+    assert registry().affecting(cell)
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [(Request(), BUDGET), (Request(trials=20), 20), (Request(trials=2, budget=9), 9), (Request(budget=1), 1)],
+)
+def test_a_budget_is_at_least_the_trials(request_, expected):
+    assert expand(request_, CATALOGUE).budget == expected
+
+
+def test_a_budget_below_the_trials_is_refused():
+    with pytest.raises(UsageError, match="A budget of 2 trials is not possible: ask for 3 to 100"):
+        expand(Request(trials=3, budget=2), CATALOGUE)

@@ -1,16 +1,22 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
-from onceproof.model.release import Release
+from onceproof.model.release import FINAL, Release
 
 parts = st.tuples(st.integers(3, 20), st.integers(0, 20), st.integers(0, 20))
+few = st.integers(3, 5)  # so that equal numbers occur
+releases = st.builds(Release, few, few, few, st.integers(0, 12) | st.just(FINAL))
 
 
-@given(parts)
-def test_what_is_printed_is_read_again(numbers):
-    assert Release.parse(str(Release(*numbers))) == Release(*numbers)
+@given(releases)
+def test_what_is_printed_is_read_again(release):
+    assert Release.parse(str(release)) == release
+    assert re.fullmatch(r"[0-9.]+(-rc[0-9]+)?", str(release))
 
 
 @given(parts, parts)
@@ -18,9 +24,66 @@ def test_order_is_that_of_the_numbers(a, b):
     assert (Release(*a) < Release(*b)) == (a < b)
 
 
+@given(releases, releases)
+def test_candidates_come_in_their_order_before_their_release_and_after_all_earlier_ones(a, b):
+    numbers_a, numbers_b = ((one.major, one.minor, one.patch) for one in (a, b))
+    if numbers_a != numbers_b:
+        assert (a < b) == (numbers_a < numbers_b)
+    elif a.is_candidate and b.is_candidate:
+        assert (a < b) == (a.candidate < b.candidate)
+    else:
+        assert (a < b) == (a.is_candidate and not b.is_candidate)
+
+
+@given(releases, releases)
+def test_a_candidate_has_what_its_release_has(a, b):
+    final = Release(a.major, a.minor, a.patch)
+    if not b.is_candidate:
+        assert a.since(b) == final.since(b) == (final >= b)
+    else:
+        assert a.since(b) == (a >= b)
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last", "inside"),
+    [
+        ("3.4.0-rc1", "3.0.0", "3.4.0", True),
+        ("3.4.1-rc1", "3.0.0", "3.4.0", False),  # it has the fix of 3.4.1
+        ("3.5.0-rc0", "3.5.0", "3.5.1", True),
+        ("3.4.1", "3.5.0", "3.5.1", False),
+        ("4.4.0-rc1", "4.4.0-rc2", "4.4.0", False),  # a range may name candidates themselves
+        ("4.4.0-rc3", "4.4.0-rc1", "4.4.0-rc2", False),
+        ("4.4.0", "4.4.0-rc1", "4.4.0-rc2", False),
+    ],
+)
+def test_a_range_begins_with_the_candidates_of_its_first_release(text, first, last, inside):
+    assert Release.parse(text).within(Release.parse(first), Release.parse(last)) is inside
+
+
+def test_a_candidate_is_safe_in_keys():
+    cell = Cell("quota", "DEFAULT_CONFIG", Release(4, 4, 0, 1), Release(4, 4, 0, 12), Release(4, 4, 1, 0))
+    assert cell.key == "quota-DEFAULT_CONFIG-s4.4.0-rc1-r4.4.1-rc0-b4.4.0-rc12"
+    assert Cell.from_dict(cell.to_dict()) == cell
+
+
 @pytest.mark.parametrize(
     "text",
-    ["3.3", "3.3.1; rm -rf /", "3.3.1.0", "v3.3.1", "", "3.3.1\n", "3.-1.0", "३.३.१", "latest", "3.3.1-rc0"],
+    [
+        "3.3",
+        "3.3.1; rm -rf /",
+        "3.3.1.0",
+        "v3.3.1",
+        "",
+        "3.3.1\n",
+        "3.-1.0",
+        "३.३.१",
+        "latest",
+        "3.3.1-rc",
+        "3.3.1-rc01",
+        "3.3.1-rc1000",
+        "3.3.1-SNAPSHOT",
+        "3.3.1rc0",
+    ],
 )
 def test_a_malformed_release_is_refused_with_its_text(text):
     with pytest.raises(UsageError) as refused:
@@ -38,3 +101,14 @@ def test_questions_to_a_release():
     assert Release.parse("3.4.0").cache_size_config == "statestore.cache.max.bytes"
     assert Release.parse("3.9.1").oldest_java == 11
     assert Release.parse("4.0.0").oldest_java == 17
+
+
+def test_a_candidate_answers_as_its_release_does():
+    assert Release.parse("3.4.0-rc1").cache_size_config == "statestore.cache.max.bytes"
+    assert Release.parse("4.0.0-rc0").oldest_java == 17
+    assert not Release.parse("4.3.0-rc0").can_do_without_state_updater
+    assert not Release.parse("4.1.0-rc3").removed_threads_leave_group
+    assert Release.parse("4.1.1-rc0").removed_threads_leave_group
+    assert Release.parse("4.3.0-rc1").refuse_restart_on(Release.parse("4.2.0"))
+    assert Release.parse("4.3.0-rc1").refuse_restart_on(Release.parse("4.3.0")) is None
+    assert Release.parse("3.2.0-rc0").decodes_assignments_of_newest

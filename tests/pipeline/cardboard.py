@@ -1,5 +1,6 @@
 """A lab of cardboard: the steps and the DAG are tested without brokers and JVMs."""
 
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,14 @@ class FakeLab:
                 raise error
             if name == "drive":
                 report("drain")
-                outcome = {"trial": trial.to_dict(), "error": None, "exercised": True}
-                write_json(folder.outcome_file, outcome)
+                self.end(trial, folder)
 
         return call
+
+    def end(self, trial: Any, folder: Any, **anomalies: int) -> None:
+        """Leave what a trial leaves that ended well."""
+        write_json(folder.reader_file, {"anomalies": anomalies})
+        write_json(folder.outcome_file, {"trial": trial.to_dict(), "error": None, "exercised": True})
 
 
 @pytest.fixture
@@ -57,6 +62,7 @@ def lab(home, monkeypatch) -> FakeLab:
             if error := fake.failing.get(("start", str(release))):
                 raise error
             fake.done.append(("start", f"{release} for {owner}"))
+            (folder / "data-1").mkdir(parents=True, exist_ok=True)
             return cls(str(release))
 
         def to_dict(self) -> dict[str, str]:
@@ -66,8 +72,17 @@ def lab(home, monkeypatch) -> FakeLab:
         def from_dict(cls, data: dict[str, str]) -> "FakeCluster":
             return cls(data["release"])
 
-        def stop(self) -> None:
+        def stop(self, keep_data: bool = False) -> None:
+            assert keep_data
             fake.stopped.append(self.release)
+
+        @staticmethod
+        def has_data(folder: Path) -> bool:
+            return (folder / "data-1").exists()
+
+        @staticmethod
+        def delete_data(folder: Path) -> None:
+            shutil.rmtree(folder / "data-1", ignore_errors=True)
 
     def check_published(releases: Any) -> None:
         for release in releases:

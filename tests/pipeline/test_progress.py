@@ -43,6 +43,8 @@ def parts(*states: str | None) -> list[dict[str, object]]:
     ],
 )
 def test_the_phase_of_a_cell(run, states, phase):
+    if phase == "done":
+        write_json(run.trial(list(run.trials())[-1]).outcome_file, {"error": None})
     assert progress_of(run, parts(*states)).cells == {TITLE: phase}
 
 
@@ -53,6 +55,15 @@ def test_a_cell_that_is_driven_tells_the_phase_of_its_trial(run):
     timeline.add("driver", "phase", name="scale out")
     timeline.add("one", "state", state="RUNNING")
     assert progress_of(run, parts("success", "success", "running")).cells == {TITLE: "trial 2 of 2: scale out"}
+
+
+def test_a_cell_that_gets_a_further_trial_is_not_done(run):
+    first, second = run.trials()
+    for trial in (first, second):
+        write_json(run.trial(trial).outcome_file, {"error": None})
+    assert progress_of(run, parts("success", "success", "success")).cells == {TITLE: "done"}
+    run.add_trial(steps.new_trial(run, first.cell, 3))
+    assert progress_of(run, parts("success", "success", "success")).cells == {TITLE: "trial 3 of 3: starting"}
 
 
 def test_before_there_is_a_plan_there_are_only_stages(tmp_path):

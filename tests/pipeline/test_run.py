@@ -11,7 +11,8 @@ from rich.console import Console
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder, write_json
-from onceproof.pipeline.run import _finished, explain, run
+from onceproof.pipeline import steps
+from onceproof.pipeline.run import _finished, explain, find_interrupted, run
 from onceproof.pipeline.supervisor import Airflow
 
 QUIET = Console(file=io.StringIO())
@@ -29,7 +30,7 @@ def airflow(tmp_path) -> Airflow:
 def finished(tmp_path, airflow: Airflow, verdicts: list[str], *instances: dict[str, object]):
     folder = RunFolder(tmp_path / "20261121T084500-3f2a")
     write_json(folder.verdicts_file, [{"verdict": verdict} for verdict in verdicts])
-    return _finished(folder, airflow, [instance("judge", "success"), *instances])
+    return _finished(folder, folder.run_id, airflow, [instance("judge", "success"), *instances])
 
 
 def test_a_second_run_names_the_first(lab, home):
@@ -45,6 +46,23 @@ def test_a_request_that_cannot_be_run_starts_nothing(lab, home):
     with pytest.raises(UsageError, match=r"'3\.3' is not a Kafka release"):
         run(Request(streams=("3.3",)), console=QUIET)
     assert list(home.iterdir()) == []
+
+
+def test_an_interrupted_run_is_found_with_its_request(lab, home):
+    older, asked = "20261121T084500-3f2a", Request("seed", ("3.4.1",), scenarios=("enumerator",), trials=2)
+    steps.start_cluster(steps.plan(older, asked), "3.9.1")
+    assert find_interrupted("last") == find_interrupted(older) == (older, asked)
+    newer = steps.plan("20261121T094500-3f2a", Request("seed", scenarios=("enumerator",)))
+    with pytest.raises(
+        UsageError, match="There is no interrupted run 'last' that could be gone on with: there is none"
+    ):
+        find_interrupted("last")  # the older one has lost its topics, and the newer one has none yet
+    steps.start_cluster(newer, "3.9.1")
+    with pytest.raises(UsageError, match=f"there is {newer.run_id}"):
+        find_interrupted(older)
+    write_json(newer.verdicts_file, [])
+    with pytest.raises(UsageError, match="there is none"):
+        find_interrupted(newer.run_id)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +87,7 @@ def test_a_task_that_failed_on_the_way_is_an_error_unless_something_is_proved(tm
 
 def test_without_verdicts_the_first_failure_is_told(tmp_path, airflow):
     with pytest.raises(HarnessError, match=r"Task plan failed \(log .*/task_id=plan/attempt=1\.log\)"):
-        _finished(RunFolder(tmp_path / "r"), airflow, [instance("plan", "failed")])
+        _finished(RunFolder(tmp_path / "r"), "r", airflow, [instance("plan", "failed")])
 
 
 @pytest.mark.parametrize(

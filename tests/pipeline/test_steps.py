@@ -157,14 +157,60 @@ def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
     assert [name for name, _ in lab.done].count("drive") == 2
 
 
-def test_provisioning_makes_trials_new(up, lab):
-    lab.failing["drive", "DEFAULT_CONFIG"] = BROKEN
+def test_an_interrupted_run_goes_on_where_it_was(up, lab):
+    lab.failing["drive", f"{CELL}-t2"] = BROKEN
+    for verb in (steps.provision, steps.seed):
+        verb(up, CELL)
     with pytest.raises(HarnessError):
         steps.drive(up, CELL)
     lab.failing.clear()
+    lab.done.clear()
+    assert steps.plan(RUN, REQUEST).path == up.path  # as a task of the next Airflow run does
+    steps.start_cluster(up, "3.9.1")
     for verb in (steps.provision, steps.seed, steps.drive):
         verb(up, CELL)
+    assert [done for done in lab.done if done[0] != "start"] == [
+        ("provision", f"{CELL}-t2"),
+        ("seed", f"{CELL}-t2"),
+        ("drive", f"{CELL}-t2"),
+    ]
     assert len(up.driven_trials()) == 2
+
+
+def test_a_run_whose_topics_are_gone_begins_anew(up, lab):
+    steps.drive(up, CELL)
+    steps.discard_data(up)
+    steps.plan(RUN, REQUEST)
+    steps.start_cluster(up, "3.9.1")
+    assert up.driven_trials() == []
+
+
+def test_an_interrupted_run_goes_on_with_its_own_request_only(run):
+    with pytest.raises(UsageError, match="go on with what it was asked for"):
+        steps.plan(RUN, Request(trials=3))
+
+
+def test_only_the_last_run_can_be_gone_on_with(up, lab):
+    assert list(up.path.glob("clusters/*/data-1"))
+    steps.plan(RUN[:-1] + "b", REQUEST)
+    assert not list(up.path.glob("clusters/*/data-1"))
+
+
+# --- further trials
+
+
+def test_cells_get_further_trials_until_their_claims_stand(up, lab, monkeypatch):
+    def run_trial(trial, folder, report, cluster):
+        lab.done.append(("further", trial.key))
+        lab.end(trial, folder, **({"duplicate-id": 1} if trial.number == 3 else {}))
+
+    monkeypatch.setattr("onceproof.lab.trial.run_trial", run_trial)
+    for trial in up.trials():
+        lab.end(trial, up.trial(trial))
+    steps.strengthen(up)
+    # The control was green twice. When it had been red, the other cells' greens were enough.
+    assert [key for name, key in lab.done if name == "further"] == [f"{CELL}-t3"]
+    assert len({trial.seed for trial in up.trials()}) == 9
 
 
 def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeypatch):

@@ -30,7 +30,7 @@ from onceproof.results.database import (
     store_run,
 )
 from onceproof.results.judging import judge_run
-from tests.results.test_judging import UNIQUENESS_FAILED, make_run
+from tests.results.test_judging import NO_DATABASE, UNIQUENESS_FAILED, make_run
 
 WRITERS = 6
 
@@ -42,7 +42,7 @@ def judged(tmp_path):
 
 def make_judged(home):
     run, _ = make_run(home, "3.3.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
-    judge_run(run)
+    judge_run(run, NO_DATABASE)
     return run
 
 
@@ -113,7 +113,8 @@ def test_a_database_from_before_the_migrations_keeps_its_runs(database_url, judg
     with database(database_url) as engine:
         with engine.begin() as connection:
             connection.execute(text("DROP TABLE alembic_version"))
-            for column in ("restart_on", "issues", "seconds"):
+            connection.execute(text("DROP TABLE releases"))
+            for column in ("restart_on", "issues", "seconds", "missed"):
                 connection.execute(text(f"ALTER TABLE cells DROP COLUMN {column}"))
         migrate(engine)
         with Session(engine) as session:

@@ -205,7 +205,7 @@ def judged_run(home, number, verdict, seconds=10.0, streams="3.8.1"):
     """The folder of a run of one cell, as far as storing it needs."""
     run = RunFolder(home / f"2026010{number}T000000-000{number}")
     write_json(run.run_file, {"matrix": "seed", "created": f"2026-01-0{number}T00:00:00+00:00", "trials": []})
-    counts = {"red": 0, "counted": 1, "seconds": seconds, "issues": ["KAFKA-17455"], "errors": {}}
+    counts = {"red": 0, "counted": 1, "seconds": seconds, "issues": ["KAFKA-17455"], "missed": None, "errors": {}}
     shown = {"records": 1, "ids": 0, "anomalies": {}, "sentence": "", "folders": ["trials/1"]}
     write_json(run.verdicts_file, [{**cell(streams).to_dict(), "verdict": verdict, **counts, **shown}])
     return run
@@ -279,7 +279,7 @@ def test_the_command_says_that_there_is_nothing(onceproof):
 def test_a_run_tells_what_it_changed(onceproof, database_url, tmp_path, monkeypatch):
     store_run(judged_run(tmp_path, 1, "clean"), database_url)
     run = judged_run(tmp_path, 2, "known")
-    monkeypatch.setattr("onceproof.pipeline.run.run", lambda request, console: Finished(run, ExitCode.OK, ()))
+    monkeypatch.setattr("onceproof.pipeline.run.run", lambda request, console, interrupted: Finished(run, ExitCode.OK, ()))
     said, code = onceproof("run")
     assert code == 0
     assert "\nnewly red: 3.8.1 quota DEFAULT_CONFIG\n" in said
@@ -290,7 +290,7 @@ def test_a_history_that_cannot_be_read_does_not_take_the_verdicts(onceproof, tmp
     monkeypatch.setenv("ONCEPROOF_DATABASE_URL", "postgresql+psycopg://127.0.0.1:1/none?connect_timeout=5")
     get_settings.cache_clear()
     run = judged_run(tmp_path, 1, "known")
-    monkeypatch.setattr("onceproof.pipeline.run.run", lambda request, console: Finished(run, ExitCode.OK, ()))
+    monkeypatch.setattr("onceproof.pipeline.run.run", lambda request, console, interrupted: Finished(run, ExitCode.OK, ()))
     said, code = onceproof("run", "--json")
     told = json.loads(said)
     assert (code, told["changes"], told["verdicts"][0]["verdict"]) == (0, None, "known")

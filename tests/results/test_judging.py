@@ -8,25 +8,33 @@ from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.results.judging import judge_run, spark_counts
 from tests.conftest import a_trial
 
+NO_DATABASE = "sqlite:///nowhere/results.db"
 COUNTS = {"records": 5, "outputs": 5, "keys": 4, "ids": 4}
 PASSED = {name: {"success": True, "error": None, "evaluated": 5} for name in ("id_uniqueness", "changelog_consistency")}
 
 
-def make_run(
-    home,
-    streams="3.4.1",
+def make_run(home, streams="3.4.1", anomalies=(), **told) -> tuple[RunFolder, object]:
+    """A run of one trial, as the tasks leave it."""
+    trial = a_trial(streams)
+    run = RunFolder(home / trial.run)
+    write_json(run.run_file, {"matrix": "seed", "created": "now", "trials": []})
+    write_json(run.table("errors.json"), {})
+    add_trial(run, trial, anomalies, **told)
+    return run, trial
+
+
+def add_trial(
+    run,
+    trial,
     anomalies=(),
     counts=COUNTS,
     exercised=True,
     suites=PASSED,
     seen_by_reader=None,
     produced=(5, 4),
-) -> tuple[RunFolder, object]:
-    """A run of one trial, as the tasks leave it."""
-    trial = a_trial(streams)
-    run = RunFolder(home / trial.run)
-    folder = run.trial(trial)
-    write_json(run.run_file, {"matrix": "seed", "created": "now", "trials": [trial.to_dict()]})
+) -> None:
+    folder, plan = run.trial(trial), read_json(run.run_file)
+    write_json(run.run_file, {**plan, "trials": [*plan["trials"], trial.to_dict()]})
     write_json(folder.trial_file, {"suites": dict.fromkeys(PASSED, "keys")})
     write_json(
         folder.outcome_file,
@@ -42,11 +50,9 @@ def make_run(
     )
     found = dict.fromkeys(anomalies, 1) if seen_by_reader is None else seen_by_reader
     write_json(folder.reader_file, {**COUNTS, "anomalies": found, "witnesses": []})
-    write_json(run.table("errors.json"), {})
     spark_table(run, "counts", [counts], trial.key)
     spark_table(run, "findings", [{"anomaly": name} for name in anomalies], trial.key)
     write_json(run.validation_file(trial), suites)
-    return run, trial
 
 
 def spark_table(run, name, rows, trial_key):
@@ -58,7 +64,7 @@ def spark_table(run, name, rows, trial_key):
 
 
 def verdict(run):
-    [judged] = judge_run(run)
+    [judged] = judge_run(run, NO_DATABASE)
     assert read_json(run.verdicts_file) == [judged]
     return judged["verdict"], judged["sentence"]
 
@@ -66,8 +72,20 @@ def verdict(run):
 UNIQUENESS_FAILED = {**PASSED, "id_uniqueness": {"success": False, "error": None, "evaluated": 5}}
 
 
-def test_a_clean_cell(tmp_path):
-    assert verdict(make_run(tmp_path)[0])[0] == "clean"
+def test_a_green_is_clean_beside_a_control_that_was_red(tmp_path):
+    run, _ = make_run(tmp_path)
+    assert verdict(run)[0] == "inconclusive"
+    add_trial(run, a_trial("3.3.1"), ["duplicate-id"], suites=UNIQUENESS_FAILED)
+    green, control = judge_run(run, NO_DATABASE)
+    assert (green["verdict"], control["verdict"]) == ("clean", "known")
+    assert green["missed"] == 0.0417  # the registry measured the control often
+
+
+def test_a_database_that_refuses_takes_no_verdicts(tmp_path, capsys):
+    run, _ = make_run(tmp_path, "3.3.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
+    [judged] = judge_run(run, "not a url")
+    assert judged["verdict"] == "known"
+    assert "Earlier runs do not count. The results database refused" in capsys.readouterr().out
 
 
 def test_a_known_and_a_new_anomaly(tmp_path):

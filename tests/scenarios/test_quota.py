@@ -19,6 +19,7 @@ from onceproof.scenarios.quota import (
     PARAMETERS,
     VARIANTS,
     Watch,
+    _longest_stall,
     check,
     config,
     failures,
@@ -33,6 +34,13 @@ SCENARIO = SCENARIOS["quota"]
 def trial(variant="DEFAULT_CONFIG", parameters=None):
     cell = Cell("quota", variant, Release.parse("3.9.1"), Release.parse("3.9.1"))
     return Trial("20260101T000000-abcd", cell, 1, 7, parameters or {})
+
+
+def test_a_stall_that_is_still_going_on_counts():
+    moved = [{"t": t, "event": "progress"} for t in (1_000, 1_100, 3_100, 3_200)]
+    assert _longest_stall(moved) == 2_000
+    assert _longest_stall([*moved, {"t": 33_200, "event": "lag"}]) == 30_000
+    assert _longest_stall([]) == 0
 
 
 # --- check ---------------------------------------------------------------------------------------------------

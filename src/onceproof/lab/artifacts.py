@@ -5,14 +5,13 @@ is read from a file afterwards: no Maven, no network.
 """
 
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from filelock import FileLock
 
+from onceproof.lab.maven import Answer, Coordinates, build_class_path
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import unwritable
@@ -20,14 +19,6 @@ from onceproof.settings import get_settings
 
 # kafka-clients and the brokers bring slf4j-api without a binding.
 LOGGING = ("org.slf4j", "slf4j-reload4j", "1.7.36")
-
-POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>onceproof</groupId><artifactId>class-path</artifactId><version>1</version>
-  <dependencies>{dependencies}</dependencies>
-</project>
-"""
-DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
 class UnknownReleaseError(UsageError):
@@ -74,7 +65,7 @@ def _class_path(artifact: str, release: Release) -> list[Path]:
         file.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{file}.lock"):
             if not _remembered(file):
-                file.write_text(_resolve([("org.apache.kafka", artifact, str(release)), LOGGING], settings.maven))
+                file.write_text(_resolve([("org.apache.kafka", artifact, str(release)), LOGGING]))
     except OSError as error:
         raise unwritable(error, file.parent) from error
     return _remembered(file)
@@ -88,38 +79,20 @@ def _remembered(file: Path) -> list[Path]:
     return jars if all(jar.is_file() for jar in jars) else []
 
 
-def _resolve(dependencies: list[tuple[str, str, str]], maven: str) -> str:
+def _resolve(dependencies: list[Coordinates]) -> str:
     """The class path of the dependencies, as `:`-separated absolute paths."""
-    listed = "".join(
-        f"<dependency><groupId>{escape(g)}</groupId><artifactId>{escape(a)}</artifactId>"
-        f"<version>{escape(v)}</version></dependency>"
-        for g, a, v in dependencies
-    )
     with tempfile.TemporaryDirectory() as folder:
-        pom, out = Path(folder, "pom.xml"), Path(folder, "class-path")
-        pom.write_text(POM.format(dependencies=listed))
-        # -U: what was missing may have been published since.
-        command = [maven, "-q", "-B", "-ntp", "-U", "-f", str(pom), f"{DEPENDENCY_PLUGIN}:build-classpath"]
-        try:
-            done = subprocess.run(
-                [*command, f"-Dmdep.outputFile={out}", "-DincludeScope=runtime", "-Dstyle.color=never"],
-                capture_output=True,
-                text=True,
-                timeout=600,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            raise UsageError(f"No Maven: {maven!r} is not on the PATH; install Maven 3.8 or later.") from error
-        except subprocess.TimeoutExpired as error:
-            raise HarnessError(f"Maven did not resolve {dependencies[0][1]} within 10 minutes; try again.") from error
-        if done.returncode:
-            raise _explained(dependencies[0], done.stdout + done.stderr)
+        out = Path(folder, "class-path")
+        answer = build_class_path(dependencies, f"-Dmdep.outputFile={out}", to=f"resolve {dependencies[0][1]}")
+        if not answer.succeeded:
+            raise _explained(dependencies[0], answer)
         return out.read_text()
 
 
-def _explained(wanted: tuple[str, str, str], output: str) -> UsageError | HarnessError:
-    """One sentence for what Maven could not do; registry hosts are left out."""
+def _explained(wanted: Coordinates, answer: Answer) -> UsageError | HarnessError:
+    """One sentence for what Maven could not do."""
     group, artifact, version = wanted
+    output = answer.output
     missing = re.findall(r"(?:Could not find artifact|Failure to find) ([\w.\-]+:[\w.\-]+:\S+)", output)
     missing += re.findall(r"([\w.\-]+:[\w.\-]+:\S+) was not found in", output)
     missing += re.findall(r"^\s*([\w.\-]+:[\w.\-]+:jar:\S+) \(absent\)", output, re.MULTILINE)
@@ -133,6 +106,4 @@ def _explained(wanted: tuple[str, str, str], output: str) -> UsageError | Harnes
             f"Kafka {version} is incomplete: {artifact} needs {missing[0]}, which Maven does not find; "
             "try again later or choose another release."
         )
-    reason = next((line for line in output.splitlines() if "ERROR" in line), "no reason given")
-    reason = re.sub(r"https?://\S+", "the registry", reason)
-    return HarnessError(f"Maven could not resolve {artifact} {version}: {reason.strip()}")
+    return HarnessError(f"Maven could not resolve {artifact} {version}: {answer.reason}")

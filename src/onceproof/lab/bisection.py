@@ -11,6 +11,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.scenarios import scenario
+from onceproof.statistics import probability_missed
 
 
 def bisect_cell(
@@ -65,7 +66,7 @@ def bisect_cell(
         return Probe(red=red, green=exercised and not red, reason=outcome["reason"])
 
     try:
-        bisection = Bisection(lines_of(releases), probe, budget=budget)
+        bisection = Bisection(lines_of(releases), probe, probability_missed, budget=budget)
         boundaries = bisection.run()
     finally:
         cluster.stop()

@@ -16,15 +16,13 @@ from filelock import FileLock
 
 from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
-from onceproof.lab.java import FAST_START, require_java
+from onceproof.lab.java import java_command, require_java
 from onceproof.lab.processes import Process, await_condition, spawn, tail
-from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import unwritable
 from onceproof.settings import get_settings
 
-LOG4J = Path(__file__).with_name("log4j.properties")
 READY_TIMEOUT = 60.0
 
 
@@ -87,7 +85,8 @@ class EmbeddedCluster(Cluster):
     def start(cls, release: Release, folder: Path, owner: int | None = None, nodes: int = 1) -> "EmbeddedCluster":
         """Start brokers and wait until they serve; they die with the process `owner` (default: this one).
 
-        Each of the `nodes` is broker and controller. Logs and data go below `folder`.
+        Each of the `nodes` is broker and controller. Logs and data go below `folder`; brokers whose data is there
+        already go on with it.
 
         Raises:
             UsageError: Java is missing or too old, or the release does not exist.
@@ -97,18 +96,17 @@ class EmbeddedCluster(Cluster):
         require_java(settings.java, release.oldest_java, f"a broker of Kafka {release}")
         jars = broker_class_path(release)
         data = ClassData.of(jars)
-        options = ["-Xms256m", "-Xmx1g", f"-Dlog4j.configuration={LOG4J.as_uri()}", f"-D{MARK}.mark={folder}"]
-        command = [settings.java, *FAST_START]
-        main = [*options, "-cp", ":".join(str(jar) for jar in jars)]
-        ports = free_ports(2 * nodes + 1)
-        files = _write_configs(folder, ports[:nodes], ports[nodes : 2 * nodes])
-        _write_dead_config(folder, files[0], nodes + 1, ports[-1])
-        _format([*command, *(() if data.records else data.flags), *main], files, owner)
+        ports = free_ports(2 * nodes)
+        files = _write_configs(folder, ports[:nodes], ports[nodes:])
+        goes_on = cls.has_data(folder)
+        if not goes_on:
+            _format(jars, data, files, _new_cluster_id(), owner)
         started: list[Process] = []
         try:
             for number, file in enumerate(files, 1):
                 log = folder / f"node-{number}.log"
-                argv = [*command, *data.flags, *main, "kafka.Kafka", str(file)]
+                main = ("kafka.Kafka", str(file))
+                argv = java_command(jars, main, folder, data, "-Xms256m", "-Xmx1g", records=True)
                 started.append(spawn(argv, log=log, owner=owner))
             bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:nodes])
             cluster = cls(release, bootstrap, {}, folder, tuple(started), data)
@@ -116,9 +114,21 @@ class EmbeddedCluster(Cluster):
         except BaseException:
             for node in started:
                 node.terminate(timeout=1)
-            _delete_data(folder)
+            if not goes_on:
+                cls.delete_data(folder)
             raise
         return cluster
+
+    @staticmethod
+    def has_data(folder: Path) -> bool:
+        """Whether brokers that kept their data below the folder have left it."""
+        return (folder / "data-1" / "meta.properties").exists()
+
+    @staticmethod
+    def delete_data(folder: Path) -> None:
+        """Delete the data of brokers that are gone; their logs stay."""
+        for data in folder.glob("data-*"):
+            shutil.rmtree(data, ignore_errors=True)
 
     def _await_ready(self) -> None:
         for server in self.bootstrap_servers.split(","):
@@ -152,19 +162,17 @@ class EmbeddedCluster(Cluster):
         Raises:
             HarnessError: it did not register.
         """
-        file = self.folder / "dead.properties"
         number = len(self.nodes) + 1
         with FileLock(self.folder / "dead.lock"):
             done = self.folder / "dead.registered"
             if done.exists():
                 return number
             jars = broker_class_path(self.release)
-            main = [f"-Dlog4j.configuration={LOG4J.as_uri()}", f"-D{MARK}.mark={self.folder}"]
-            main += ["-cp", ":".join(str(jar) for jar in jars)]
-            command = [get_settings().java, *FAST_START, *ClassData.of(jars).flags, "-Xmx512m", *main]
-            cluster_id = (self.folder / "cluster.id").read_text()
-            _format_one(command, file, cluster_id, None)
-            broker = spawn([*command, "kafka.Kafka", str(file)], log=self.folder / "dead.log")
+            data = ClassData.of(jars)
+            file = _write_dead_config(self.folder, number, *free_ports(1))
+            _format(jars, data, [file], _cluster_id(self.folder), None)
+            argv = java_command(jars, ("kafka.Kafka", str(file)), self.folder, data, "-Xmx512m")
+            broker = spawn(argv, log=self.folder / "dead.log")
             admin = AdminClient(self.client())
             try:
                 await_condition(
@@ -190,17 +198,18 @@ class EmbeddedCluster(Cluster):
         for node in self.nodes:
             _check_node(node, self.release)
 
-    def stop(self) -> None:
-        """Stop the brokers and delete their data; the logs stay."""
+    def stop(self, keep_data: bool = False) -> None:
+        """Stop the brokers and delete their data, unless it is to be kept; the logs stay."""
         if self.class_data is not None and self.class_data.records:
             for node in self.nodes:
                 node.terminate(timeout=15)
             self.class_data.keep()
         for node in self.nodes:
-            # The data is deleted next, so there is nothing else that an orderly shutdown would save.
+            # What is written survives it, and to recover it takes no longer than an orderly shutdown.
             node.kill()
             node.terminate(timeout=5)
-        _delete_data(self.folder)
+        if not keep_data:
+            self.delete_data(self.folder)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, from which another process can reach and stop the brokers."""
@@ -224,11 +233,6 @@ def _check_node(node: Process, release: Release) -> None:
             f"A broker of Kafka {release} ended (exit code {node.poll()}); its log {node.log} ends with:\n"
             f"{tail(node.log)}"
         )
-
-
-def _delete_data(folder: Path) -> None:
-    for data in folder.glob("data-*"):
-        shutil.rmtree(data, ignore_errors=True)
 
 
 def free_ports(count: int) -> list[int]:
@@ -290,7 +294,7 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
     return files
 
 
-def _write_dead_config(folder: Path, model: Path, number: int, port: int) -> None:
+def _write_dead_config(folder: Path, number: int, port: int) -> Path:
     """server.properties of the broker that will be dead: as the first node's, but no controller."""
     changed = {
         "process.roles": "broker",
@@ -299,22 +303,32 @@ def _write_dead_config(folder: Path, model: Path, number: int, port: int) -> Non
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": folder / "data-dead",
     }
+    model, file = folder / "node-1.properties", folder / "dead.properties"
     kept = [line for line in model.read_text().splitlines(keepends=True) if line.partition("=")[0] not in changed]
     lines = [f"{name}={_escaped(value)}\n" for name, value in changed.items()]
-    (folder / "dead.properties").write_text("".join([*kept, *lines]))
+    file.write_text("".join([*kept, *lines]))
+    return file
 
 
-def _format(command: list[str], files: list[Path], owner: int | None) -> None:
+def _new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
+
+
+def _cluster_id(folder: Path) -> str:
+    """The id with which the first node's data was prepared."""
+    lines = (folder / "data-1" / "meta.properties").read_text().splitlines()
+    return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
+
+
+def _format(jars: list[Path], data: ClassData, files: list[Path], cluster_id: str, owner: int | None) -> None:
     """Prepare the data folders, as KRaft wants it (`kafka-storage format`)."""
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
-    files[0].with_name("cluster.id").write_text(cluster_id)
     for file in files:
-        _format_one(command, file, cluster_id, owner)
+        main = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(file))
+        _format_one(java_command(jars, main, file.parent, data, "-Xmx512m"), file, owner)
 
 
-def _format_one(command: list[str], file: Path, cluster_id: str, owner: int | None) -> None:
+def _format_one(argv: list[str], file: Path, owner: int | None) -> None:
     log = file.with_suffix(".format.log")
-    argv = [*command, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(file)]
     process = spawn(argv, log=log, owner=owner)
     try:
         await_condition(

@@ -8,10 +8,8 @@ from typing import Any
 
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
-from onceproof.lab.cluster import LOG4J
-from onceproof.lab.java import FAST_START
+from onceproof.lab.java import java_command
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
-from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import unwritable
@@ -61,19 +59,10 @@ class Instance:
             raise unwritable(error, scratch) from error
         jars = [settings.application_jar, *streams_class_path(self.release)]
         self._class_data = ClassData.of(jars)
-        command = [
-            settings.java,
-            *FAST_START,
-            *self._class_data.flags,
-            "-Xmx512m",
-            # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
-            f"-Djava.io.tmpdir={scratch}",
-            f"-Dlog4j.configuration={LOG4J.as_uri()}",
-            f"-D{MARK}.mark={self.log.parent}",
-            "-cp",
-            ":".join(str(jar) for jar in jars),
-            "onceproof.streams.Main",
-        ]
+        # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
+        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}")
+        main = ("onceproof.streams.Main",)
+        command = java_command(jars, main, self.log.parent, self._class_data, *options, records=True)
         self._process = spawn(command, log=self.log, piped=True)
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
         self._send(json.dumps({"topology": topology, "app": app, "config": config}))

@@ -2,9 +2,16 @@
 
 import re
 import subprocess
+from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
+from onceproof.lab.class_data import QUIET, ClassData
+from onceproof.model.cell import MARK
 from onceproof.model.errors import UsageError
+from onceproof.settings import get_settings
+
+LOG4J = Path(__file__).with_name("log4j.properties")
 
 # Short-lived JVMs on few cores: starting fast matters more than peak throughput.
 FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -40,3 +47,29 @@ def require_java(java: str, oldest: int, what: str) -> None:
         raise UsageError(
             f"Java {version} is too old: {what} needs Java {oldest}; install a JDK {oldest} or set ONCEPROOF_JAVA."
         )
+
+
+def java_command(
+    jars: Sequence[Path], main: Sequence[str], marked: Path, data: ClassData, *options: str, records: bool = False
+) -> list[str]:
+    """The command line of a JVM of ours.
+
+    Args:
+        jars: its class path.
+        main: the main class and its arguments.
+        marked: the folder whose name it carries as our mark.
+        data: the archive of its class path.
+        options: what else it is told, the heap first.
+        records: whether it will end in good order, so that it may record the archive if there is none.
+    """
+    return [
+        get_settings().java,
+        *FAST_START,
+        *(data.flags if records or not data.records else QUIET),
+        *options,
+        f"-Dlog4j.configuration={LOG4J.as_uri()}",
+        f"-D{MARK}.mark={marked}",
+        "-cp",
+        ":".join(str(jar) for jar in jars),
+        *main,
+    ]

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
-from onceproof.lab.cluster import LOG4J, Cluster
-from onceproof.lab.java import FAST_START
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.java import java_command
 from onceproof.lab.processes import await_condition, open_pipes, spawn
-from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -31,11 +30,9 @@ def set_producer_quota(
     Raises:
         HarnessError: the brokers refused, or did not answer.
     """
-    settings = get_settings()
-    jars = [settings.application_jar, *streams_class_path(release)]
-    options = ["-Xmx128m", f"-Dlog4j.configuration={LOG4J.as_uri()}", f"-D{MARK}.mark={log.parent}"]
-    command = [settings.java, *FAST_START, *ClassData.of(jars).flags, *options]
-    process = spawn([*command, "-cp", ":".join(map(str, jars)), "onceproof.streams.ProducerQuota"], log=log, piped=True)
+    jars = [get_settings().application_jar, *streams_class_path(release)]
+    main = ("onceproof.streams.ProducerQuota",)
+    process = spawn(java_command(jars, main, log.parent, ClassData.of(jars), "-Xmx128m"), log=log, piped=True)
     stdin, stdout = open_pipes(process)
     asked = {"config": cluster.java_client(), "client_id": client_id, "producer_byte_rate": bytes_per_second}
     try:

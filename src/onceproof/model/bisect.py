@@ -1,9 +1,9 @@
 """Which releases have a bug: a search over release lines, with trials that may miss it.
 
 Releases are not one row: 3.4.1 fixes what 3.5.0 fixes, and 3.3.2, published after both, does not. So each line (3.3,
-3.4, ...) is searched for itself. A red trial is certain. A green one has the power that the run itself has shown: of n
-trials on releases that turned out bad, k were red, so one more misses the bug with probability (n - k + 1/2) / (n + 1),
-the posterior mean under Jeffreys' prior. Greens beside a boundary are repeated until they carry the confidence.
+3.4, ...) is searched for itself. A red trial is certain. A green one has the power that the search itself has shown:
+how many trials of bad releases were red says how probable it is that a green one missed the bug
+(`onceproof.statistics`). Greens beside a boundary are repeated until they carry the confidence.
 
 Of a line the first and the last release are tried; if they differ, the releases between are halved. What came and went
 between two good releases of one line is not looked for.
@@ -12,6 +12,7 @@ between two good releases of one line is not looked for.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from onceproof.model.release import Release
@@ -39,6 +40,11 @@ class Boundary:
     first_good: Release | None  # the first good release after the bad ones
     confidence: float  # that last_good and first_good are good
 
+    @property
+    def good(self) -> list[Release]:
+        """The good releases beside the bad ones."""
+        return [release for release in (self.last_good, self.first_good) if release is not None]
+
     def to_dict(self) -> dict[str, Any]:
         """JSON form; releases as texts."""
         named = {name: getattr(self, name) for name in ("last_good", "first_bad", "last_bad", "first_good")}
@@ -60,6 +66,7 @@ class Bisection:
 
     lines: Mapping[str, Sequence[Release]]
     probe: Callable[[Release], Probe]
+    missed: Callable[[int, int, int], float]  # (red, tried, greens) -> probability that a bad release was green
     wanted: float = 0.95  # confidence
     budget: int = 100  # trials in all
     trials: int = 0
@@ -69,31 +76,33 @@ class Bisection:
 
     def run(self) -> list[Boundary]:
         """The boundaries of every line that has a bad release, in order."""
-        found = {line: self._search(releases) for line, releases in self.lines.items()}
-        for bad in found.values():
-            for release in self._beside(bad) if bad else ():
-                while self._power(release) < self.wanted and self.trials < self.budget and release not in self.reds:
-                    if self._is_bad(release, again=True) is None:
-                        break
-        # A green that turned red when it was repeated moves its boundary.
-        return [
-            boundary
-            for line, releases in self.lines.items()
-            if (boundary := self._boundary(line, releases)) is not None
-        ]
+        for releases in self.lines.values():
+            self._settle(releases)
+        for boundary in self._boundaries():
+            self._strengthen(boundary)
+        return self._boundaries()  # a green that turned red when it was repeated has moved its boundary
 
-    def _search(self, releases: Sequence[Release]) -> tuple[Release | None, Release | None] | None:
-        """Settle the line; the good releases beside its bad ones, None if it has none."""
+    def _settle(self, releases: Sequence[Release]) -> None:
+        """Try the ends of a line, and halve what is between them if they differ."""
         first, last = 0, len(releases) - 1
         ends = self._is_bad(releases[first]), self._is_bad(releases[last])
         while last - first > 1 and None not in ends and ends[0] != ends[1]:
             middle = (first + last) // 2
             state = self._is_bad(releases[middle])
             if state is None:
-                break
+                return
             first, last = (middle, last) if state == ends[0] else (first, middle)
-        boundary = self._boundary("", releases)
-        return (boundary.last_good, boundary.first_good) if boundary else None
+
+    def _strengthen(self, boundary: Boundary) -> None:
+        """Repeat the greens beside a boundary until they carry the confidence, turn red, or the budget ends."""
+        for release in boundary.good:
+            while self._power(release) < self.wanted and self.trials < self.budget and release not in self.reds:
+                if self._is_bad(release, again=True) is None:
+                    break
+
+    def _boundaries(self) -> list[Boundary]:
+        found = (self._boundary(line, releases) for line, releases in self.lines.items())
+        return [boundary for boundary in found if boundary is not None]
 
     def _boundary(self, line: str, releases: Sequence[Release]) -> Boundary | None:
         bad = [release for release in releases if release in self.reds]
@@ -102,21 +111,14 @@ class Bisection:
         good = [release for release in releases if release in self.greens and release not in self.reds]
         before = max((release for release in good if release < bad[0]), default=None)
         after = min((release for release in good if release > bad[-1]), default=None)
-        confidence = 1.0
-        for release in self._beside((before, after)):
-            confidence *= self._power(release)
+        confidence = prod(self._power(release) for release in (before, after) if release is not None)
         return Boundary(line, before, bad[0], bad[-1], after, confidence)
-
-    @staticmethod
-    def _beside(found: tuple[Release | None, Release | None]) -> list[Release]:
-        return [release for release in found if release is not None]
 
     def _power(self, release: Release) -> float:
         """How sure it is that a release of which only green trials were seen is good."""
         red = sum(self.reds.values())
         tried = red + sum(count for release, count in self.greens.items() if release in self.reds)
-        missed = (tried - red + 0.5) / (tried + 1)
-        return 1 - float(missed ** self.greens.get(release, 0))
+        return 1 - self.missed(red, tried, self.greens.get(release, 0))
 
     def _is_bad(self, release: Release, again: bool = False) -> bool | None:
         """Try a release, or say what is known of it; None if nothing can be learned."""

@@ -1,12 +1,14 @@
 """The registry of known issues (`known_issues.toml`): what is expected, and where each fact comes from."""
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from onceproof.model.anomaly import ANOMALIES
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
@@ -29,6 +31,8 @@ class KnownIssue:
     sources: tuple[str, ...]
     # Variant -> the anomalies that a red must show, so that it is what was provoked, and not only its beginning.
     must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Variant -> red and all trials of our own benchmarks (`benchmarks/detection.py`), on affected releases.
+    measured: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     # Where the application is restarted on another release: the one that must be affected.
     culprit: str = "restarted"
 
@@ -85,63 +89,104 @@ def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
     """Read a registry.
 
     Raises:
-        HarnessError: it is not TOML, a field is missing, or a range is inverted; names the row.
+        HarnessError: it is not TOML; a field is missing or unknown; a range is inverted, overlaps another one, or holds
+            a release in which the issue is fixed; an anomaly does not exist; names the row.
     """
     row = "the file"
+    issues, avoided = [], []
     try:
         data: dict[str, Any] = tomllib.loads(text)
-        issues, avoided = [], []
+        _check_fields(data, {"issue", "avoided"})
         for entry in data.get("issue", []):
             row = str(entry.get("key", "an issue without key"))
             issues.append(_issue(entry))
         for entry in data.get("avoided", []):
             row = f"avoided {entry.get('scenario')}"
-            avoided.append(
-                Avoidance(
-                    entry["scenario"],
-                    tuple(entry["variants"]),
-                    _ranges(entry["releases"]),
-                    entry["reason"],
-                    tuple(entry["sources"]),
-                )
-            )
+            avoided.append(_avoidance(entry))
     except KeyError as error:
         raise HarnessError(f"{name}: {row} lacks the field {error.args[0]!r}; add it.") from error
-    except (ValueError, UsageError) as error:
+    except (ValueError, TypeError, AttributeError, UsageError) as error:
         raise HarnessError(f"{name}: {row} cannot be read: {error}") from error
+    keys = [issue.key for issue in issues]
+    if twice := next((key for key in keys if keys.count(key) > 1), None):
+        raise HarnessError(f"{name}: {twice} has more than one row; make them one, with several ranges.")
     return Registry(tuple(issues), tuple(avoided))
 
 
+def _check_fields(entry: Mapping[str, Any], known: Collection[str]) -> None:
+    if unknown := sorted(entry.keys() - set(known)):
+        raise ValueError(f"there is no field {unknown[0]!r}; there is {', '.join(sorted(known))}.")
+
+
 def _ranges(entries: list[dict[str, str]]) -> tuple[tuple[Release, Release], ...]:
+    """The ranges in order."""
     ranges = []
     for entry in entries:
+        _check_fields(entry, {"first", "last"})
         first = Release.parse(entry["first"])
         last = Release.parse(entry["last"]) if "last" in entry else LATER
         if last < first:
             raise ValueError(f"the range {first} to {last} is inverted; write the older release first.")
         ranges.append((first, last))
-    return tuple(ranges)
+    for (first, last), (other, _) in pairwise(sorted(ranges)):
+        if other <= last:
+            raise ValueError(f"the range that begins with {other} overlaps the one that begins with {first}.")
+    return tuple(sorted(ranges))
 
 
 def _issue(entry: dict[str, Any]) -> KnownIssue:
-    return KnownIssue(
+    _check_fields(entry, {f.name for f in fields(KnownIssue)})
+    issue = KnownIssue(
         entry["key"],
         entry["title"],
         entry["scenario"],
-        tuple(entry["variants"]),
-        tuple(entry["anomalies"]),
+        _texts(entry["variants"]),
+        _texts(entry["anomalies"]),
         _ranges(entry["affected"]),
         tuple(Release.parse(text) for text in entry["fixed"]),
-        tuple(entry["sources"]),
-        {variant: tuple(names) for variant, names in entry.get("must_show", {}).items()},
-        _culprit(entry.get("culprit", "restarted")),
+        _texts(entry["sources"]),
+        {variant: _texts(names) for variant, names in entry.get("must_show", {}).items()},
+        {variant: _rate(of) for variant, of in entry.get("measured", {}).items()},
+        entry.get("culprit", "restarted"),
+    )
+    if not issue.sources:
+        raise ValueError("it has no source; say where the facts come from.")
+    if issue.culprit not in ("killed", "restarted"):
+        raise ValueError(f"culprit is {issue.culprit!r}, but must be killed or restarted.")
+    for fixed in issue.fixed:
+        if any(first <= fixed <= last for first, last in issue.affected):
+            raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it.")
+    named = {*issue.anomalies, *(name for names in issue.must_show.values() for name in names)}
+    if unknown := sorted(named - ANOMALIES.keys()):
+        raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them.")
+    if unknown := sorted({*issue.must_show, *issue.measured} - set(issue.variants)):
+        raise ValueError(f"{unknown[0]!r} is not one of its variants.")
+    return issue
+
+
+def _avoidance(entry: dict[str, Any]) -> Avoidance:
+    _check_fields(entry, {f.name for f in fields(Avoidance)})
+    return Avoidance(
+        entry["scenario"],
+        _texts(entry["variants"]),
+        _ranges(entry["releases"]),
+        entry["reason"],
+        _texts(entry["sources"]),
     )
 
 
-def _culprit(text: str) -> str:
-    if text not in ("killed", "restarted"):
-        raise ValueError(f"culprit is {text!r}, but must be killed or restarted.")
-    return text
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{values!r} should be a list of texts.")
+    return tuple(values)
+
+
+def _rate(entry: dict[str, int]) -> tuple[int, int]:
+    _check_fields(entry, {"red", "trials"})
+    red, trials = entry["red"], entry["trials"]
+    if not 0 <= red <= trials:
+        raise ValueError(f"{red} of {trials} trials cannot have been red.")
+    return red, trials
 
 
 @cache

@@ -1,16 +1,18 @@
 """The matrix as data, expanded by one function."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
+from onceproof.model.known_issues import Registry
 from onceproof.model.release import Release
 
 NEWEST = "4.3.1"  # the newest published release when this line was written
 BROKER = "3.9.1"  # serves every Kafka Streams release from 3.0 to 4.x
 MAX_TRIALS = 100
+BUDGET = 6  # trials; without any history, one red control asks for five green trials
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Matrix:
     blocks: tuple[Block, ...]
     brokers: tuple[str, ...] = (BROKER,)
     trials: int = 1
+    budget: int = BUDGET
 
     def releases(self) -> list[str]:
         """All releases of Kafka Streams that it names, in release order."""
@@ -151,15 +154,22 @@ DEFAULT_MATRIX = "seed"
 
 @dataclass(frozen=True)
 class Offer:
-    """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot."""
+    """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot.
+
+    `control` is the variant and the release of Kafka Streams that must be red.
+    """
 
     variants: tuple[str, ...]
+    control: tuple[str, str]
     refuse: Callable[[Cell], str | None] = lambda _: None
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a person or the schedule asks for; an empty axis is the matrix's own."""
+    """What a person or the schedule asks for; an empty axis is the matrix's own.
+
+    `trials` are run of each cell, whatever they show; up to `budget` of those whose verdict needs more of them.
+    """
 
     matrix: str = DEFAULT_MATRIX
     streams: tuple[str, ...] = ()
@@ -168,6 +178,7 @@ class Request:
     variants: tuple[str, ...] = ()
     trials: int | None = None
     restarts: tuple[str, ...] = ()
+    budget: int | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +188,7 @@ class Expansion:
     matrix: str
     cells: tuple[Cell, ...]
     trials: int
+    budget: int
     refused: Mapping[Cell, str]
 
 
@@ -195,8 +207,11 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     if matrix is None:
         raise UsageError(f"There is no matrix {request.matrix!r}; there is {', '.join(MATRICES)}.")
     trials = matrix.trials if request.trials is None else request.trials
+    budget = max(trials, matrix.budget) if request.budget is None else request.budget
     if not 1 <= trials <= MAX_TRIALS:
         raise UsageError(f"{trials} trials cannot be run: ask for 1 to {MAX_TRIALS} a cell.")
+    if not trials <= budget <= MAX_TRIALS:
+        raise UsageError(f"A budget of {budget} trials is not possible: ask for {trials} to {MAX_TRIALS} a cell.")
     _check_names(request, catalogue)
     brokers = _releases(request.brokers or matrix.brokers)
     asked = {
@@ -211,7 +226,18 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
             " ".join(f"{cell.title} cannot be run: {reason}" for cell, reason in refused.items())
             or f"The request leaves no cell of the matrix {matrix.name}: name fewer variants, or others."
         )
-    return Expansion(matrix.name, cells, trials, refused)
+    return Expansion(matrix.name, cells, trials, budget, refused)
+
+
+def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: Registry) -> Expansion:
+    """Add the positive control of each scenario of which no cell is known to be affected, with the first broker."""
+    cells = list(expansion.cells)
+    for scenario in dict.fromkeys(cell.scenario for cell in expansion.cells):
+        own = [cell for cell in cells if cell.scenario == scenario]
+        if not any(known.affecting(cell) for cell in own):
+            variant, release = catalogue[scenario].control
+            cells.append(Cell(scenario, variant, Release.parse(release), min(cell.broker for cell in own)))
+    return replace(expansion, cells=tuple(cells))
 
 
 def _check_names(request: Request, catalogue: Mapping[str, Offer]) -> None:

@@ -1,14 +1,20 @@
 """Kafka releases answer questions about themselves, so that no call site compares version strings."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onceproof.model.errors import UsageError
+
+PATTERN = r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})(?:-rc(0|[1-9][0-9]{0,2}))?"
+FINAL = 1000  # no candidate has such a number, so a release comes after its candidates
 
 
 @dataclass(frozen=True, order=True)
 class Release:
-    """A published Kafka version, ordered as versions are (3.9.0 < 3.10.0).
+    """A published Kafka version or a candidate of one, in their order: 3.9.0 < 3.10.0-rc0 < 3.10.0-rc1 < 3.10.0.
+
+    Where a rule or a range begins with a release, it begins with the candidates of that release (`since`): 3.4.0-rc1
+    has the code of 3.4.0. What 3.4.1 fixes, 3.4.1-rc1 fixes, too: a range that ends with 3.4.0 does not have it.
 
     The lab runs 3.0.0 and later: KRaft with exactly-once starts there.
     """
@@ -16,19 +22,23 @@ class Release:
     major: int
     minor: int
     patch: int
+    candidate: int = FINAL
 
     @classmethod
     def parse(cls, text: str) -> "Release":
-        """Read `MAJOR.MINOR.PATCH`.
+        """Read `MAJOR.MINOR.PATCH` or `MAJOR.MINOR.PATCH-rcNUMBER`.
 
         Raises:
             UsageError: the text is malformed, or names a release before 3.0.0.
         """
-        match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", text, re.ASCII)
+        match = re.fullmatch(PATTERN, text, re.ASCII)
         if match is None:
-            raise UsageError(f"{text!r} is not a Kafka release: it must read MAJOR.MINOR.PATCH, for example 3.4.1.")
-        release = cls(*(int(part) for part in match.groups()))
-        if release < OLDEST:
+            raise UsageError(
+                f"{text!r} is not a Kafka release: it must read MAJOR.MINOR.PATCH, for example 3.4.1, or 3.4.1-rc0 for "
+                "a release candidate."
+            )
+        release = cls(*(int(part) for part in match.groups() if part is not None))
+        if not release.since(OLDEST):
             raise UsageError(
                 f"Kafka {release} is too old: KRaft brokers with transactions start with {OLDEST}; "
                 f"choose {OLDEST} or later."
@@ -36,12 +46,27 @@ class Release:
         return release
 
     def __str__(self) -> str:
-        return f"{self.major}.{self.minor}.{self.patch}"
+        """As Maven has it; safe in paths, topics and task ids."""
+        candidate = f"-rc{self.candidate}" if self.is_candidate else ""
+        return f"{self.major}.{self.minor}.{self.patch}{candidate}"
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether it is a pre-release."""
+        return self.candidate != FINAL
+
+    def since(self, first: "Release") -> bool:
+        """Whether it has what came with the release `first`, as a candidate of `first` has, too."""
+        return self >= (first if first.is_candidate else replace(first, candidate=0))
+
+    def within(self, first: "Release", last: "Release") -> bool:
+        """Whether it lies between the two, candidates of `first` included."""
+        return self.since(first) and self <= last
 
     @property
     def cache_size_config(self) -> str:
         """Name of the config that bounds the record cache of an instance (KIP-770 renamed it in 3.4)."""
-        if self >= Release(3, 4, 0):
+        if self.since(Release(3, 4, 0)):
             return "statestore.cache.max.bytes"
         return "cache.max.bytes.buffering"
 
@@ -53,7 +78,7 @@ class Release:
     @property
     def can_do_without_state_updater(self) -> bool:
         """Whether it knows the internal config `__state.updater.enabled__`."""
-        return Release(3, 4, 0) <= self < Release(4, 3, 0)
+        return self.since(Release(3, 4, 0)) and not self.since(Release(4, 3, 0))
 
     @property
     def removed_threads_leave_group(self) -> bool:
@@ -61,7 +86,7 @@ class Release:
 
         Source: own runs; its log has no LeaveGroup request, those of 4.0.2 and 4.1.2 have.
         """
-        return self != Release(4, 1, 0)
+        return not self.within(Release(4, 1, 0), Release(4, 1, 0))
 
     def refuse_restart_on(self, other: "Release") -> str | None:
         """Why an application that ran on this release cannot be restarted on the other one, if it cannot.
@@ -70,12 +95,12 @@ class Release:
         """
         if other == self:
             return f"{other} is the release that it ran on; name another one to restart on."
-        if other < Release(4, 3, 0) <= self:
+        if self.since(Release(4, 3, 0)) and not other.since(Release(4, 3, 0)):
             return (
                 f"{self} keeps the offsets of its stores in a column family of RocksDB (KIP-1035), with which {other} "
                 "cannot open them; restart on 4.3.0 or later."
             )
-        if other < Release(4, 0, 0) <= self:
+        if self.since(Release(4, 0, 0)) and not other.since(Release(4, 0, 0)):
             return (
                 f"the RocksDB of {self} writes files in a format (6) that the one of {other} cannot read; restart on "
                 "4.0.0 or later."
@@ -85,7 +110,7 @@ class Release:
     @property
     def decodes_assignments_of_newest(self) -> bool:
         """Whether it decodes version 11 of the assignment, which Kafka Streams writes since 3.2 (KIP-708)."""
-        return self >= Release(3, 2, 0)
+        return self.since(Release(3, 2, 0))
 
 
 OLDEST = Release(3, 0, 0)

@@ -3,6 +3,7 @@
 ```
 <run>/
   run.json                         what was asked: matrix, cells, trials with their seeds
+  further_trials.json              trials that were added, because a verdict needed more of them
   clusters/<broker>.json           the brokers of the run: bootstrap servers, process, log
   trials/<trial>/
     trial.json                     the trial and every config that was used
@@ -193,14 +194,26 @@ class RunFolder:
         """One verdict per cell."""
         return self.path / "verdicts.json"
 
+    @property
+    def further_trials_file(self) -> Path:
+        """Trials that were added to those of the plan."""
+        return self.path / "further_trials.json"
+
     def trials(self) -> Iterator[Trial]:
-        """The trials of the plan, in its order.
+        """The trials of the plan, in its order, and those that were added.
 
         Raises:
             HarnessError: the plan is missing or damaged.
         """
-        for data in read_json(self.run_file)["trials"]:
+        for data in (*read_json(self.run_file)["trials"], *self._further_trials()):
             yield Trial.from_dict(data)
+
+    def add_trial(self, trial: Trial) -> None:
+        """Add a trial to those of the plan."""
+        write_json(self.further_trials_file, [*self._further_trials(), trial.to_dict()])
+
+    def _further_trials(self) -> list[dict[str, Any]]:
+        return list(read_json(self.further_trials_file)) if self.further_trials_file.exists() else []
 
     def driven_trials(self) -> list[Trial]:
         """The trials whose topics are complete: they were driven to the end without an error."""

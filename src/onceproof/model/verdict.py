@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +17,7 @@ class Verdict(StrEnum):
     CLEAN = "clean"
     KNOWN = "known"
     REGRESSION = "regression"
+    FIXED = "fixed"
     AVOIDED = "avoided"
     INCONCLUSIVE = "inconclusive"
     ERROR = "error"
@@ -67,6 +68,9 @@ class CellVerdict:
     anomalies: Mapping[str, int]
     issues: tuple[str, ...]
     errors: Mapping[str, str]  # trial -> what failed
+    interval: tuple[float, float] | None = None  # of the rate of red trials, 95 %; None if none counts
+    missed: float | None = None  # of a green: the probability that a bug would have stayed unseen
+    arithmetic: str = ""  # the same in words
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -81,16 +85,21 @@ class CellVerdict:
             "anomalies": dict(self.anomalies),
             "issues": list(self.issues),
             "errors": dict(self.errors),
+            "interval": list(self.interval) if self.interval else None,
+            "missed": self.missed,
+            "arithmetic": self.arithmetic,
         }
 
 
 def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> CellVerdict:
-    """Judge a cell by the rules of the design, first form (no statistics: one exercised trial carries a green).
+    """Judge a cell by rules 1, 2 and 4 of the design; what its green is worth only the whole run can tell
+    (`results.controls`).
 
     1. A harness failure is `error`; a cell in which no trial was exercised is `inconclusive`, unless the registry
        declares that its variant avoids the mechanism: then it is `avoided`, if the driver tried all its steps.
     2. An anomaly is proof, whether its trial was exercised or not, and whatever became of the other trials:
        `known` where the registry says that this release shows this anomaly, else `regression`.
+    3. No anomaly: `clean`, or `fixed` where the registry says that this release is affected.
     """
     sound = [trial for trial in trials if trial.error is None]
     broken = [trial for trial in trials if trial.error is not None]
@@ -141,30 +150,10 @@ def _decide(
         if not all(trial.all_steps_tried for trial in sound):
             return Verdict.INCONCLUSIVE, f"Not all steps were tried: {sound[0].reason}"
         return Verdict.AVOIDED, avoidance.reason
+    nothing = f"No anomaly in {len(exercised)} exercised {'trial' if len(exercised) == 1 else 'trials'}"
     if issues:
-        return (
-            Verdict.INCONCLUSIVE,
-            f"No anomaly in {len(exercised)} exercised trials, though {cell.releases} is affected by {issues}.",
-        )
-    return Verdict.CLEAN, f"No anomaly in {len(exercised)} exercised trials. {exercised[0].reason}"
-
-
-def with_controls(verdicts: Sequence[CellVerdict], registry: Registry) -> list[CellVerdict]:
-    """The verdicts of a run, in which a scenario's greens stand only if its positive controls went red.
-
-    A positive control is a cell that the registry says is affected. If a run has some of a scenario and none of them
-    showed the anomaly, what looks for it cannot be trusted: `clean` becomes `inconclusive`.
-    """
-    return [_against_controls(verdict, verdicts, registry) for verdict in verdicts]
-
-
-def _against_controls(verdict: CellVerdict, all_of_run: Sequence[CellVerdict], registry: Registry) -> CellVerdict:
-    controls = [v for v in all_of_run if v.cell.scenario == verdict.cell.scenario and registry.affecting(v.cell)]
-    if verdict.verdict is not Verdict.CLEAN or not controls or any(control.red for control in controls):
-        return verdict
-    control = controls[0].cell.title
-    sentence = f"The positive control {control} stayed green, so a green says nothing. {verdict.sentence}"
-    return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=sentence)
+        return Verdict.FIXED, f"{nothing}, though the registry says that {cell.releases} is affected by {issues}."
+    return Verdict.CLEAN, f"{nothing}. {exercised[0].reason}"
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> ExitCode:

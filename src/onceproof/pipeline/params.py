@@ -1,9 +1,10 @@
-"""What may be asked of a run, as the JSON schemas of the DAG's params, and its translation to and from requests."""
+"""What may be asked of the DAGs, as the JSON schemas of their params, and the translation to and from requests."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from onceproof.model.matrix import MATRICES, MAX_TRIALS, Request
+from onceproof.model.matrix import BROKER, MATRICES, MAX_TRIALS, Request
+from onceproof.model.release import OLDEST, PATTERN
 from onceproof.scenarios import CATALOGUE
 
 AXES = ("streams", "restarts", "brokers", "scenarios", "variants")
@@ -18,26 +19,36 @@ def _several(what: str, **items: Any) -> dict[str, Any]:
 
 
 # A pattern and not a list: a new release is to be tried on the day it appears.
-_RELEASE = {"pattern": r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}$"}
+_RELEASE = {"pattern": f"^{PATTERN}$"}
+
+_MATRIX = {
+    "default": "nightly",
+    "type": "string",
+    "enum": list(MATRICES),
+    "description": " ".join(f"{m.name}: {m.description}" for m in MATRICES.values()),
+}
+_VARIANTS = sorted({variant for offer in CATALOGUE.values() for variant in offer.variants})
 
 PARAMS: dict[str, dict[str, Any]] = {
-    "matrix": {
-        "default": "nightly",
-        "type": "string",
-        "enum": list(MATRICES),
-        "description": " ".join(f"{m.name}: {m.description}" for m in MATRICES.values()),
-    },
+    "matrix": _MATRIX,
     "streams": _several("Releases of Kafka Streams, one a line, for example 3.4.1", **_RELEASE),
     "restarts": _several("Releases to restart the application on, one a line, for example 4.1.2", **_RELEASE),
     "brokers": _several("Releases of the brokers, one a line, for example 3.9.1", **_RELEASE),
     "scenarios": _several("Scenarios", enum=list(CATALOGUE)),
-    "variants": _several("Variants", enum=sorted({v for offer in CATALOGUE.values() for v in offer.variants})),
+    "variants": _several("Variants", enum=_VARIANTS),
     "trials": {
         "default": None,
         "type": ["integer", "null"],
         "minimum": 1,
         "maximum": MAX_TRIALS,
-        "description": "Trials of each cell, for example 3. Empty: as many as the matrix says.",
+        "description": "Trials of each cell, for example 3, whatever they show. Empty: as many as the matrix says.",
+    },
+    "budget": {
+        "default": None,
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "maximum": MAX_TRIALS,
+        "description": "Trials of a cell whose verdict needs more, at most. Empty: as many as the matrix says.",
     },
     "run": {
         "default": None,
@@ -47,14 +58,61 @@ PARAMS: dict[str, dict[str, Any]] = {
     },
 }
 
+WATCH_PARAMS: dict[str, dict[str, Any]] = {
+    "matrix": _MATRIX | {"description": f"Of the runs that are triggered. {_MATRIX['description']}"},
+    "pre_releases": {"default": False, "type": "boolean", "description": "Also candidates, such as 4.4.0-rc1."},
+    "catch_up": {
+        "default": False,
+        "type": "boolean",
+        "description": "Also what was published before the first look and never run: up to one run for each release.",
+    },
+}
+
+BISECT_PARAMS: dict[str, dict[str, Any]] = {
+    "scenario": {
+        "default": next(iter(CATALOGUE)),
+        "type": "string",
+        "enum": list(CATALOGUE),
+        "description": "Scenario.",
+    },
+    "variant": {
+        "default": "DEFAULT_CONFIG",
+        "type": "string",
+        "enum": _VARIANTS,
+        "description": "One of the scenario's variants.",
+    },
+    "from": {"default": str(OLDEST), "type": "string", **_RELEASE, "description": "First release of the range."},
+    "to": {
+        "default": None,
+        "type": ["string", "null"],
+        **_RELEASE,
+        "description": "Last release of the range. Empty: the newest.",
+    },
+    "broker": {"default": BROKER, "type": "string", **_RELEASE, "description": "Release of the brokers."},
+    "trials": {
+        "default": 60,
+        "type": "integer",
+        "minimum": 2,
+        "maximum": 1000,
+        "description": "Trials in all, at most.",
+    },
+    "seed": {
+        "default": None,
+        "type": ["integer", "null"],
+        "minimum": 0,
+        "maximum": 2**31 - 1,
+        "description": "Of the first trial. Empty: drawn from the run's id.",
+    },
+}
+
 
 def request_from_params(params: Mapping[str, Any]) -> Request:
     """The request that the params make."""
-    axes = {axis: tuple(params.get(axis) or ()) for axis in AXES}
-    return Request(matrix=params["matrix"], trials=params.get("trials"), **axes)
+    axes: dict[str, Any] = {axis: tuple(params.get(axis) or ()) for axis in AXES}
+    return Request(matrix=params["matrix"], trials=params.get("trials"), budget=params.get("budget"), **axes)
 
 
 def params_from_request(request: Request, run_id: str) -> dict[str, Any]:
     """The params that make the request, for a run of this id."""
     axes = {axis: list(getattr(request, axis)) for axis in AXES}
-    return {"matrix": request.matrix, "trials": request.trials, "run": run_id, **axes}
+    return {"matrix": request.matrix, "trials": request.trials, "budget": request.budget, "run": run_id, **axes}

@@ -21,6 +21,7 @@ STAGES = (
     "brokers",
     "start_cluster",
     "cells",
+    "strengthen",
     "collect",
     "check",
     "validate",
@@ -51,9 +52,9 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
     stages = {task for (task, _), state in states.items() if state == "running" and task in STAGES}
     cells: dict[str, str] = {}
     if run.run_file.exists():
-        planned = read_json(run.run_file)
-        for number, cell in enumerate(planned["cells"]):
-            trials = [t["number"] for t in planned["trials"] if t["cell"].items() <= cell.items()]
+        all_trials = list(run.trials())
+        for number, cell in enumerate(read_json(run.run_file)["cells"]):
+            trials = [trial.number for trial in all_trials if trial.cell.key == cell["key"]]
             cells[cell["title"]] = _phase(run, cell["key"], trials, [states.get((GROUP + p, number)) for p in PARTS])
     return Progress(tuple(stage for stage in STAGES if stage in stages), cells)
 
@@ -61,9 +62,10 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
 def _phase(run: RunFolder, cell: str, trials: list[int], states: list[str | None]) -> str:
     if any(state in {"failed", "upstream_failed"} for state in states):
         return "failed"
-    if states[-1] == "success":
+    further = not run.trial(f"{cell}-t{trials[-1]}").outcome_file.exists()  # one that was added is not driven yet
+    if states[-1] == "success" and not further:
         return "done"
-    if states[-1] == "running":
+    if states[-1] in {"running", "success"}:
         return _trial_phase(run, cell, trials)
     return WAITING[max((n for n, state in enumerate(states) if state == "success"), default=-1)]
 

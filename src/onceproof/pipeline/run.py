@@ -20,7 +20,7 @@ from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.model.verdict import Verdict, exit_code
 from onceproof.pipeline import steps
 from onceproof.pipeline.api import ENDED, FINISHED, AirflowApi
-from onceproof.pipeline.params import params_from_request
+from onceproof.pipeline.params import params_from_request, request_from_params
 from onceproof.pipeline.progress import Display, failed_tasks, progress_of
 from onceproof.pipeline.services import Running, services
 from onceproof.pipeline.supervisor import DAG, Airflow
@@ -39,10 +39,11 @@ class Finished:
     failures: tuple[str, ...]
 
 
-def run(request: Request, *, console: Console) -> Finished:
+def run(request: Request, *, console: Console, interrupted: str | None = None) -> Finished:
     """Run the DAG under the Airflow that is up, or one of our own, and wait for the verdicts.
 
-    Progress goes to `console`: a live table on a terminal, else lines.
+    Progress goes to `console`: a live table on a terminal, else lines. If the id of an `interrupted` run is given, it
+    is gone on with; the request is its own then.
 
     Raises:
         UsageError: the request cannot be carried out, a port is taken, or another run is under way.
@@ -51,22 +52,41 @@ def run(request: Request, *, console: Console) -> Finished:
     """
     settings = get_settings()
     steps.check_request(request)  # before anything is started
-    run_id = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
-    folder = RunFolder(settings.runs / run_id)
+    new = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
+    run_id = interrupted or new
+    folder, dag_run = RunFolder(settings.runs / run_id), f"{run_id}.{new}" if interrupted else run_id
     with _alone(settings, run_id), interruptible(), Display(console) as display:
         display.say(f"run {run_id} in {folder.path}; Airflow is starting")
         with services(settings) as running, running.airflow.api() as api:
             _check_idle(running.airflow, api)
             display.say(f"Airflow is at {running.airflow.url}")
             api.unpause(DAG)
-            api.trigger(DAG, run_id, params_from_request(request, run_id))
+            api.trigger(DAG, dag_run, params_from_request(request, run_id))
             try:
-                instances = _watch(folder, running, api, display)
+                instances = _watch(folder, dag_run, running, api, display)
             except KeyboardInterrupt:
                 display.say("interrupted: ending tasks and brokers")
-                _end(folder, api)
+                _end(folder, dag_run, api)
                 raise
-            return _finished(folder, running.airflow, instances)
+            return _finished(folder, dag_run, running.airflow, instances)
+
+
+def find_interrupted(wanted: str) -> tuple[str, Request]:
+    """Id and request of a run that was interrupted; `last` is the newest.
+
+    Raises:
+        UsageError: there is none of this id, or it has its verdicts, or its brokers' data is gone.
+    """
+    runs = [RunFolder(file.parent) for file in sorted(get_settings().runs.glob("*/run.json"), reverse=True)]
+    can = [run for run in runs if not run.verdicts_file.exists() and any(run.path.glob("clusters/*/data-1"))]
+    found = next((run for run in can if wanted in (run.run_id, "last")), None)
+    if found is None:
+        there_is = f"there is {', '.join(run.run_id for run in can)}" if can else "there is none"
+        raise UsageError(
+            f"There is no interrupted run {wanted!r} that could be gone on with: {there_is}. It ends when another run "
+            "is planned, because the topics are deleted then."
+        )
+    return found.run_id, request_from_params(read_json(found.run_file)["request"])
 
 
 @contextmanager
@@ -106,37 +126,39 @@ def _check_idle(airflow: Airflow, api: AirflowApi) -> None:
         )
 
 
-def _watch(folder: RunFolder, running: Running, api: AirflowApi, display: Display) -> list[dict[str, Any]]:
+def _watch(
+    folder: RunFolder, dag_run: str, running: Running, api: AirflowApi, display: Display
+) -> list[dict[str, Any]]:
     """Show where the run stands until it has ended; returns its task instances."""
 
     def look() -> str:
         running.check()
-        state = api.run_state(DAG, folder.run_id)
-        display.show(progress_of(folder, api.task_instances(DAG, folder.run_id)))
+        state = api.run_state(DAG, dag_run)
+        display.show(progress_of(folder, api.task_instances(DAG, dag_run)))
         return state
 
     # No deadline of ours: the DAG has one (dagrun_timeout).
     Retrying(wait=wait_fixed(LOOK_EVERY), retry=retry_if_result(lambda state: state not in FINISHED))(look)
-    return api.task_instances(DAG, folder.run_id)
+    return api.task_instances(DAG, dag_run)
 
 
-def _end(folder: RunFolder, api: AirflowApi) -> None:
+def _end(folder: RunFolder, dag_run: str, api: AirflowApi) -> None:
     """Mark the run failed and wait until its tasks have ended and its brokers are stopped."""
     with suppress(HarnessError):  # it is the way out, and closing the services ends what is left
-        api.fail_run(DAG, folder.run_id)
+        api.fail_run(DAG, dag_run)
         await_condition(
             "the tasks to end",
-            lambda: all(task["state"] in ENDED for task in api.task_instances(DAG, folder.run_id)),
+            lambda: all(task["state"] in ENDED for task in api.task_instances(DAG, dag_run)),
             timeout=END_TIMEOUT,
             interval=0.2,
         )
-        api.fail_run(DAG, folder.run_id)  # skipped tasks at its end would let it pass
+        api.fail_run(DAG, dag_run)  # skipped tasks at its end would let it pass
     with suppress(HarnessError):
         steps.stop_clusters(folder)
 
 
-def _finished(folder: RunFolder, airflow: Airflow, instances: list[dict[str, Any]]) -> Finished:
-    failures = tuple(explain(airflow.logs, folder.run_id, instance) for instance in failed_tasks(instances))
+def _finished(folder: RunFolder, dag_run: str, airflow: Airflow, instances: list[dict[str, Any]]) -> Finished:
+    failures = tuple(explain(airflow.logs, dag_run, instance) for instance in failed_tasks(instances))
     if not any(i["task_id"] == "judge" and i["state"] == "success" for i in instances):
         raise HarnessError(
             failures[0] if failures else f"Run {folder.run_id} ended without verdicts; see {airflow.url}."
@@ -147,10 +169,10 @@ def _finished(folder: RunFolder, airflow: Airflow, instances: list[dict[str, Any
     return Finished(folder, code, failures)
 
 
-def explain(logs: Path, run_id: str, instance: Mapping[str, Any]) -> str:
+def explain(logs: Path, dag_run: str, instance: Mapping[str, Any]) -> str:
     """Why a task failed, in one sentence, and where its log is."""
     task, index = instance["task_id"], instance["map_index"]
-    folder = logs / f"dag_id={DAG}" / f"run_id={run_id}" / f"task_id={task}"
+    folder = logs / f"dag_id={DAG}" / f"run_id={dag_run}" / f"task_id={task}"
     log = (folder if index < 0 else folder / f"map_index={index}") / f"attempt={instance['try_number']}.log"
     reason = ""
     with suppress(OSError):

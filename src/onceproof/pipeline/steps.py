@@ -5,7 +5,6 @@ What fails is written down where the judge finds it, so that one cell's failure 
 
 import hashlib
 import os
-import random
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -15,7 +14,8 @@ from typing import Any
 
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
-from onceproof.model.matrix import Expansion, Request, expand
+from onceproof.model.known_issues import registry
+from onceproof.model.matrix import Expansion, Request, expand, with_controls
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.params import params_from_request
@@ -48,7 +48,7 @@ def was_missed(slot: datetime) -> bool:
 
 
 def check_request(request: Request) -> Expansion:
-    """Check that all of the request exists and can be run here; returns its cells.
+    """Check that all of the request exists and can be run here; returns its cells, positive controls included.
 
     Raises:
         UsageError: the request names something that does not exist, a release is not published, Java is too old.
@@ -56,7 +56,7 @@ def check_request(request: Request) -> Expansion:
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_java
 
-    expansion = expand(request, CATALOGUE)
+    expansion = with_controls(expand(request, CATALOGUE), CATALOGUE, registry())
     for broker in {cell.broker for cell in expansion.cells}:
         require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
     check_published(sorted({r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}))
@@ -66,10 +66,12 @@ def check_request(request: Request) -> Expansion:
 def plan(run_id: str, request: Request) -> RunFolder:
     """Expand the matrix, check that all of it can be run, and write it down; nothing is started.
 
-    Brokers that an earlier run has left behind are stopped.
+    A run that was interrupted is gone on with: its plan stays, and its trials that ended well are not repeated. Brokers
+    that an earlier run has left behind are stopped, and their data is deleted: only the last run can be gone on with.
 
     Raises:
-        UsageError: the request names something that does not exist, or a release that is not published.
+        UsageError: the request names something that does not exist, a release that is not published, or a run that
+            has its verdicts, or was planned with another request.
         HarnessError: the run folder cannot be written.
     """
     if not is_run_id(run_id):
@@ -81,30 +83,55 @@ def plan(run_id: str, request: Request) -> RunFolder:
     run = RunFolder(settings.runs / run_id)
     if run.verdicts_file.exists():
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
+    asked = params_from_request(request, run_id)
+    if run.run_file.exists():
+        _go_on(run, asked)
+    else:
+        write_json(run.run_file, _plan(run, expansion, asked))
     for folder in sorted(settings.runs.glob("*/clusters")):
         stop_clusters(RunFolder(folder.parent))
-    seed = int(hashlib.sha256(run_id.encode()).hexdigest()[:12], 16)
-    draw = random.Random(seed)
-    trials = [
-        Trial(run_id, cell, number, draw.randrange(2**31))
-        for cell in expansion.cells
-        for number in range(1, expansion.trials + 1)
-    ]
-    write_json(
-        run.run_file,
-        {
-            "run": run_id,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "matrix": expansion.matrix,
-            "request": params_from_request(request, run_id),
-            "seed": seed,
-            "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells})],
-            "cells": [{"key": cell.key, "title": cell.title, **cell.to_dict()} for cell in expansion.cells],
-            "refused": [{"title": cell.title, "reason": reason} for cell, reason in expansion.refused.items()],
-            "trials": [trial.to_dict() for trial in trials],
-        },
-    )
+        if folder.parent != run.path:
+            discard_data(RunFolder(folder.parent))
     return run
+
+
+def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "run": run.run_id,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "matrix": expansion.matrix,
+        "request": asked,
+        "budget": expansion.budget,
+        "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells})],
+        "cells": [{"key": cell.key, "title": cell.title, **cell.to_dict()} for cell in expansion.cells],
+        "refused": [{"title": cell.title, "reason": reason} for cell, reason in expansion.refused.items()],
+        "trials": [
+            new_trial(run, cell, number).to_dict()
+            for cell in expansion.cells
+            for number in range(1, expansion.trials + 1)
+        ],
+    }
+
+
+def new_trial(run: RunFolder, cell: Cell, number: int) -> Trial:
+    """A trial of the run; its seed follows from the run's id, so that a repeated plan is the same."""
+    digest = hashlib.sha256(f"{run.run_id} {cell.key} {number}".encode()).digest()
+    return Trial(run.run_id, cell, number, int.from_bytes(digest[:4]) >> 1)
+
+
+def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
+    """Prepare an interrupted run to be gone on with: trials that failed are open again.
+
+    Raises:
+        UsageError: it was planned with another request.
+    """
+    if (planned := read_json(run.run_file)["request"]) != asked:
+        raise UsageError(
+            f"Run {run.run_id} was asked for {planned}, not for {asked}: go on with what it was asked for."
+        )
+    for trial in run.trials():
+        if run.outcome(trial).get("error"):
+            run.trial(trial).outcome_file.unlink()
 
 
 def brokers(run: RunFolder) -> list[dict[str, str]]:
@@ -118,7 +145,7 @@ def cells(run: RunFolder) -> list[dict[str, str]]:
 
 
 def start_cluster(run: RunFolder, broker: str) -> None:
-    """Start the brokers of one release.
+    """Start the brokers of one release; if the run was interrupted, with the topics that they had.
 
     If they do not serve, the reason stands in the cluster's file and becomes the outcome of each of its trials.
     """
@@ -128,7 +155,11 @@ def start_cluster(run: RunFolder, broker: str) -> None:
 
     file = run.cluster_file(broker)
     folder = file.with_suffix("")
-    shutil.rmtree(folder, ignore_errors=True)
+    if not EmbeddedCluster.has_data(folder):
+        for trial in run.trials():  # their topics are gone
+            if str(trial.cell.broker) == broker:
+                run.trial(trial).outcome_file.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
     owner = int(os.environ.get(OWNER_VARIABLE, NOBODY))
     with ended_by_sigterm():
         try:
@@ -143,27 +174,33 @@ def start_cluster(run: RunFolder, broker: str) -> None:
 
 
 def stop_clusters(run: RunFolder) -> None:
-    """Stop all brokers of the run; those that are gone already do no harm."""
+    """Stop all brokers of the run, and keep their data; those that are gone already do no harm."""
     from onceproof.lab.cluster import EmbeddedCluster
 
     for file in sorted(run.path.glob("clusters/*.json")):
         data = read_json(file)
         if "error" in data or data.get("stopped"):
             continue
-        EmbeddedCluster.from_dict(data).stop()
+        EmbeddedCluster.from_dict(data).stop(keep_data=True)
         write_json(file, data | {"stopped": True})
 
 
+def discard_data(run: RunFolder) -> None:
+    """Delete what the brokers of the run stored; it cannot be gone on with any more."""
+    from onceproof.lab.cluster import EmbeddedCluster
+
+    for file in sorted(run.path.glob("clusters/*.json")):
+        EmbeddedCluster.delete_data(file.with_suffix(""))
+
+
 def provision(run: RunFolder, cell: str) -> None:
-    """Create the topics of the cell's trials, which makes them new: earlier outcomes are dropped.
+    """Create the topics of the cell's trials that have no outcome yet.
 
     Raises:
         HarnessError: no trial of the cell can go on.
     """
     from onceproof.lab import trial as lab
 
-    for trial in _trials(run, cell):
-        run.trial(trial).outcome_file.unlink(missing_ok=True)
     _for_each_open_trial(run, cell, lab.provision)
     _require_open_trials(run, cell)
 
@@ -198,6 +235,29 @@ def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> N
         raise HarnessError(f"{len(errors)} of {len(_trials(run, cell))} trials failed: {errors[0]}")
 
 
+def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:
+    """Give cells further trials until their claims stand or their budget ends, the positive controls first.
+
+    A cell that was red gets no more: one witness is proof. Nor does one whose trials failed, or that cannot be
+    exercised in a variant that avoids the mechanism.
+    """
+    from onceproof.lab import trial as lab
+    from onceproof.results.judging import trials_before_run
+    from onceproof.results.sequential import cell_that_wants_more
+
+    def drive_one(trial: Trial, cluster: Any, folder: Any) -> None:
+        report(trial.title)
+        lab.run_trial(trial, folder, report, cluster)
+
+    budget = read_json(run.run_file)["budget"]
+    before = trials_before_run(run, get_settings().database_url)
+    while (cell := cell_that_wants_more(run, budget, registry(), before)) is not None:
+        own = [trial for trial in run.trials() if trial.cell == cell]
+        if all(run.outcome(trial) for trial in own):
+            run.add_trial(new_trial(run, cell, len(own) + 1))
+        _for_each_open_trial(run, cell.key, drive_one)
+
+
 def validate(run: RunFolder) -> None:
     """Run the Great Expectations suites on the tables and build the Data Docs."""
     from expectations.checkpoints import validate as validate_run
@@ -209,7 +269,8 @@ def judge(run: RunFolder) -> None:
     """Write one verdict per cell."""
     from onceproof.results.judging import judge_run
 
-    judge_run(run)
+    judge_run(run, get_settings().database_url)
+    discard_data(run)
 
 
 def publish(run: RunFolder) -> None:
@@ -288,9 +349,9 @@ def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, 
 
 
 def _require_open_trials(run: RunFolder, cell: str) -> None:
-    outcomes = [run.outcome(trial) for trial in _trials(run, cell)]
-    if all(outcomes):
-        raise HarnessError(f"No trial of {cell} can be driven: {outcomes[0]['error']}")
+    errors = [run.outcome(trial).get("error") for trial in _trials(run, cell)]
+    if all(errors):
+        raise HarnessError(f"No trial of {cell} can be driven: {errors[0]}")
 
 
 def _cluster(run: RunFolder, cell: Cell) -> Any:

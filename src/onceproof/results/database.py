@@ -12,7 +12,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import JSON, Connection, Engine, ForeignKey, create_engine, event, func, inspect, make_url, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 
 from onceproof.model.cell import Cell, Trial
@@ -58,6 +58,7 @@ class CellRow(Base):
     counted: Mapped[int]
     issues: Mapped[list[str]] = mapped_column(JSON, server_default="[]")  # keys of the registry
     seconds: Mapped[float | None]  # mean of its trials
+    missed: Mapped[float | None]  # of a green: the probability that a bug would have stayed unseen
     run: Mapped[RunRow] = relationship(back_populates="cells")
     trials: Mapped[list["TrialRow"]] = relationship(cascade="all, delete-orphan")
 
@@ -91,6 +92,16 @@ class AnomalyRow(Base):
     count: Mapped[int]
 
 
+class ReleaseRow(Base):
+    """A published release that was looked at."""
+
+    __tablename__ = "releases"
+    release: Mapped[str] = mapped_column(primary_key=True)
+    first_seen: Mapped[datetime]  # UTC
+    triggered: Mapped[str | None]  # id of the DAG run
+    incomplete: Mapped[str | None]  # why it cannot be run yet
+
+
 @contextmanager
 def database(url: str) -> Iterator[Engine]:
     """The results database, at the schema of this version.
@@ -112,6 +123,15 @@ def database(url: str) -> Iterator[Engine]:
             yield engine
         finally:
             engine.dispose()
+
+
+def is_missing(url: str) -> bool:
+    """Whether it is an SQLite file that nobody has made; to look must not make it."""
+    try:
+        parts = make_url(url)
+    except ArgumentError:
+        return False  # whoever opens it tells
+    return parts.get_backend_name() == "sqlite" and bool(parts.database) and not Path(str(parts.database)).exists()
 
 
 @contextmanager
@@ -203,7 +223,7 @@ def store_run(run: RunFolder, url: str) -> None:
 def _cell_row(run: RunFolder, verdict: dict[str, Any]) -> CellRow:
     cell = Cell.from_dict(verdict)
     trials = [trial for trial in run.trials() if trial.cell == cell]
-    judged = ("verdict", "sentence", "red", "counted", "issues", "seconds")
+    judged = ("verdict", "sentence", "red", "counted", "issues", "seconds", "missed")
     columns = ("scenario", "variant", "streams", "broker", "restart_on", *judged)
     return CellRow(
         **{name: verdict[name] for name in columns},

@@ -4,18 +4,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sqlalchemy import make_url, select
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import select
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.run_folder import RunFolder, read_json
 from onceproof.model.verdict import Verdict
-from onceproof.results.database import CellRow, RunRow, database
+from onceproof.results.database import CellRow, RunRow, database, is_missing
 
 # What a verdict comes to; a cell that goes from one to another has changed.
 STATE = {
@@ -25,6 +23,7 @@ STATE = {
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.AVOIDED: "avoided",
     Verdict.CLEAN: "green",
+    Verdict.FIXED: "green",
 }
 SLOWER, NEW = "slower", "new cell"
 # In this order they are told.
@@ -135,7 +134,9 @@ def compare(cells: Sequence[JudgedCell], earlier: Mapping[Cell, Sequence[JudgedC
 def _changed(now: Verdict, before: Verdict) -> str | None:
     if STATE[now] != STATE[before]:
         return f"newly {STATE[now]}"
-    if now is not before:  # a red that was known and is not explained any more, or the other way round
+    if (
+        now is not before and STATE[now] == "red"
+    ):  # a red that was known and is not explained any more, or the other way round
         return "newly unexplained" if now is Verdict.REGRESSION else "newly explained"
     return None
 
@@ -197,7 +198,7 @@ def stored_runs(url: str) -> list[JudgedRun]:
     Raises:
         HarnessError: the database refuses.
     """
-    if _is_missing(url):
+    if is_missing(url):
         return []
     with database(url) as engine, engine.begin() as connection:
         runs = connection.execute(select(RunRow.id, RunRow.created, RunRow.matrix, RunRow.folder)).all()
@@ -205,15 +206,6 @@ def stored_runs(url: str) -> list[JudgedRun]:
         for row in connection.execute(select(CellRow.__table__).order_by(CellRow.id)).mappings():
             cells[row["run_id"]].append(JudgedCell.from_dict(row["run_id"], dict(row)))
     return _newest_first([JudgedRun(*run, cells=tuple(cells[run.id])) for run in runs])
-
-
-def _is_missing(url: str) -> bool:
-    """Whether it is an SQLite file that nobody has made; to look must not make it."""
-    try:
-        parts = make_url(url)
-    except ArgumentError:
-        return False  # whoever opens it tells
-    return parts.get_backend_name() == "sqlite" and bool(parts.database) and not Path(str(parts.database)).exists()
 
 
 def _newest_first(runs: Sequence[JudgedRun]) -> list[JudgedRun]:

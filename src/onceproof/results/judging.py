@@ -1,4 +1,4 @@
-"""Brings all that is known of a run together and judges it: rule 1 and 2 of the design."""
+"""Brings all that is known of a run together and judges it."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,8 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder, read_json, write_json
-from onceproof.model.verdict import CellVerdict, TrialEvidence, judge, with_controls
+from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
+from onceproof.results.controls import Before, measured, trials_before, weighed
 from onceproof.results.spark_tables import rows_of
 
 # Which suite sees which anomaly. A suite that stays green beside one checks nothing; one that fails without any of
@@ -33,8 +34,12 @@ class SparkCounts:
     anomalies: Mapping[str, int]
 
 
-def judge_run(run: RunFolder) -> list[dict[str, Any]]:
+def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
     """Judge every cell of a run, write `verdicts.json` and return its content.
+
+    Args:
+        run: what was measured.
+        url: the results database, for how often positive controls were red before.
 
     Raises:
         HarnessError: the plan is damaged, or the verdicts cannot be written.
@@ -48,10 +53,19 @@ def judge_run(run: RunFolder) -> list[dict[str, Any]]:
         judge(cell, [evidence(run, trial, spark, errors) for trial in of_cell], registry())
         for cell, of_cell in trials.items()
     ]
-    verdicts = with_controls(verdicts, registry())
+    verdicts = weighed(verdicts, registry(), trials_before_run(run, url))
     data = [_described(run, verdict, trials[verdict.cell]) for verdict in verdicts]
     write_json(run.verdicts_file, data)
     return data
+
+
+def trials_before_run(run: RunFolder, url: str) -> Before:
+    """How often positive controls were red before; without the database, as far as the registry knows."""
+    try:
+        return trials_before(url, run.run_id, registry())
+    except HarnessError as error:  # greens count for less then, and nothing that was measured is lost
+        print(f"Earlier runs do not count. {error}")
+        return measured(registry())
 
 
 def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> dict[str, Any]:

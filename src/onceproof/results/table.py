@@ -17,6 +17,7 @@ LOOK = {
     "clean": ("✔", "green"),
     "known": ("✘", "red"),
     "regression": ("✘✘", "bold white on red"),
+    "fixed": ("✔✔", "bold white on green"),
     "avoided": ("○", "cyan"),
     "inconclusive": ("?", "yellow"),
     "error": ("!", "bold magenta"),
@@ -60,7 +61,8 @@ def _seen(verdict: Mapping[str, Any]) -> str:
         seen = ", ".join(f"{count:,} {name}" for name, count in verdict["anomalies"].items())
         return f"{seen} ({', '.join(verdict['issues'])})" if verdict["issues"] else seen
     if verdict["verdict"] == "clean":
-        return "no anomaly"
+        missed = verdict.get("missed")  # not in older runs
+        return "no anomaly" if missed is None else f"no anomaly; {missed:.1%} that a bug was missed"
     if verdict["verdict"] == "avoided":
         return "no anomaly; the mechanism cannot arise"
     return str(verdict["sentence"])

@@ -9,7 +9,7 @@ _MODULES = (enumerator, multirunner, crash, quota, at_least_once)
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 
 # What a matrix may ask for.
-CATALOGUE: dict[str, Offer] = {name: Offer(tuple(s.variants), s.refuse) for name, s in SCENARIOS.items()}
+CATALOGUE: dict[str, Offer] = {name: Offer(tuple(s.variants), s.control, s.refuse) for name, s in SCENARIOS.items()}
 
 
 def scenario(name: str) -> Scenario:

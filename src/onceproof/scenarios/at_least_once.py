@@ -306,5 +306,6 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
+    control=("DEFAULT_CONFIG", "4.3.1"),
     validate=validate,
 )

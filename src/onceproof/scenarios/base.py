@@ -270,6 +270,7 @@ class Scenario:
     app: Callable[[Trial], Mapping[str, Any]]  # what the topology needs to know
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
     drive: Callable[[Lab], Exercise]
+    control: tuple[str, str]  # variant and release that show the anomaly, without which a green says nothing
     # What the timeline says of promises that do not show in the topics.
     observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
     # Why a cell cannot be run, if it cannot.

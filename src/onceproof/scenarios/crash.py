@@ -489,6 +489,7 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
+    control=("DEFAULT_CONFIG", "4.1.2"),
     observe=observe,
     refuse=refuse,
     validate=validate,

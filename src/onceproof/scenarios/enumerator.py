@@ -400,5 +400,6 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
+    control=("DEFAULT_CONFIG", "3.3.1"),
     refuse=refuse_restart_pair,
 )

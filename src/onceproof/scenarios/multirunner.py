@@ -321,6 +321,7 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
+    control=("SEED_PROGRAM", "3.3.1"),
     observe=observe,
     validate=program_of,
 )

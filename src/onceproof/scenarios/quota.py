@@ -186,8 +186,9 @@ def _throttle(events: Sequence[Event]) -> dict[str, float]:
 
 
 def _longest_stall(events: Sequence[Event]) -> int:
-    """The longest time in which no record was processed, in ms."""
+    """The longest time in which no record was processed, in ms; one that is still going on counts until now."""
     times = [e["t"] for e in events if e["event"] == "progress"]
+    times += [events[-1]["t"]] if times else []
     return max((later - earlier for earlier, later in pairwise(times)), default=0)
 
 
@@ -358,6 +359,7 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
+    control=("DEFAULT_CONFIG", "3.8.1"),
     observe=observe,
     validate=validate,
 )

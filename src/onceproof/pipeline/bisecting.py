@@ -1,0 +1,97 @@
+"""The verb of DAG `bisect`: which releases are searched, and the search."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.steps import ended_by_sigterm
+from onceproof.scenarios import scenario
+from onceproof.settings import get_settings
+
+# As in `steps`: what is heavy is imported by the verb that needs it.
+
+COLUMNS = ("line", "last_good", "first_bad", "last_bad", "first_good", "confidence")
+
+
+@dataclass(frozen=True)
+class Search:
+    """A bisection that can be carried out: all of it exists, and Java is new enough for the brokers."""
+
+    scenario: str
+    variant: str
+    releases: tuple[Release, ...]
+    broker: Release
+    trials: int
+    seed: int
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return f"bisect {self.scenario} {self.variant}, {self.releases[0]} to {self.releases[-1]}"
+
+
+def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
+    """The search that the params ask for; `seed` is taken if they have none.
+
+    Raises:
+        UsageError: there is no such scenario or variant, no release in the range, no Maven, or Java is too old.
+        HarnessError: Maven could not list the releases.
+    """
+    from onceproof.lab.java import require_java
+    from onceproof.lab.releases import published_releases
+
+    scenario(params["scenario"]).variant(params["variant"])
+    first, last = Release.parse(params["from"]), Release.parse(params["to"]) if params["to"] else None
+    broker = Release.parse(params["broker"])
+    require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
+    published = published_releases(pre_releases=first.is_candidate or (last is not None and last.is_candidate))
+    releases = tuple(release for release in published if first <= release and (last is None or release <= last))
+    if not releases:
+        raise UsageError(f"No release is published from {first} to {last or 'the newest'}; see `onceproof releases`.")
+    chosen = seed if params["seed"] is None else params["seed"]
+    return Search(params["scenario"], params["variant"], releases, broker, params["trials"], chosen)
+
+
+def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print) -> Path:
+    """Find the boundaries between good and bad releases, report them as a table; returns `bisect.json`.
+
+    Raises:
+        HarnessError: the brokers could not be started.
+    """
+    from onceproof.lab.bisection import bisect_cell
+
+    report(f"{search.title}: {len(search.releases)} releases, at most {search.trials} trials, seed {search.seed}")
+    with ended_by_sigterm():
+        found = bisect_cell(
+            run,
+            search.scenario,
+            search.variant,
+            list(search.releases),
+            search.broker,
+            search.seed,
+            search.trials,
+            report,
+        )
+    console = Console(width=120, highlight=False)
+    with console.capture() as table:
+        console.print(bisection_table(found, search.title))
+    for line in (*table.get().splitlines(), f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}"):
+        report(line)
+    for release, reason in found["unknown"].items():
+        report(f"? {release}: {reason}")
+    return run.path / "bisect.json"
+
+
+def bisection_table(found: Mapping[str, Any], title: str) -> Table:
+    """The boundaries of a bisection, one line of releases a row."""
+    table = Table(*(name.replace("_", " ") for name in COLUMNS), title=title, title_justify="left", box=None)
+    for boundary in found["boundaries"]:
+        table.add_row(*("—" if boundary[name] is None else str(boundary[name]) for name in COLUMNS))
+    return table

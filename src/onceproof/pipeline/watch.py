@@ -1,0 +1,78 @@
+"""The verbs of DAG `release_watch`: what is published and was not seen before gets a run."""
+
+from typing import Any
+
+from onceproof.model.errors import OnceproofError
+from onceproof.model.release import Release
+from onceproof.settings import get_settings
+
+# As in `steps`: what is heavy is imported by the verb that needs it.
+
+
+def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, Any]]:
+    """Look at what is published; returns what is to be triggered, as arguments of `TriggerDagRunOperator`.
+
+    A release was seen if it is recorded, or a run judged a cell of it. The first look of all records what is published
+    and triggers nothing. A release whose artifacts cannot be resolved is said so once, and looked at again. The ids of
+    the runs follow from the releases: whatever is repeated, no release gets a second run.
+
+    Args:
+        matrix: of the runs.
+        pre_releases: also candidates; without it they are recorded as seen.
+        catch_up: also what is published and recorded but was never run.
+
+    Raises:
+        UsageError: there is no Maven.
+        HarnessError: Maven could not reach its registry, or the database refuses.
+    """
+    from onceproof.lab.releases import published_releases
+    from onceproof.results.seen import Seen, judged_releases, record_seen, seen_releases
+
+    url = get_settings().database_url
+    published, known, judged = published_releases(pre_releases=True), seen_releases(url), judged_releases(url)
+    due: list[Release] = []
+    notes = []
+    for release in published:
+        before = known.get(release)
+        if before is not None and before.triggered:
+            continue
+        is_waiting = before is not None and before.incomplete is not None
+        is_new = bool(known) and (before is None or is_waiting)
+        if release in judged or (release.is_candidate and not pre_releases) or not (is_new or catch_up):
+            notes.append(Seen(release))
+        elif reason := _incomplete(release):
+            if before is None or before.incomplete != reason:
+                print(f"{release} is published, but cannot be run yet: {reason} It is tried again at the next look.")
+            notes.append(Seen(release, incomplete=reason))
+        else:
+            due.append(release)
+    record_seen(notes, url)
+    print(f"{len(published)} releases are published; to be run: {', '.join(map(str, due)) or 'none'}.")
+    return [
+        {"trigger_run_id": f"release_watch__{release}", "conf": {"matrix": matrix, "streams": [str(release)]}}
+        for release in due
+    ]
+
+
+def record(triggered: list[dict[str, Any]]) -> None:
+    """Record the releases whose runs were triggered.
+
+    Raises:
+        HarnessError: the database refuses.
+    """
+    from onceproof.results.seen import Seen, record_seen
+
+    seen = [Seen(Release.parse(one["conf"]["streams"][0]), triggered=one["trigger_run_id"]) for one in triggered]
+    record_seen(seen, get_settings().database_url)
+
+
+def _incomplete(release: Release) -> str | None:
+    """Why the release cannot be run yet, if it cannot: Kafka Streams or the brokers cannot be resolved."""
+    from onceproof.lab.artifacts import broker_class_path, streams_class_path
+
+    try:
+        streams_class_path(release)
+        broker_class_path(release)
+    except OnceproofError as error:
+        return str(error)
+    return None

@@ -1,0 +1,67 @@
+"""Which cell gets another trial."""
+
+import pytest
+
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.known_issues import registry
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.results.controls import Tally
+from onceproof.results.sequential import cell_that_wants_more
+
+RUN = "20261121T084500-3f2a"
+OFTEN = {("enumerator", "DEFAULT_CONFIG"): Tally(40, 40)}
+RED, GREEN, IDLE, BROKEN = "red", "green", "idle", "broken"
+
+
+def cell(streams, variant="DEFAULT_CONFIG"):
+    return Cell("enumerator", variant, Release.parse(streams), Release.parse("3.9.1"))
+
+
+CONTROL, FIXED, NO_LAG = cell("3.3.1"), cell("3.4.1"), cell("3.3.1", "NO_LAG_ACCEPTABLE")
+
+
+@pytest.fixture
+def wanting(tmp_path):
+    """The cell that wants more, after the trials that are given by cell; None in their place: not driven yet."""
+
+    def next_cell(shown, budget=6, before=OFTEN):
+        run = RunFolder(tmp_path / RUN)
+        trials = [(Trial(RUN, of, n, n), how) for of, hows in shown.items() for n, how in enumerate(hows, 1)]
+        write_json(run.run_file, {"trials": [trial.to_dict() for trial, _ in trials]})
+        for trial, how in trials:
+            if how is not None:
+                outcome = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN)}
+                write_json(run.trial(trial).outcome_file, outcome)
+                write_json(run.trial(trial).reader_file, {"anomalies": {"duplicate-id": 1} if how == RED else {}})
+        return cell_that_wants_more(run, budget, registry(), before)
+
+    return next_cell
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ({FIXED: [GREEN], CONTROL: [RED]}, None),  # with the history one is enough
+        ({FIXED: [GREEN], CONTROL: [GREEN]}, CONTROL),  # the control first: without it a green says nothing
+        ({FIXED: [GREEN], CONTROL: [GREEN] * 6}, None),  # it had its budget, and more greens would say nothing
+        ({FIXED: [IDLE], CONTROL: [RED]}, FIXED),
+        ({FIXED: [IDLE] * 6, CONTROL: [RED]}, None),
+        ({FIXED: [BROKEN], CONTROL: [RED]}, None),
+        ({FIXED: [RED], CONTROL: [RED]}, None),  # a red stops at once
+        ({NO_LAG: [IDLE], CONTROL: [RED]}, None),  # the mechanism cannot arise
+        ({FIXED: [GREEN]}, None),  # there is no control
+        ({FIXED: [GREEN, None], CONTROL: [RED]}, FIXED),  # interrupted before it was driven
+    ],
+)
+def test_a_cell_gets_trials_until_its_claim_stands_or_its_budget_ends(wanting, shown, expected):
+    assert wanting(shown) == expected
+
+
+def test_without_a_history_one_red_control_asks_for_five_greens(wanting):
+    assert wanting({FIXED: [GREEN] * 4, CONTROL: [RED]}, before={}) == FIXED
+    assert wanting({FIXED: [GREEN] * 5, CONTROL: [RED]}, before={}) is None
+
+
+def test_a_budget_that_cannot_suffice_is_not_begun(wanting):
+    assert wanting({FIXED: [GREEN], CONTROL: [RED]}, budget=4, before={}) is None
