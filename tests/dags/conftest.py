@@ -9,7 +9,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests.pipeline.cardboard import home, lab
+from tests.pipeline.registry import registry
 
 HOME = Path(tempfile.mkdtemp(prefix="onceproof-airflow-"))
 DAGS = Path(__file__).parents[2] / "dags"
@@ -27,4 +30,20 @@ logging_level = ERROR
 enabled = False
 """)
 
-__all__ = ["home", "lab"]
+__all__ = ["home", "lab", "registry"]
+
+
+@pytest.fixture(scope="session")
+def bag():
+    """All DAG files, as Airflow reads them."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(DAGS)
+
+
+@pytest.fixture(scope="session")
+def database():
+    """Airflow's tables."""
+    from airflow.utils.db import initdb
+
+    initdb()

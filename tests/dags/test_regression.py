@@ -5,28 +5,16 @@ import pytest
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.pipeline.params import params_from_request
+from onceproof.results.history import stored_runs
+from onceproof.settings import get_settings
 from tests.pipeline.cardboard import BROKEN, FakeLab
 
 RUN = "20261121T084500-3f2a"
 
 
 @pytest.fixture(scope="module")
-def bag(request):
-    from airflow.dag_processing.dagbag import DagBag
-
-    return DagBag(request.config.rootpath / "dags")
-
-
-@pytest.fixture(scope="module")
 def dag(bag):
     return bag.dags["regression"]
-
-
-@pytest.fixture(scope="module")
-def database():
-    from airflow.utils.db import initdb
-
-    initdb()
 
 
 # --- the file
@@ -49,7 +37,7 @@ def test_it_runs_nightly_one_at_a_time_and_makes_up_for_nothing(dag):
 
 
 def test_its_docstring_is_the_runbook(dag):
-    for name in ("plan", "drive", "judge", "publish", "gate"):
+    for name in ("plan", "drive", "strengthen", "judge", "publish", "gate", "alert"):
         assert f"`{name}`" in dag.doc_md
 
 
@@ -80,7 +68,8 @@ def before(dag, task: str) -> set[str]:
 
 
 def test_everything_happens_in_the_order_of_the_design(dag):
-    order = ["plan", "cell.provision", "cell.seed", "cell.drive", "collect", "check", "validate", "judge", "publish"]
+    order = ["plan", "cell.provision", "cell.seed", "cell.drive", "strengthen", "collect", "check", "validate", "judge"]
+    order.append("publish")
     for number, name in enumerate(order):
         assert set(order[:number]) <= before(dag, name)
 
@@ -94,21 +83,27 @@ def test_brokers_are_stopped_when_the_topics_are_read_and_not_later(dag):
     assert "stop_clusters" not in before(dag, "gate")
 
 
+def test_an_alert_comes_after_everything_is_published_and_the_gate_does_not_wait_for_it(dag):
+    assert "publish" in before(dag, "alert")
+    assert "alert" not in before(dag, "gate")
+    assert not dag.get_task("alert").downstream_task_ids
+
+
 def test_the_gate_comes_after_everything_is_published(dag):
     assert "publish" in before(dag, "gate")
     assert not dag.get_task("gate").downstream_task_ids
 
 
 def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag):
-    assert dag.get_task("collect").trigger_rule == "all_done_min_one_success"
-    assert dag.get_task("judge").trigger_rule == "all_done_min_one_success"
-    for name in ("publish", "gate"):  # else the run would pass without having published
+    for name in ("strengthen", "collect", "judge"):
+        assert dag.get_task(name).trigger_rule == "all_done_min_one_success"
+    for name in ("publish", "gate", "alert"):  # else the run would pass without having published
         assert dag.get_task(name).trigger_rule == "all_success"
 
 
 def test_only_trials_wait_for_the_machine(dag):
-    assert {task.task_id for task in dag.tasks if task.pool != "default_pool"} == {"cell.drive"}
-    assert dag.get_task("cell.drive").pool == "drive"
+    pools = {task.task_id: task.pool for task in dag.tasks if task.pool != "default_pool"}
+    assert pools == {"cell.drive": "drive", "strengthen": "drive"}
 
 
 def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
@@ -120,30 +115,39 @@ def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
 
 
 @pytest.fixture
-def cardboard(lab: FakeLab, home, monkeypatch):
-    """The lab, Spark, Great Expectations, judge and database; the judge finds what the lab has written."""
+def verdicts():
+    """What the judge says of a cell by its key, if not `clean` or `error`."""
+    return {}
+
+
+@pytest.fixture
+def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
+    """The lab, Spark, Great Expectations and the judge, who finds what the lab has written; the database is real."""
     import sys
     import types
 
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-    def judge_run(run: RunFolder) -> None:
-        errors: dict[str, str] = {}
-        for trial in run.trials():
-            errors.setdefault(trial.cell.key, run.outcome(trial).get("error", "No trial was run.") or "")
+    def judge_run(run: RunFolder, *_: object) -> None:
+        trials = {trial.cell: run.outcome(trial).get("error", "No trial was run.") for trial in run.trials()}
+        judged = {"red": 0, "counted": 1, "issues": [], "seconds": 1.0, "missed": None, "errors": {}}
         write_json(
             run.verdicts_file,
-            [{"cell": c, "verdict": "error" if e else "clean", "sentence": e} for c, e in errors.items()],
+            [
+                {
+                    **{"cell": cell.key, **cell.to_dict(), **judged},
+                    "verdict": "error" if error else verdicts.get(cell.key, "clean"),
+                    "sentence": error or f"The judge's word; see {run.path}/trials, password=hunter2",
+                }
+                for cell, error in trials.items()
+            ],
         )
 
-    def module(name: str, **functions: object) -> None:
-        made = types.ModuleType(name)
-        vars(made).update(functions)
-        monkeypatch.setitem(sys.modules, name, made)
-
-    module("onceproof.results.judging", judge_run=judge_run)
-    module("onceproof.results.database", store_run=lambda run, _: lab.done.append(("publish", run.run_id)))
-    module("expectations.checkpoints", validate=lambda *_: None)
+    monkeypatch.setattr("onceproof.lab.trial.run_trial", lambda trial, folder, *_: lab.end(trial, folder))
+    monkeypatch.setattr("onceproof.results.judging.judge_run", judge_run)
+    checkpoints = types.ModuleType("expectations.checkpoints")
+    checkpoints.validate = lambda *_: None
+    monkeypatch.setitem(sys.modules, "expectations.checkpoints", checkpoints)
 
     def submit(operator: SparkSubmitOperator, context: object) -> None:
         lab.done.append((operator.task_id, " ".join(operator.application_args)))
@@ -157,10 +161,12 @@ def cardboard(lab: FakeLab, home, monkeypatch):
     return lab
 
 
+REQUEST = Request("seed", ("3.3.1", "3.4.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
+
+
 def run_it(dag, **params: object):
-    request = Request("seed", ("3.3.1", "3.4.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
     # All params, because `dag.test` leaves those of one run in the DAG for the next.
-    run = dag.test(run_conf=params_from_request(request, RUN) | params)
+    run = dag.test(run_conf=params_from_request(REQUEST, RUN) | params)
     return run.state, {(t.task_id, t.map_index): t.state for t in run.get_task_instances()}
 
 
@@ -168,14 +174,15 @@ def run_it(dag, **params: object):
 def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
     state, tasks = run_it(dag)
     assert state == "success"
+    assert tasks.pop(("alert", -1)) == "skipped"
     assert set(tasks.values()) == {"success"}
     assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
     folder = f"--run-folder {home / 'runs' / RUN}"
-    assert [done for done in cardboard.done if done[0] in {"collect", "check", "publish"}] == [
+    assert [done for done in cardboard.done if done[0] in {"collect", "check"}] == [
         ("collect", folder),
         ("check", folder),
-        ("publish", RUN),
     ]
+    assert [run.id for run in stored_runs(get_settings().database_url)] == [RUN]
     assert cardboard.stopped == ["3.9.1"]
 
 
@@ -184,7 +191,7 @@ def test_one_failed_cell_does_not_take_the_others_results(dag, database, cardboa
     cardboard.failing["drive", "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
     state, tasks = run_it(dag)
     assert state == "failed"
-    assert {task for task, what in tasks.items() if what != "success"} == {("cell.drive", 0), ("gate", -1)}
+    assert {task for task, what in tasks.items() if what == "failed"} == {("cell.drive", 0), ("gate", -1)}
     verdicts = read_json(home / "runs" / RUN / "verdicts.json")
     assert [v["verdict"] for v in verdicts] == ["error", "clean"]
     assert cardboard.stopped == ["3.9.1"]

@@ -57,6 +57,12 @@ def test_a_damaged_registry_is_refused_by_row(broken, said):
         parse_registry(broken)
 
 
+def test_a_candidate_has_what_its_release_has():
+    [issue] = parse_registry(ROW).issues
+    affected = [v for v in ("3.1.0-rc0", "3.2.3-rc1", "3.2.4-rc0", "3.3.0-rc0", "3.9.0-rc2") if issue.affects(cell(v))]
+    assert affected == ["3.1.0-rc0", "3.2.3-rc1", "3.9.0-rc2"]
+
+
 def test_ranges_that_touch_do_not_overlap():
     beside = ROW.replace('"3.9.0", last = "3.9.0"', '"3.2.4", last = "3.2.9"')
     assert len(parse_registry(beside).issues[0].affected) == 2

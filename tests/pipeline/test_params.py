@@ -4,8 +4,10 @@ import jsonschema
 import pytest
 
 from onceproof.model.cell import is_run_id
+from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Request
-from onceproof.pipeline.params import PARAMS, params_from_request, request_from_params
+from onceproof.model.release import Release
+from onceproof.pipeline.params import BISECT_PARAMS, PARAMS, WATCH_PARAMS, params_from_request, request_from_params
 
 RUN = "20261121T084500-3f2a"
 
@@ -47,6 +49,8 @@ def test_the_defaults_are_accepted_and_mean_the_nightly_matrix():
         ("streams", ["3.3.1; rm -rf /"]),
         ("streams", ["3.3.1", "3.3.1"]),
         ("streams", "3.3.1"),
+        ("streams", ["4.4.0-rc"]),
+        ("streams", ["4.4.0-SNAPSHOT"]),
         ("brokers", ["trunk"]),
         ("scenarios", ["elevator"]),
         ("variants", ["default_config"]),
@@ -61,7 +65,23 @@ def test_what_cannot_be_run_is_refused_by_the_form(name, bad):
 
 
 def test_a_release_that_nobody_has_heard_of_may_be_asked_for():
-    assert accepts("streams", ["9.9.9"])
+    assert accepts("streams", ["9.9.9", "9.9.9-rc0"])
+
+
+@pytest.mark.parametrize("text", ["3.4.1", "4.4.0-rc0", "4.4.0-rc12", "4.4.0-rc01", "4.4", "4.4.0-rc1000", "٣.4.1"])
+def test_the_form_accepts_the_releases_that_the_language_reads(text):
+    try:
+        Release.parse(text)
+    except UsageError:
+        assert not accepts("streams", [text])
+    else:
+        assert accepts("streams", [text])
+
+
+@pytest.mark.parametrize("schemas", [WATCH_PARAMS, BISECT_PARAMS])
+def test_the_defaults_of_the_other_dags_are_accepted(schemas):
+    for schema in schemas.values():
+        jsonschema.validate(schema["default"], schema)
 
 
 def test_the_pattern_of_run_ids_is_that_of_the_language():

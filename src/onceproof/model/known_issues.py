@@ -49,7 +49,7 @@ class KnownIssue:
     def affects(self, cell: Cell) -> bool:
         """Whether it is expected to show in the cell."""
         release = cell.streams if self.culprit == "killed" else cell.running
-        return self.concerns(cell) and any(first <= release <= last for first, last in self.affected)
+        return self.concerns(cell) and any(release.within(*affected) for affected in self.affected)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Avoidance:
         """Whether it speaks of the cell: the variant, and a release on which it was seen."""
         if self.scenario != cell.scenario or cell.variant not in self.variants:
             return False
-        return any(first <= cell.streams <= last for first, last in self.releases)
+        return any(cell.streams.within(*releases) for releases in self.releases)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
     if issue.culprit not in ("killed", "restarted"):
         raise ValueError(f"culprit is {issue.culprit!r}, but must be killed or restarted.")
     for fixed in issue.fixed:
-        if any(first <= fixed <= last for first, last in issue.affected):
+        if any(fixed.within(*affected) for affected in issue.affected):
             raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it.")
     named = {*issue.anomalies, *(name for names in issue.must_show.values() for name in names)}
     if unknown := sorted(named - ANOMALIES.keys()):

@@ -28,6 +28,7 @@ STAGES = (
     "judge",
     "publish",
     "gate",
+    "alert",
     "stop_clusters",
 )
 STYLES = {"failed": "red", "seeded": "dim", "provisioned": "dim", "waiting": "dim", "done": "green"}

@@ -1,0 +1,55 @@
+"""**Which release broke it, and which fixed it?** Triggered by hand, with params; `onceproof bisect` does the same.
+
+`bisect` runs trials of one scenario on release after release of the range, on brokers of its own, until every boundary
+between good and bad releases stands or the trials are used up. It needs the machine and waits for the pool `drive`, so
+it takes turns with the trials of `regression`.
+
+**Where is the result?** The task's log ends with the boundaries as a table; `bisect.json` in the run folder, whose path
+the task returns, has all of it. A low confidence, or a line that begins with `?`, asks for more trials.
+
+**It is red.** The last line of the log says why. Marking it failed ends the trial and the brokers; nothing is left.
+Trigger it again: with the same seed the trials are the same.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from onceproof.model.errors import OnceproofError
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline import bisecting
+from onceproof.pipeline.params import BISECT_PARAMS
+from onceproof.pipeline.steps import new_run_id
+from onceproof.settings import get_settings
+
+
+@task(task_id="bisect", pool="drive", doc_md=bisecting.bisect.__doc__)
+def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
+    """Bisect; returns the path of `bisect.json`."""
+    run_id = new_run_id(dag_run.run_after, dag_run.run_id)
+    try:
+        search = bisecting.search_from_params(params, seed=int(run_id[-4:], 16))
+        return str(bisecting.bisect(RunFolder(get_settings().runs / run_id), search))
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+@dag(
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=12),
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},  # a failure is a finding; doing it again would hide it
+    params={name: Param(**schema) for name, schema in BISECT_PARAMS.items()},
+    doc_md=__doc__,
+    tags=["onceproof"],
+)
+def bisect() -> None:
+    """The graph."""
+    find_boundaries()
+
+
+bisect()

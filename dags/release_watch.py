@@ -1,0 +1,70 @@
+"""**Is there a new Kafka release?** Looks every day, and by hand, and has each release run that was not seen before.
+
+`look` asks Maven what is published, with its mirrors and credentials, and compares it with the results database.
+`trigger` starts a run of `regression` for each release that is new. `record` writes down that it did. The first look
+of an installation only records what is there. `onceproof releases` shows what was seen.
+
+**A release is incomplete.** Its artifacts appear one after the other. The log says so once, `onceproof releases` shows
+the reason, and each look tries again.
+
+**`look` is red.** Maven could not reach its registry or the results database refused: the last line of the log says
+which. Nothing is lost, the next look finds the same. **`trigger` is red.** The same, and no release gets two runs.
+
+**Run one again.** Trigger `regression` with the release as `streams`: a release that was seen is not looked at again.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import CronTriggerTimetable, Param, TriggerRule, dag, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from onceproof.model.errors import OnceproofError
+from onceproof.pipeline import watch
+from onceproof.pipeline.params import WATCH_PARAMS
+
+
+@task(doc_md=watch.look.__doc__)
+def look(params: Any = None) -> list[dict[str, Any]]:
+    """Look at what is published."""
+    try:
+        return watch.look(**{name: params[name] for name in WATCH_PARAMS})
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+@task(doc_md=watch.record.__doc__, trigger_rule=TriggerRule.NONE_FAILED)  # a run that existed already is skipped
+def record(triggered: list[dict[str, Any]]) -> None:
+    """Record what was triggered."""
+    try:
+        watch.record(triggered)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+@dag(
+    schedule=CronTriggerTimetable("15 12 * * *", timezone="UTC"),
+    catchup=False,  # a look sees all there is: one makes up for any that were missed
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=2),
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},  # the next look is the retry
+    params={name: Param(**schema) for name, schema in WATCH_PARAMS.items()},
+    doc_md=__doc__,
+    tags=["onceproof"],
+)
+def release_watch() -> None:
+    """The graph."""
+    found = look()
+    triggered = TriggerDagRunOperator.partial(
+        task_id="trigger",
+        trigger_dag_id="regression",
+        logical_date=None,  # the id alone tells runs apart
+        skip_when_already_exists=True,
+        map_index_template="{{ task.trigger_run_id }}",
+    ).expand_kwargs(found)
+    triggered >> record(found)
+
+
+release_watch()

@@ -1,0 +1,63 @@
+"""What the DAG `regression` tells others of a judged run: asset events, and a message about newly red cells."""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.verdict import Verdict
+from onceproof.settings import get_settings
+
+# As in `steps`: what is heavy is imported by the verb that needs it.
+
+NEWLY_RED = ("newly red", "newly unexplained")  # of `results.history.KINDS`
+
+
+def event_of(run: RunFolder) -> dict[str, Any]:
+    """What an asset event tells: `run`, `folder`, `counts` (verdict -> cells), `changes` (kind -> keys of cells).
+
+    Raises:
+        HarnessError: the run is not judged, or the results database refuses.
+    """
+    from onceproof.results.history import changes_of
+
+    changes = defaultdict(list)
+    for change in changes_of(run, get_settings().database_url):
+        changes[change.kind].append(change.now.cell.key)
+    counts = Counter(str(verdict["verdict"]) for verdict in read_json(run.verdicts_file))
+    return {"run": run.run_id, "folder": str(run.path), "counts": dict(counts), "changes": dict(changes)}
+
+
+def newly_red(run: RunFolder) -> list[str]:
+    """Keys of the cells that are newly red: a red that was none before, or is not explained any more.
+
+    A regression of a cell that no earlier run had is one, too: so does a new release show what it broke.
+
+    Raises:
+        HarnessError: the run is not judged, or the results database refuses.
+    """
+    from onceproof.results.history import NEW, changes_of
+
+    changes = changes_of(run, get_settings().database_url)
+    return [
+        change.now.cell.key
+        for change in changes
+        if change.kind in NEWLY_RED or (change.kind == NEW and change.now.verdict is Verdict.REGRESSION)
+    ]
+
+
+def message(run: RunFolder, cells: list[str]) -> str:
+    """A line for each of the cells: its verdict, why, and how to see more; nothing of this machine is in it.
+
+    Raises:
+        HarnessError: the run is not judged.
+    """
+    from onceproof.results.redaction import Redaction
+
+    redaction = Redaction.of(run)
+    verdicts = {verdict["cell"]: verdict for verdict in read_json(run.verdicts_file)}
+    lines = []
+    for cell in cells:
+        why = redaction.text(" ".join(verdicts[cell]["sentence"].split()))
+        see = f"Run {run.run_id}; see it with `onceproof evidence {run.run_id} {cell}`."
+        lines.append(f"{cell}: {verdicts[cell]['verdict']}: {why} {see}")
+    return "\n".join(lines)

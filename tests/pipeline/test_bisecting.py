@@ -1,0 +1,96 @@
+"""Bisections as the DAG asks for them: a real search, on releases of cardboard that are bad before 3.4.1."""
+
+import os
+import signal
+
+import pytest
+
+from onceproof.lab import bisection, java
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.pipeline.bisecting import bisect, search_from_params
+from onceproof.pipeline.params import BISECT_PARAMS
+from tests.pipeline.registry import Registry, registry
+
+__all__ = ["registry"]
+DEFAULTS = {name: schema["default"] for name, schema in BISECT_PARAMS.items()}
+
+
+class Brokers:
+    """They only know whether they were stopped."""
+
+    stopped = 0
+
+    @classmethod
+    def start(cls, *_: object) -> "Brokers":
+        return cls()
+
+    def stop(self) -> None:
+        Brokers.stopped += 1
+
+
+def run_trial(trial, folder, cluster):
+    write_json(folder.reader_file, {"anomalies": {"duplicate-id": 1} if trial.cell.streams < Release(3, 4, 1) else {}})
+    return {"exercised": True, "reason": "it is"}
+
+
+@pytest.fixture
+def cardboard(registry: Registry, home, monkeypatch):
+    registry.publish("3.3.2", "3.4.0", "3.4.1", "4.0.0-rc1", "4.0.0")
+    monkeypatch.setattr(bisection, "EmbeddedCluster", Brokers)
+    monkeypatch.setattr(bisection, "run_trial", run_trial)
+    monkeypatch.setattr(java, "require_java", lambda *_: None)
+    Brokers.stopped = 0
+    return RunFolder(home / "runs" / "20260101T000000-0001")
+
+
+@pytest.mark.parametrize(
+    ("from_", "to", "releases"),
+    [
+        ("3.0.0", None, "3.3.2 3.4.0 3.4.1 4.0.0"),
+        ("3.4.0", "3.4.1", "3.4.0 3.4.1"),
+        ("3.4.1", "4.0.0-rc1", "3.4.1 4.0.0-rc1"),
+    ],
+)
+def test_the_range_is_that_of_the_published_releases(cardboard, from_, to, releases):
+    search = search_from_params(DEFAULTS | {"from": from_, "to": to}, seed=7)
+    assert " ".join(map(str, search.releases)) == releases
+    assert search.seed == 7
+    assert search_from_params(DEFAULTS | {"seed": 0}, seed=7).seed == 0
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"scenario": "elevator"}, "elevator"),
+        ({"scenario": "quota", "variant": "SEED_PROGRAM"}, "SEED_PROGRAM"),
+        ({"from": "3.4"}, "'3.4' is not a Kafka release"),
+        ({"from": "5.0.0"}, "No release is published from 5.0.0 to the newest; see `onceproof releases`"),
+        ({"from": "3.4.1", "to": "3.4.0"}, "No release is published from 3.4.1 to 3.4.0"),
+    ],
+)
+def test_what_cannot_be_searched_is_a_sentence(cardboard, bad, said):
+    with pytest.raises(UsageError) as refused:
+        search_from_params(DEFAULTS | bad, seed=7)
+    assert said in str(refused.value)
+    assert not cardboard.path.exists()
+
+
+def test_the_boundaries_are_written_and_told_as_a_table(cardboard):
+    said: list[str] = []
+    file = bisect(cardboard, search_from_params(DEFAULTS, seed=7), said.append)
+    boundaries = {b["line"]: (b["first_bad"], b["first_good"]) for b in read_json(file)["boundaries"]}
+    assert file == cardboard.path / "bisect.json"
+    assert boundaries == {"3.3": ("3.3.2", None), "3.4": ("3.4.0", "3.4.1")}
+    [row] = [line.split() for line in said if line.split()[:1] == ["3.4"]]
+    assert row[:5] == ["3.4", "—", "3.4.0", "3.4.0", "3.4.1"]
+    assert Brokers.stopped == 1
+
+
+def test_sigterm_stops_the_brokers(cardboard, monkeypatch):
+    monkeypatch.setattr(bisection, "run_trial", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt):
+        bisect(cardboard, search_from_params(DEFAULTS, seed=7))
+    assert Brokers.stopped == 1
+    assert not (cardboard.path / "bisect.json").exists()
