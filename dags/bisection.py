@@ -30,8 +30,10 @@ def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     """Bisect; returns the path of `bisect.json`."""
     run_id = new_run_id(dag_run.run_after, dag_run.run_id)
     try:
+        run = RunFolder(get_settings().runs / run_id)
         search = bisecting.search_from_params(params, seed=int(run_id[-4:], 16))
-        return str(bisecting.bisect(RunFolder(get_settings().runs / run_id), search))
+        print(bisecting.told(bisecting.bisect(run, search), search.title))
+        return str(run.bisection_file)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
 

@@ -209,14 +209,11 @@ def bisect(
     )
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), _progress(search.title) as report:
-        found = read_json(bisecting.bisect(run, search, report))
+        found = bisecting.bisect(run, search, report)
     if as_json:
         print(json.dumps(found))
     else:
-        out.print(bisecting.bisection_table(found, search.title))
-        out.print(f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}", soft_wrap=True)
-        for release, reason in found["unknown"].items():
-            out.print(f"[yellow]?[/] {release}: {reason}", soft_wrap=True)
+        print(bisecting.told(found, search.title))
         out.print(f"Folder  {run.path}", soft_wrap=True)
     sure = found["confidence"] is None or found["confidence"] >= SURE
     raise typer.Exit(ExitCode.OK if sure and not found["unknown"] else ExitCode.INCONCLUSIVE)

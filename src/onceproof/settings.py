@@ -22,6 +22,8 @@ class Settings(BaseSettings):
     airflow_port: int | None = Field(default=None, ge=1, le=65535)
     drive_slots: int = Field(default=1, ge=1, description="trials driven at once")
 
+    pre_releases: bool = Field(default=False, description="release_watch also takes candidates")
+
     @field_validator("project", "home")
     @classmethod
     def _absolute(cls, path: Path) -> Path:

@@ -9,7 +9,7 @@ from onceproof.lab import bisection, java
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, write_json
-from onceproof.pipeline.bisecting import bisect, search_from_params
+from onceproof.pipeline.bisecting import bisect, search_from_params, told
 from onceproof.pipeline.params import BISECT_PARAMS
 from tests.pipeline.registry import Registry, registry
 
@@ -79,11 +79,11 @@ def test_what_cannot_be_searched_is_a_sentence(cardboard, bad, said):
 
 def test_the_boundaries_are_written_and_told_as_a_table(cardboard):
     said: list[str] = []
-    file = bisect(cardboard, search_from_params(DEFAULTS, seed=7), said.append)
-    boundaries = {b["line"]: (b["first_bad"], b["first_good"]) for b in read_json(file)["boundaries"]}
-    assert file == cardboard.path / "bisect.json"
+    found = bisect(cardboard, search_from_params(DEFAULTS, seed=7), said.append)
+    boundaries = {b["line"]: (b["first_bad"], b["first_good"]) for b in found["boundaries"]}
+    assert read_json(cardboard.bisection_file) == found
     assert boundaries == {"3.3": ("3.3.2", None), "3.4": ("3.4.0", "3.4.1")}
-    [row] = [line.split() for line in said if line.split()[:1] == ["3.4"]]
+    [row] = [line.split() for line in told(found, "title").splitlines() if line.split()[:1] == ["3.4"]]
     assert row[:5] == ["3.4", "—", "3.4.0", "3.4.0", "3.4.1"]
     assert Brokers.stopped == 1
 

@@ -80,5 +80,5 @@ def bisect_cell(
         "good": [str(release) for release in sorted(bisection.greens.keys() - bisection.reds.keys())],
         "unknown": {str(release): reason for release, reason in sorted(bisection.unknown.items())},
     }
-    write_json(run.path / "bisect.json", found)
+    write_json(run.bisection_file, found)
     return found

@@ -190,6 +190,11 @@ class RunFolder:
         return self.path / "data_docs" / "index.html"
 
     @property
+    def bisection_file(self) -> Path:
+        """Boundaries between good and bad releases."""
+        return self.path / "bisect.json"
+
+    @property
     def verdicts_file(self) -> Path:
         """One verdict per cell."""
         return self.path / "verdicts.json"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -59,8 +58,8 @@ def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
     return Search(params["scenario"], params["variant"], releases, broker, params["trials"], chosen)
 
 
-def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print) -> Path:
-    """Find the boundaries between good and bad releases, report them as a table; returns `bisect.json`.
+def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print) -> dict[str, Any]:
+    """Find the boundaries between good and bad releases; `bisect.json` in the run folder is what is returned.
 
     Raises:
         HarnessError: the brokers could not be started.
@@ -69,7 +68,7 @@ def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print
 
     report(f"{search.title}: {len(search.releases)} releases, at most {search.trials} trials, seed {search.seed}")
     with ended_by_sigterm():
-        found = bisect_cell(
+        return bisect_cell(
             run,
             search.scenario,
             search.variant,
@@ -79,19 +78,17 @@ def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print
             search.trials,
             report,
         )
-    console = Console(width=120, highlight=False)
-    with console.capture() as table:
-        console.print(bisection_table(found, search.title))
-    for line in (*table.get().splitlines(), f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}"):
-        report(line)
-    for release, reason in found["unknown"].items():
-        report(f"? {release}: {reason}")
-    return run.path / "bisect.json"
 
 
-def bisection_table(found: Mapping[str, Any], title: str) -> Table:
-    """The boundaries of a bisection, one line of releases a row."""
+def told(found: Mapping[str, Any], title: str) -> str:
+    """A bisection for people: the boundaries, one line of releases a row, and what is good or not known."""
     table = Table(*(name.replace("_", " ") for name in COLUMNS), title=title, title_justify="left", box=None)
     for boundary in found["boundaries"]:
         table.add_row(*("—" if boundary[name] is None else str(boundary[name]) for name in COLUMNS))
-    return table
+    console = Console(width=120, highlight=False)
+    with console.capture() as text:
+        console.print(table)
+        console.print(f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}")
+        for release, reason in found["unknown"].items():
+            console.print(f"? {release}: {reason}", markup=False)
+    return "\n".join(line.rstrip() for line in text.get().splitlines())

@@ -6,6 +6,7 @@ from typing import Any
 from onceproof.model.matrix import BROKER, MATRICES, MAX_TRIALS, Request
 from onceproof.model.release import OLDEST, PATTERN
 from onceproof.scenarios import CATALOGUE
+from onceproof.settings import get_settings
 
 AXES = ("streams", "restarts", "brokers", "scenarios", "variants")
 
@@ -60,7 +61,11 @@ PARAMS: dict[str, dict[str, Any]] = {
 
 WATCH_PARAMS: dict[str, dict[str, Any]] = {
     "matrix": _MATRIX | {"description": f"Of the runs that are triggered. {_MATRIX['description']}"},
-    "pre_releases": {"default": False, "type": "boolean", "description": "Also candidates, such as 4.4.0-rc1."},
+    "pre_releases": {
+        "default": get_settings().pre_releases,
+        "type": "boolean",
+        "description": "Also candidates, such as 4.4.0-rc1.",
+    },
     "catch_up": {
         "default": False,
         "type": "boolean",
