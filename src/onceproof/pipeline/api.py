@@ -73,9 +73,14 @@ class AirflowApi:
         return str(self._call("GET", f"/dags/{dag}/dagRuns/{run}")["state"])
 
     def active_runs(self, dag: str) -> list[str]:
-        """Ids of the DAG runs that are queued or running."""
+        """Ids of the DAG's runs that are queued or running."""
+        return [run for of, run in self.all_active_runs() if of == dag]
+
+    def all_active_runs(self) -> list[tuple[str, str]]:
+        """The runs that are queued or running: DAG and id."""
         query = "&".join(f"state={state}" for state in ACTIVE)
-        return [str(run["dag_run_id"]) for run in self._call("GET", f"/dags/{dag}/dagRuns?{query}")["dag_runs"]]
+        runs = self._call("GET", f"/dags/~/dagRuns?{query}")["dag_runs"]
+        return [(str(run["dag_id"]), str(run["dag_run_id"])) for run in runs]
 
     def fail_run(self, dag: str, run: str) -> None:
         """Mark a DAG run failed: its tasks are ended, its teardowns still run."""

@@ -380,8 +380,8 @@ def is_healthy(part: dict[str, str] | None, since: datetime) -> bool:
 
 def _abandon_active_runs(airflow: Airflow) -> None:
     with airflow.api() as api:
-        for run in api.active_runs(DAG):
-            api.abandon_run(DAG, run)
+        for dag, run in api.all_active_runs():
+            api.abandon_run(dag, run)
 
 
 def _state_file(home: Path) -> Path:

@@ -46,6 +46,7 @@ WITNESSES = 20  # of each anomaly
 NEAR = 5  # offsets before and after a place
 MARGIN = 5_000  # milliseconds before the first fault and after the end
 LINES = 100  # of the condensed timeline
+RECORD = ("role", "partition", "offset", "timestamp", "key", "value")  # columns of the table
 PLACE = re.compile(r"(.+)/(\d+)@(\d+)")
 FAULTS = {"step", "topic", "quota", "crash", "checkpoint", "exception"}
 OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "exception"}
@@ -86,7 +87,7 @@ class Case:
 
     def reader(self, trial: Trial) -> dict[str, Any]:
         """What the independent reader found; empty if it did not come to it."""
-        return _known(self.run.trial(trial).reader_file)
+        return known(self.run.trial(trial).reader_file)
 
     @property
     def witnesses(self) -> list[dict[str, Any]]:
@@ -153,7 +154,7 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
     target = target or run.path / "evidence" / f"{run.run_id}-{verdict['cell']}.zip"
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name the file that the archive shall be.")
-    case = _case(run, verdict)
+    case = case_of(run, verdict)
     try:
         members = sorted(_members(case), key=lambda member: member.name)
     except OSError as error:
@@ -178,7 +179,7 @@ def _write(target: Path, members: Iterable[tuple[str, bytes]]) -> None:
             archive.writestr(entry, content)
 
 
-def _known(file: Path) -> dict[str, Any]:
+def known(file: Path) -> dict[str, Any]:
     """What a JSON file holds; nothing if it is not there or damaged, which is a verdict's matter and not ours."""
     try:
         return dict(read_json(file))
@@ -186,14 +187,14 @@ def _known(file: Path) -> dict[str, Any]:
         return {}
 
 
-def _case(run: RunFolder, verdict: Mapping[str, Any]) -> Case:
+def case_of(run: RunFolder, verdict: Mapping[str, Any]) -> Case:
     """The cell with the trial that shows most: a red one, else one that ended well, else any."""
     trials = [trial for trial in run.trials() if trial.cell.key == verdict["cell"]]
     if not trials:
         raise HarnessError(f"{run.run_file} has no trial of {verdict['cell']}: the run is incomplete or damaged.")
 
     def worth(trial: Trial) -> tuple[bool, bool, bool]:
-        red = bool(_known(run.trial(trial).reader_file).get("anomalies"))
+        red = bool(known(run.trial(trial).reader_file).get("anomalies"))
         sound = trial.key not in verdict["errors"]
         return red and sound, sound, run.trial(trial).path.exists()
 
@@ -307,13 +308,41 @@ def _joined(value: Any) -> str:
 
 
 def _records_near(case: Case) -> Member | None:
+    """The records around all witnesses, each once; the last column has their numbers and why."""
+    rows = records_around(case.run, case.shown, dict(enumerate(case.witnesses, 1)))
+    if rows is None:
+        return None
+    lines = [
+        [
+            *(row[name] for name in ("role", "partition", "offset")),
+            "" if row["timestamp"] is None else row["timestamp"].strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
+            _joined(row["key"]),
+            _joined(row["value"]),
+            " ".join(f"{number}:{why}" for number, why in row["witnesses"].items()),
+        ]
+        for row in rows
+    ]
+    return Member("tables/records-around-witnesses.csv", _csv((*RECORD, "witnesses"), lines))
+
+
+def records_around(
+    run: RunFolder, trial: Trial, witnesses: Mapping[int, Mapping[str, Any]]
+) -> list[dict[str, Any]] | None:
     """For each witness the records of every role with its key, and those near its places.
 
     A witness without a key has the keys of the records at its places.
+
+    Args:
+        run: the run, whose table `records` is read.
+        trial: the trial of which the witnesses are.
+        witnesses: in their JSON form, by number.
+
+    Returns:
+        By role, partition and offset: `role`, `partition`, `offset`, `timestamp` (UTC or None), `key`, `value`, and in
+        `witnesses` why it is told, by number of the witness: `place`, `key` or `near`. None if there is no table, or
+        no witness.
     """
-    columns = ("role", "partition", "offset", "timestamp", "key", "value")
-    table = case.run.table("records")
-    witnesses = dict(enumerate(case.witnesses, 1))
+    table = run.table("records")
     places = {number: list(_places(witness)) for number, witness in witnesses.items()}
     near: dict[tuple[str, int], dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for number, of_witness in places.items():
@@ -323,7 +352,7 @@ def _records_near(case: Case) -> Member | None:
     wanted = field("key").isin([])
     for (role, partition), offsets in near.items():
         wanted |= (field("role") == role) & (field("partition") == partition) & field("offset").isin(sorted(offsets))
-    close = rows_of_trial(table, case.shown, columns, wanted)
+    close = rows_of_trial(table, trial, RECORD, wanted)
     if close is None or not witnesses:
         return None
     at_place = {(row["role"], row["partition"], row["offset"]): row["key"] for row in close}
@@ -333,19 +362,15 @@ def _records_near(case: Case) -> Member | None:
         for key in own:
             if key is not None:
                 with_key[key].add(number)
-    rows = [*close, *(rows_of_trial(table, case.shown, columns, field("key").isin(sorted(with_key))) or [])]
-    lines = {}
+    rows = [*close, *(rows_of_trial(table, trial, RECORD, field("key").isin(sorted(with_key))) or [])]
+    told = {}
     for row in rows:
         place = (row["role"], row["partition"], row["offset"])
         why = dict.fromkeys(with_key.get(row["key"], ()), "key")
         for number, reason in near.get(place[:2], {}).get(place[2], ()):
             why[number] = "place" if "place" in (reason, why.get(number)) else why.get(number, reason)
-        told = " ".join(f"{number}:{why[number]}" for number in sorted(why))
-        stamp = row["timestamp"]
-        when = "" if stamp is None else stamp.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-        lines[place] = [*place, when, _joined(row["key"]), _joined(row["value"]), told]
-    text = _csv((*columns, "witnesses"), (lines[place] for place in sorted(lines)))
-    return Member("tables/records-around-witnesses.csv", text)
+        told[place] = {**row, "witnesses": {number: why[number] for number in sorted(why)}}
+    return [told[place] for place in sorted(told)]
 
 
 def _places(witness: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
@@ -389,14 +414,15 @@ def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> 
     """The first page: what it is and how to repeat it, in a minute."""
     verdict, cell = case.verdict, Cell.from_dict(case.verdict)
     sign, _ = LOOK[verdict["verdict"]]
-    folder, notes = case.folder, _known(case.folder.trial_file)
-    outcome = _known(folder.outcome_file)
+    folder, notes = case.folder, known(case.folder.trial_file)
+    outcome = known(folder.outcome_file)
     rate = f"{verdict['red']}/{verdict['counted']}"
     parts = [
         f"# {cell.title}: {sign} {verdict['verdict']}",
         verdict["sentence"],
         f"Red/counted: **{rate}** (of {verdict['trials']} in run {case.run.run_id}). "
         f"Shown here: trial {case.shown.number}, seed {case.shown.seed}.",
+        *([verdict["arithmetic"]] if verdict.get("arithmetic") else []),
         *([f"What the variant is: {notes['description']}"] if notes.get("description") else []),
         *([f"What happened: {outcome['reason']}"] if outcome.get("reason") else []),
         "## Repeat it",
@@ -432,7 +458,7 @@ FILES = """\
   ended well, the timeline's `checkpoint`, `crash`, `initialised` and `contents` tell what was in them.
 - `tables/records-around-witnesses.csv`: records of every topic with a witness's key (of a witness without one, the
   key of the records at its places), and 5 offsets before and after its places. The last column has the number of the
-  witness and `place`, `key` or `near`.
+  witness and `place`, `key` or `near`. Timestamps are those of the input records: Kafka Streams hands them on.
 - `tables/findings.csv`: all that Spark found in this trial.
 - `logs/whole/`: the instances' logs; `logs/window/`: the same from 5 s before the first fault to 5 s after the input
   was drained.
@@ -499,7 +525,7 @@ def _observed(folder: TrialFolder) -> str:
 def _trials(case: Case) -> str:
     rows = []
     for trial in case.trials:
-        outcome, anomalies = _known(case.run.trial(trial).outcome_file), case.reader(trial).get("anomalies", {})
+        outcome, anomalies = known(case.run.trial(trial).outcome_file), case.reader(trial).get("anomalies", {})
         seen = ", ".join(f"{count:,} {name}" for name, count in anomalies.items())
         error = case.verdict["errors"].get(trial.key)
         rows.append((trial.number, trial.seed, "yes" if outcome.get("exercised") else "no", error or seen or "none"))
