@@ -108,7 +108,9 @@ def test_a_candidate_answers_as_its_release_does():
     assert Release.parse("4.0.0-rc0").oldest_java == 17
     assert not Release.parse("4.3.0-rc0").can_do_without_state_updater
     assert not Release.parse("4.1.0-rc3").removed_threads_leave_group
-    assert Release.parse("4.1.1-rc0").removed_threads_leave_group
+    assert not Release.parse("4.1.2").removed_threads_leave_group
+    assert Release.parse("4.2.0-rc0").removed_threads_leave_group
+    assert Release.parse("4.0.2").removed_threads_leave_group
     assert Release.parse("4.3.0-rc1").refuse_restart_on(Release.parse("4.2.0"))
     assert Release.parse("4.3.0-rc1").refuse_restart_on(Release.parse("4.3.0")) is None
     assert Release.parse("3.2.0-rc0").decodes_assignments_of_newest

@@ -82,11 +82,11 @@ class Release:
 
     @property
     def removed_threads_leave_group(self) -> bool:
-        """Whether a thread that is removed tells the group so; on 4.1.0 it is missed only when its session ends.
+        """Whether a thread that is removed tells the group so; in 4.1 it is missed only when its session ends.
 
-        Source: own runs; its log has no LeaveGroup request, those of 4.0.2 and 4.1.2 have.
+        Source: own runs; the brokers' log has no LeaveGroup request of it on 4.1.0 and 4.1.2, but on 4.0.2 and 4.2.0.
         """
-        return not self.within(Release(4, 1, 0), Release(4, 1, 0))
+        return not self.since(Release(4, 1, 0)) or self.since(Release(4, 2, 0))
 
     def refuse_restart_on(self, other: "Release") -> str | None:
         """Why an application that ran on this release cannot be restarted on the other one, if it cannot.
