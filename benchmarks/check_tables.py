@@ -82,12 +82,12 @@ def write_run(run: RunFolder, cluster: Cluster, count: int, records: int) -> set
         future.result(60)
     producer = Producer({**cluster.client(), "transactional.id": "benchmark", "linger.ms": 20})
     producer.init_transactions()
+    roles = {role: {"topic": role, "value_bytes": 4, "committed": True} for role in ROLES}
+    stated = {"partitions": PARTITIONS, "check": "enumerator", "roles": roles}
     for trial in trials:
         enumerate_keys(producer, trial, records, bug=trial.number % 9 == 1)
-        write_json(
-            run.trial(trial).trial_file, {"trial": trial.to_dict(), "partitions": PARTITIONS, "roles": list(ROLES)}
-        )
-        write_json(run.trial(trial).outcome_file, {"error": None})
+        write_json(run.trial(trial).trial_file, {"trial": trial.to_dict(), **stated})
+        write_json(run.trial(trial).outcome_file, {"error": None, "facts": {}})
     return {trial.key for trial in trials if trial.number % 9 == 1}
 
 

@@ -5,17 +5,20 @@ trial that could not be collected has no rows in any of them. Running it again r
 """
 
 import argparse
-from collections import defaultdict
-from functools import reduce
 from pathlib import Path
+from typing import Any, cast
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder, read_json
 from spark_jobs import tables
-from spark_jobs.transforms.checks import CHECKS, with_comparisons
+from spark_jobs.transforms import checks
+from spark_jobs.transforms.comparisons import comparison_findings
 
 
 def main() -> None:
@@ -31,57 +34,52 @@ def main() -> None:
 
 
 def check(spark: SparkSession, run_folder: RunFolder) -> None:
-    """Write the tables of every trial that was collected.
-
-    Between reading and writing, `trial` is a number: a trial's key has some 50 characters, and without them the rows
-    are a third as long. All of them are moved and sorted.
-    """
+    """Write the tables of every trial that was collected."""
     tables.drop(run_folder, *tables.CHECKED)
     unreadable = tables.read_errors(run_folder)
     trials = [trial for trial in run_folder.driven_trials() if trial.key not in unreadable]
-    names = spark.createDataFrame([(trial.key, n) for n, trial in enumerate(trials)], "name string, trial int")
+    stated = in_memory(spark, stated_trials(run_folder, trials), checks.TRIALS)
     records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
-    observed = observations_of(spark, run_folder, trials)
-    checks = []
-    for name, of_check in trials_by_check(run_folder, trials).items():
-        stated = spark.createDataFrame(of_check, "trial int, partitions int, facts map<string, long>")
-        checked = CHECKS[name](numbered(records, stated, names), stated)
-        checks.append(
-            with_comparisons(checked, observed.join(f.broadcast(stated.select("trial")), "trial", "left_semi"))
-        )
-    shared = [frame.persist() for check in checks for frame in check.shared]
+    checked = checks.check(records, stated)
+    observed = in_memory(spark, observations_of(run_folder, trials), tables.CHECKED["comparisons"])
+    shared = [frame.persist() for frame in checked.shared]
     for table in tables.CHECKED:
-        nothing = spark.createDataFrame([], tables.CHECKED[table].replace("trial string", "trial int"))
-        frames = [check.tables[table] for check in checks if table in check.tables]
-        rows = reduce(DataFrame.unionByName, frames or [nothing])
-        named = rows.join(f.broadcast(names), "trial").drop("trial").withColumnRenamed("name", "trial")
-        tables.write(run_folder, table, named.select(*tables.columns_of(table)))
+        rows = named(checked.tables[table], stated)
+        if table == "comparisons":
+            rows = rows.unionByName(observed)
+        elif table == "findings":  # reading the comparisons again is quicker than making them again
+            rows = rows.unionByName(comparison_findings(tables.read(spark, run_folder, "comparisons")))
+        tables.write(run_folder, table, rows.select(*tables.columns_of(table)))
     for frame in shared:
         frame.unpersist()
 
 
-def trials_by_check(run_folder: RunFolder, trials: list[Trial]) -> dict[str, list[tuple[int, int, dict[str, int]]]]:
-    """The trials of each check: their place in the list, partitions, and facts by name."""
-    stated: dict[str, list[tuple[int, int, dict[str, int]]]] = defaultdict(list)
-    for number, trial in enumerate(trials):
-        plan = read_json(run_folder.trial(trial).trial_file)
-        stated[plan["check"]].append((number, int(plan["partitions"]), dict(run_folder.outcome(trial)["facts"])))
-    return stated
-
-
-def observations_of(spark: SparkSession, run_folder: RunFolder, trials: list[Trial]) -> DataFrame:
-    """What the timelines of the trials show, as the table `comparisons` with the trial's place in the list."""
+def stated_trials(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
+    """The rows of `checks.TRIALS`."""
     rows = []
     for number, trial in enumerate(trials):
-        file = run_folder.trial(trial).observations_file
-        rows += [{**row, "trial": number} for row in (read_json(file) if file.exists() else [])]
-    return spark.createDataFrame(rows, tables.CHECKED["comparisons"].replace("trial string", "trial int"))
+        plan, outcome = read_json(run_folder.trial(trial).trial_file), run_folder.outcome(trial)
+        rows.append(checks.stated(trial.key, number, plan["check"], plan["partitions"], outcome["facts"]))
+    return rows
 
 
-def numbered(records: DataFrame, stated: DataFrame, names: DataFrame) -> DataFrame:
-    """The records of the stated trials, with the trial's number in place of its name."""
-    wanted = names.join(stated.select("trial"), "trial", "left_semi")
-    return records.join(f.broadcast(wanted), "name").drop("name")
+def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
+    """What the timelines of the trials show, as rows of the table `comparisons`."""
+    files = {trial.key: run_folder.trial(trial).observations_file for trial in trials}
+    return [{**row, "trial": key} for key, file in files.items() if file.exists() for row in read_json(file)]
+
+
+def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:
+    """A frame of a few rows of the driver. Of a plain list, Spark would make a job wherever the frame is used."""
+    columns = cast("StructType", StructType.fromDDL(schema))
+    table: Any = pa.Table.from_pylist(rows, to_arrow_schema(columns))  # pyspark's annotations do not know it
+    return spark.createDataFrame(table, columns)
+
+
+def named(rows: DataFrame, trials: DataFrame) -> DataFrame:
+    """Rows with the trial's name in place of its number."""
+    names = f.broadcast(trials.select("trial", "name"))
+    return rows.join(names, "trial").drop("trial").withColumnRenamed("name", "trial")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from pyspark.sql import types as t
 
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 
+# In the order in which they are written: `findings` is made of `comparisons`, too.
 CHECKED = {
     "assignments": "trial string, partition int, key int, id int, first_offset long, outputs long, inputs long, "
     "expected_id long",
@@ -102,6 +103,11 @@ def write(run_folder: RunFolder, name: str, rows: DataFrame) -> None:
     folder = draft(run_folder, name)
     rows.write.parquet(str(folder))
     publish(run_folder, name, folder)
+
+
+def read(spark: SparkSession, run_folder: RunFolder, name: str) -> DataFrame:
+    """A table that `check` has written."""
+    return spark.read.schema(CHECKED[name]).parquet(str(run_folder.table(name)))
 
 
 def read_records(spark: SparkSession, run_folder: RunFolder) -> DataFrame:

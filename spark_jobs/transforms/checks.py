@@ -1,123 +1,150 @@
-"""Which transforms check which topology of the application."""
+"""Which promises are looked at in which topology of the application, and the tables that come of it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms import enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
-from spark_jobs.transforms.comparisons import comparison_findings
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
 from spark_jobs.transforms.reads import compare_reads
 from spark_jobs.transforms.state import compare_state
 from spark_jobs.transforms.transactions import compare_transactions
 
+ENUMERATOR = "enumerator"  # has tables of its own beside its promises
+
+
+@dataclass(frozen=True)
+class Check:
+    """The promises that are looked at in a topology, the role in which its records come out, and whether each key
+    comes out once, however often it went in.
+    """
+
+    promises: tuple[str, ...]
+    delivered: str = "output"
+    once: bool = False
+
+
+CHECKS = {
+    ENUMERATOR: Check(("state",)),
+    "counting": Check(("deliveries", "reads")),
+    "dedup": Check(("deliveries", "state"), once=True),
+    "deleter": Check(("answers", "published")),
+    "values": Check(("deliveries", "transactions"), delivered="values-changelog"),
+}
+
+# Each promise compares the records (see `numbered`) of all trials that make it, whatever their topology: what takes
+# time in a run of a few trials is not their records but the number of queries.
+PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
+    "reads": compare_reads,
+    "state": compare_state,
+    "answers": lambda records, _: compare_answers(records),
+    "published": compare_published,
+    "transactions": lambda records, _: compare_transactions(records, "values-changelog", "values-changelog-all"),
+}
+
+TRIALS = (
+    "name string, trial int, check string, promises array<string>, delivered string, once boolean, partitions int, "
+    "facts map<string, long>"
+)
+
+
+def stated(name: str, number: int, check: str, partitions: int, facts: Mapping[str, int]) -> dict[str, Any]:
+    """A row of `TRIALS`. A store is compared if a fact says where its changelog ended when the process was killed."""
+    chosen = CHECKS[check]
+    killed = any(fact.endswith("_end") for fact in facts)
+    return {
+        "name": name,
+        "trial": number,
+        "check": check,
+        "promises": [promise for promise in chosen.promises if killed or promise != "state"],
+        "delivered": chosen.delivered,
+        "once": chosen.once,
+        "partitions": partitions,
+        "facts": list(facts.items()),
+    }
+
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check derives from the records: one frame per table of `spark_jobs.tables`, by the table's name.
+    """What is derived from the records: one frame per table of `spark_jobs.tables`, by the table's name.
 
-    A table that the check has nothing for may be left out. `shared` are the frames that several tables are made of:
-    worth keeping while those are written.
+    What of `comparisons` is an anomaly is not in `findings` yet. `shared` are the frames that several tables are made
+    of: worth keeping while those are written.
     """
 
     tables: dict[str, DataFrame]
-    shared: tuple[DataFrame, ...] = ()
+    shared: tuple[DataFrame, ...]
 
 
-def check_enumerator(records: DataFrame, trials: DataFrame) -> Checked:
-    """Check trials of the topology `enumerator`.
+def check(records: DataFrame, trials: DataFrame) -> Checked:
+    """Check the records of all trials.
 
-    In: records (trial, role, partition, offset, key, value); trials (trial, partitions, facts). `trial` may be of any
-    type.
+    In: records (name, role, partition, offset, key, value) and trials, both with the trial's name; trials as `TRIALS`.
     """
-    integers = records.withColumn("value", f.col("value").cast("int"))
-    stated = trials.select("trial", "partitions")
-    of_keys = enumerator.keys(integers, stated)
-    assigned = enumerator.assign(integers, of_keys)
-    of_ids = enumerator.identities(assigned)
-    counter = enumerator.counter_store(integers, stated)
-    logs = enumerator.ids_store(of_keys).unionByName(counter)
+    own, counts, shared = check_enumerator(records, trials.where(f.col("check") == ENUMERATOR))
+    others = trials.where(f.col("check") != ENUMERATOR)
+    deliveries = count_deliveries(numbered(records, others))
+    comparisons = [compare_deliveries(deliveries, trials.where(makes("deliveries")))]
+    for promise, compare in PROMISES.items():
+        promising = trials.where(makes(promise))
+        comparisons.append(compare(numbered(records, promising), promising))
     return Checked(
         tables={
-            "assignments": enumerator.assignments(assigned),
-            "changelogs": logs,
-            "comparisons": compare_state(records, trials),
-            "findings": enumerator.findings(of_keys, assigned, of_ids, logs),
-            "counts": enumerator.counts(of_keys, of_ids, stated),
+            **own,
+            "comparisons": reduce(DataFrame.unionByName, comparisons),
+            "counts": counts.unionByName(count(deliveries, others)),
         },
-        shared=(of_keys, of_ids, counter),
+        shared=(*shared, deliveries),
     )
 
 
-def check_counting(records: DataFrame, trials: DataFrame) -> Checked:
-    """Check trials of the topology `counting`; in as for `check_enumerator`."""
-    deliveries = count_deliveries(records)
-    return _checked(
-        trials,
-        deliveries,
-        compare_reads(records, trials),
-        compare_deliveries(deliveries, trials),
-    )
+def makes(promise: str) -> Column:
+    """Whether a trial makes the promise."""
+    return f.array_contains("promises", promise)
 
 
-def check_dedup(records: DataFrame, trials: DataFrame) -> Checked:
-    """Check trials of the topology `dedup`; in as for `check_enumerator`."""
-    deliveries = count_deliveries(records)
-    return _checked(
-        trials,
-        deliveries,
-        compare_deliveries(deliveries, trials, once=True),
-        compare_state(records, trials),
-    )
+def numbered(records: DataFrame, trials: DataFrame) -> DataFrame:
+    """The records of these trials, with the trial's number in place of its name.
+
+    A trial's name has some 50 characters, and without them the rows are a third as long. All of them are moved and
+    sorted.
+    """
+    return records.join(f.broadcast(trials.select("name", "trial")), "name").drop("name")
 
 
-def check_deleter(records: DataFrame, trials: DataFrame) -> Checked:
-    """Check trials of the topology `deleter`; in as for `check_enumerator`."""
-    return _checked(trials, count_deliveries(records), compare_answers(records), compare_published(records, trials))
+def check_enumerator(
+    records: DataFrame, trials: DataFrame
+) -> tuple[dict[str, DataFrame], DataFrame, tuple[DataFrame, ...]]:
+    """Check trials of the topology `enumerator`; in as for `check`. Out: its tables, its counts, what they share."""
+    integers = numbered(records, trials).withColumn("value", f.col("value").cast("int"))
+    of_keys = enumerator.keys(integers, trials)
+    assigned = enumerator.assign(integers, of_keys)
+    of_ids = enumerator.identities(assigned)
+    counter = enumerator.counter_store(integers, trials)
+    suspects = enumerator.suspects(assigned, of_ids)
+    logs = enumerator.ids_store(of_keys).unionByName(counter)
+    made = {
+        "assignments": enumerator.assignments(assigned),
+        "changelogs": logs,
+        "findings": enumerator.findings(of_keys, suspects, logs),
+    }
+    return made, enumerator.counts(of_keys, of_ids, trials), (of_keys, of_ids, counter, suspects)
 
 
-def check_values(records: DataFrame, trials: DataFrame) -> Checked:
-    """Check trials of the topology `values`; in as for `check_enumerator`."""
-    changelog = "values-changelog"
-    deliveries = count_deliveries(records, changelog)
-    return _checked(
-        trials,
-        deliveries,
-        compare_deliveries(deliveries, trials, role=changelog),
-        compare_transactions(records, changelog, f"{changelog}-all"),
-    )
+def count(deliveries: DataFrame, trials: DataFrame) -> DataFrame:
+    """The table `counts`, with a row for every trial, also one without any record.
 
-
-def _checked(trials: DataFrame, deliveries: DataFrame, *compared: DataFrame) -> Checked:
-    """The tables of a check that has nothing but comparisons."""
-    counts = deliveries.groupBy("trial").agg(
+    In: what `count_deliveries` gives.
+    """
+    sums = deliveries.groupBy("trial").agg(
         f.sum("inputs").alias("records"),
         f.sum("outputs").alias("outputs"),
         f.count_if(f.col("inputs") > 0).alias("keys"),
     )
     numbers = (f.coalesce(name, f.lit(0)).alias(name) for name in ("records", "outputs", "keys"))
-    counted = trials.join(counts, "trial", "left").select("trial", *numbers, f.lit(0).cast("long").alias("ids"))
-    comparisons = reduce(DataFrame.unionByName, compared)
-    return Checked(tables={"comparisons": comparisons, "counts": counted}, shared=(comparisons,))
-
-
-def with_comparisons(checked: Checked, observed: DataFrame) -> Checked:
-    """Add what timelines showed to the comparisons, and what is anomalous in them to the findings."""
-    comparisons = checked.tables["comparisons"].unionByName(observed)
-    found = comparison_findings(comparisons)
-    own = checked.tables.get("findings")
-    findings = found if own is None else own.unionByName(found)
-    return replace(checked, tables={**checked.tables, "comparisons": comparisons, "findings": findings})
-
-
-CHECKS: dict[str, Callable[[DataFrame, DataFrame], Checked]] = {
-    "enumerator": check_enumerator,
-    "counting": check_counting,
-    "dedup": check_dedup,
-    "deleter": check_deleter,
-    "values": check_values,
-}
+    return trials.join(sums, "trial", "left").select("trial", *numbers, f.lit(0).cast("long").alias("ids"))

@@ -44,3 +44,13 @@ def comparison_findings(comparisons: DataFrame) -> DataFrame:
 def fact(name: str) -> Column:
     """A fact of the trial, as LONG; null if it has none of this name."""
     return f.col("facts")[name]
+
+
+def records_text(number: Column) -> Column:
+    """A number of records for people."""
+    return f.when(number == 1, f.lit("1 record")).otherwise(f.format_string("%d records", number))
+
+
+def value_text(value: Column) -> Column:
+    """A store's value for people."""
+    return f.coalesce(value.cast("string"), f.lit("nothing"))

@@ -1,20 +1,22 @@
 """The promise `deliveries`: a key comes out as often as it goes in."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.comparisons import comparison, fact
+from spark_jobs.transforms.comparisons import comparison, fact, records_text
 from spark_jobs.transforms.places import partition_of, place, place_text
 
+DELIVERED = ("output", "values-changelog")  # records come out in one of them; no trial has both
 
-def count_deliveries(records: DataFrame, role: str = "output") -> DataFrame:
-    """Of each key, the records that went in and those that came out in the topic of the role.
+
+def count_deliveries(records: DataFrame) -> DataFrame:
+    """Of each key, the records that went in and those that came out.
 
     Out: trial, key, inputs LONG, outputs LONG, input_place LONG (the first), output_place LONG (the last).
     """
     went_in = f.col("role") == "input"
     return (
-        records.where(f.col("role").isin("input", role))
+        records.where(f.col("role").isin("input", *DELIVERED))
         .withColumn("place", place())
         .groupBy("trial", "key")
         .agg(
@@ -26,21 +28,20 @@ def count_deliveries(records: DataFrame, role: str = "output") -> DataFrame:
     )
 
 
-def compare_deliveries(
-    deliveries: DataFrame, trials: DataFrame, *, once: bool = False, role: str = "output"
-) -> DataFrame:
-    """One comparison for each key; more than expected is an anomaly only in a trial that is exactly-once.
+def compare_deliveries(deliveries: DataFrame, trials: DataFrame) -> DataFrame:
+    """One comparison for each key of these trials; more than expected is an anomaly only if a trial is exactly-once.
 
-    In: what `count_deliveries` gives; `once`: a key is to come out once, however often it went in.
+    In: what `count_deliveries` gives; trials with `delivered`, the role in which records come out, and `once`: a key
+    is to come out once, however often it went in.
     Out: as the table `comparisons`.
     """
-    expected = f.least(f.col("inputs"), f.lit(1)) if once else f.col("inputs")
+    expected = f.when(f.col("once"), f.least("inputs", f.lit(1))).otherwise(f.col("inputs"))
     lost, surplus = f.col("outputs") < f.col("expected"), f.col("outputs") > f.col("expected")
     where = f.when(lost, f.col("input_place")).otherwise(f.col("output_place"))
-    text = f.when(lost, place_text("input", f.col("input_place"))).otherwise(place_text(role, f.col("output_place")))
+    role = f.when(lost, f.lit("input")).otherwise(f.col("delivered"))
     return (
-        deliveries.withColumn("expected", expected)
-        .join(f.broadcast(trials), "trial")
+        deliveries.join(f.broadcast(trials), "trial")
+        .withColumn("expected", expected)
         .select(
             *comparison(
                 "deliveries",
@@ -49,13 +50,9 @@ def compare_deliveries(
                 ),
                 partition=partition_of(where),
                 key=f.col("key"),
-                place=text,
-                expected=_records("expected"),
-                observed=_records("outputs"),
+                place=place_text(role, where),
+                expected=records_text(f.col("expected")),
+                observed=records_text(f.col("outputs")),
             )
         )
     )
-
-
-def _records(name: str) -> Column:
-    return f.when(f.col(name) == 1, f.lit("1 record")).otherwise(f.format_string("%d records", name))

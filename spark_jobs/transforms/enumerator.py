@@ -11,6 +11,7 @@ A `place` is partition and offset as one number, see `places`.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_jobs.transforms.comparisons import records_text, value_text
 from spark_jobs.transforms.places import offset_of, partition_of, place, place_text
 
 COUNTER_KEY = 0  # the counter store has one entry in each partition, under this key
@@ -120,6 +121,19 @@ def identities(assigned: DataFrame) -> DataFrame:
     )
 
 
+def suspects(assigned: DataFrame, of_ids: DataFrame) -> DataFrame:
+    """What `assign` gives, of IDs that are shared, unstable or not the expected ones; few, if all is well.
+
+    In: what `assign` and `identities` give. Out: as `assign`, and shared BOOLEAN.
+    """
+    shared = of_ids.where("shared")
+    return (
+        assigned.join(f.broadcast(shared), ["trial", "id"], "left")
+        .withColumn("shared", f.col("shared").isNotNull())
+        .where(f.col("shared") | f.col("unstable") | (f.col("id") != f.col("expected_id")))
+    )
+
+
 def assignments(assigned: DataFrame) -> DataFrame:
     """The table `assignments` from what `assign` gives.
 
@@ -206,16 +220,16 @@ def counter_store(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
 
 
-def findings(of_keys: DataFrame, assigned: DataFrame, of_ids: DataFrame, logs: DataFrame) -> DataFrame:
-    """The table `findings`: every anomaly of `onceproof.model.anomaly`.
+def findings(of_keys: DataFrame, suspected: DataFrame, logs: DataFrame) -> DataFrame:
+    """The table `findings`: every anomaly of the enumerator.
 
-    In: what `keys`, `assign`, `identities` and the two stores give.
+    In: what `keys`, `suspects` and the two stores give.
     Out: trial, anomaly, partition, key, ids, offsets, expected, observed.
     """
     frames = [
-        duplicate_ids(assigned, of_ids),
-        unstable_ids(assigned),
-        wrong_ids(assigned, of_ids),
+        duplicate_ids(suspected),
+        unstable_ids(suspected),
+        wrong_ids(suspected),
         miscounted(of_keys),
         counter_regressions(logs),
         changelog_mismatches(logs),
@@ -249,15 +263,15 @@ def witness(
     ]
 
 
-def duplicate_ids(assigned: DataFrame, of_ids: DataFrame) -> DataFrame:
+def duplicate_ids(suspected: DataFrame) -> DataFrame:
     """One witness for each ID that more than one key was given.
 
-    In: what `assign` and `identities` give. Out: as `findings`.
+    In: what `suspects` gives. Out: as `findings`.
     """
     uses = f.sort_array(f.collect_list(f.struct("first_place", "key")))
     named = f.slice("uses", 1, NAMED)
     return (
-        assigned.join(f.broadcast(of_ids.where("shared")), ["trial", "id"], "left_semi")
+        suspected.where("shared")
         .groupBy("trial", "id")
         .agg(uses.alias("uses"))
         .select(
@@ -274,15 +288,15 @@ def duplicate_ids(assigned: DataFrame, of_ids: DataFrame) -> DataFrame:
     )
 
 
-def unstable_ids(assigned: DataFrame) -> DataFrame:
+def unstable_ids(suspected: DataFrame) -> DataFrame:
     """One witness for each key that was given more than one ID.
 
-    In: what `assign` gives. Out: as `findings`.
+    In: what `suspects` gives. Out: as `findings`.
     """
     uses = f.sort_array(f.collect_list(f.struct("first_place", "id")))
     ids = f.transform("uses", lambda use: use["id"])
     return (
-        assigned.where("unstable")
+        suspected.where("unstable")
         .groupBy("trial", "key")
         .agg(uses.alias("uses"))
         .select(
@@ -299,24 +313,21 @@ def unstable_ids(assigned: DataFrame) -> DataFrame:
     )
 
 
-def wrong_ids(assigned: DataFrame, of_ids: DataFrame) -> DataFrame:
+def wrong_ids(suspected: DataFrame) -> DataFrame:
     """One witness for each key whose ID is its own and stable, but not the one that the input determines.
 
-    In: what `assign` and `identities` give. Out: as `findings`; a key that is not in the input has no right ID.
+    In: what `suspects` gives. Out: as `findings`; a key that is not in the input has no right ID.
     """
-    return (
-        assigned.where(~f.col("unstable") & (f.col("id") != f.col("expected_id")))
-        .join(f.broadcast(of_ids.where("shared")), ["trial", "id"], "left_anti")
-        .select(
-            *witness(
-                "wrong-id",
-                partition=partition_of(f.col("first_place")),
-                key=f.col("key"),
-                ids=f.array("id"),
-                offsets=f.array(place_text("output", f.col("first_place"))),
-                expected=f.col("expected_id").cast("string"),
-                observed=f.col("id").cast("string"),
-            )
+    wrong = ~f.col("unstable") & ~f.col("shared") & (f.col("id") != f.col("expected_id"))
+    return suspected.where(wrong).select(
+        *witness(
+            "wrong-id",
+            partition=partition_of(f.col("first_place")),
+            key=f.col("key"),
+            ids=f.array("id"),
+            offsets=f.array(place_text("output", f.col("first_place"))),
+            expected=f.col("expected_id").cast("string"),
+            observed=f.col("id").cast("string"),
         )
     )
 
@@ -411,13 +422,3 @@ def counts(of_keys: DataFrame, of_ids: DataFrame, trials: DataFrame) -> DataFram
 def listing(counted: str, noun: str, named: Column) -> Column:
     """How many there are and which, for example `2 keys: 17, 4031`."""
     return f.format_string(f"%d {noun}: %s", f.size(counted), f.array_join(named.cast("array<string>"), ", "))
-
-
-def records_text(number: Column) -> Column:
-    """A number of records for people."""
-    return f.when(number == 1, f.lit("1 record")).otherwise(f.format_string("%d records", number))
-
-
-def value_text(value: Column) -> Column:
-    """A store's value for people."""
-    return f.coalesce(value.cast("string"), f.lit("nothing"))

@@ -25,6 +25,7 @@ def offset_of(place: Column) -> Column:
     return place.bitwiseAND(f.lit(2**OFFSET_BITS - 1))
 
 
-def place_text(role: str, place: Column) -> Column:
+def place_text(role: str | Column, place: Column) -> Column:
     """A place for people, as `role/partition@offset`."""
-    return f.format_string(f"{role}/%d@%d", partition_of(place), offset_of(place))
+    named = f.lit(role) if isinstance(role, str) else role
+    return f.format_string("%s/%d@%d", named, partition_of(place), offset_of(place))

@@ -1,9 +1,9 @@
 """The promise `state`: after a restart a store holds what its changelog held as committed."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.comparisons import comparison
+from spark_jobs.transforms.comparisons import comparison, value_text
 
 
 def compare_state(records: DataFrame, trials: DataFrame) -> DataFrame:
@@ -13,16 +13,7 @@ def compare_state(records: DataFrame, trials: DataFrame) -> DataFrame:
     is in the role `<store>-contents`. A key with a tombstone, and not in the store, is not compared.
     Out: as the table `comparisons`.
     """
-    ends = trials.select("trial", f.explode("facts").alias("fact", "end")).where(f.col("fact").endswith("_end"))
-    stores = ends.select("trial", f.regexp_replace("fact", "_end$", "").alias("store"), "end")
-    placed = records.select(
-        "trial",
-        f.regexp_extract("role", "^(.*)-(changelog|contents)$", 1).alias("store"),
-        f.col("role").endswith("-contents").alias("held"),
-        "offset",
-        "key",
-        "value",
-    ).join(f.broadcast(stores), ["trial", "store"])
+    placed = records.join(f.broadcast(store_roles(trials)), ["trial", "role"])
     held = f.col("held")
     value = {
         side: f.max_by("value", f.when(of, f.col("offset"))) for side, of in (("expected", ~held), ("observed", held))
@@ -49,12 +40,22 @@ def compare_state(records: DataFrame, trials: DataFrame) -> DataFrame:
                     f.col("changelog_offset").isNotNull(),
                     f.format_string("%s-changelog/0@%d", "store", "changelog_offset"),
                 ).otherwise(f.format_string("%s-contents/0@%d", "store", "entry")),
-                expected=_text("expected"),
-                observed=_text("observed"),
+                expected=value_text(f.col("expected")),
+                observed=value_text(f.col("observed")),
             )
         )
     )
 
 
-def _text(name: str) -> Column:
-    return f.coalesce(f.col(name).cast("string"), f.lit("nothing"))
+def store_roles(trials: DataFrame) -> DataFrame:
+    """The roles in which a store shows: its changelog, and what it held after the restart.
+
+    Out: trial, store STRING, end LONG (of the changelog at the kill), role STRING, held BOOLEAN.
+    """
+    ends = trials.select("trial", f.explode("facts").alias("fact", "end")).where(f.col("fact").endswith("_end"))
+    stores = ends.select("trial", f.regexp_replace("fact", "_end$", "").alias("store"), "end")
+    sides = [
+        stores.select("*", f.concat("store", f.lit(suffix)).alias("role"), f.lit(held).alias("held"))
+        for suffix, held in (("-changelog", False), ("-contents", True))
+    ]
+    return sides[0].unionByName(sides[1])

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.comparisons import comparison
+from spark_jobs.transforms.comparisons import comparison, records_text
 
 
 def compare_transactions(records: DataFrame, committed: str, written: str) -> DataFrame:
@@ -27,7 +27,6 @@ def compare_transactions(records: DataFrame, committed: str, written: str) -> Da
         )
     )
     outcome = f.when(f.col("kept"), f.lit("committed")).otherwise(f.lit("aborted"))
-    records_text = f.when(f.col("size") == 1, f.lit("1 record")).otherwise(f.format_string("%d records", "size"))
     return transactions.select(
         *comparison(
             "transactions",
@@ -36,6 +35,6 @@ def compare_transactions(records: DataFrame, committed: str, written: str) -> Da
             key=f.lit(None),
             place=f.format_string(f"{committed}/%d@%d", "partition", "first"),
             expected=f.lit("committed"),
-            observed=f.concat_ws(", ", outcome, records_text),
+            observed=f.concat_ws(", ", outcome, records_text(f.col("size"))),
         )
     )

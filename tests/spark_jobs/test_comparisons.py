@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +11,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from onceproof.model.anomaly import Comparison, Witness
 from onceproof.scenarios import crash
-from spark_jobs.transforms.checks import CHECKS
+from spark_jobs.check import in_memory
+from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings
 from spark_jobs.transforms.state import compare_state
 from tests.specimens import counting, dedup, deleter, values
@@ -26,19 +26,21 @@ PROMISES = {
     "deleter": {"answers", "published"},
     "values": {"deliveries", "transactions"},
 }
-RECORDS = "trial int, role string, partition int, offset bigint, key int, value bigint"
-TRIALS = "trial int, partitions int, facts map<string, bigint>"
+RECORDS = "name string, role string, partition int, offset bigint, key int, value bigint"
 
 
-def frames(spark: SparkSession, trials: Mapping[int, Any]) -> tuple[DataFrame, DataFrame]:
+def frames(spark: SparkSession, trials: Mapping[int, Any], check_of: Mapping[int, str]) -> tuple[DataFrame, DataFrame]:
     records = [
-        (trial, role, *record)
+        (f"trial {trial}", role, *record)
         for trial, specimen in trials.items()
         for role, topic in specimen.topics.items()
         for record in topic
     ]
-    stated = [(trial, s.facts["partitions"], s.facts) for trial, s in trials.items()]
-    return spark.createDataFrame(records, RECORDS), spark.createDataFrame(stated, TRIALS)
+    stated = [
+        checks.stated(f"trial {trial}", trial, check_of[trial], s.facts["partitions"], s.facts)
+        for trial, s in trials.items()
+    ]
+    return spark.createDataFrame(records, RECORDS), in_memory(spark, stated, checks.TRIALS)
 
 
 @dataclass
@@ -52,16 +54,16 @@ class Judged:
 
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession) -> Judged:
-    tables = []
+    trials, check_of = {}, {}
     for number, (name, module) in enumerate(OF_CHECK.items()):
-        trials = {1_000 * number + n: specimen for n, specimen in enumerate(module.SPECIMENS)}
-        tables.append(CHECKS[name](*frames(spark, trials)).tables)
-    comparisons = reduce(DataFrame.unionByName, (t["comparisons"] for t in tables)).persist()
-    counts = reduce(DataFrame.unionByName, (t["counts"] for t in tables))
+        for place, specimen in enumerate(module.SPECIMENS, 1_000 * number):
+            trials[place], check_of[place] = specimen, name
+    tables = checks.check(*frames(spark, trials, check_of)).tables
+    comparisons = tables["comparisons"].persist()
     return Judged(
         _by_specimen(comparisons, lambda row: Comparison(**row)),
         _by_specimen(comparison_findings(comparisons), _witness),
-        {place: one for place, [one] in _by_specimen(counts, dict).items()},
+        {place: one for place, [one] in _by_specimen(tables["counts"], dict).items()},
     )
 
 
@@ -139,7 +141,8 @@ def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
     contents = {"counter-contents": [(0, 0, 0, 6)], "ids-contents": [(0, 0, 4, 8), (0, 1, 3, 1)]}
     trials = {0: healthy, 1: replace(healthy, topics={**healthy.topics, **contents})}
     found: dict[int, set[Comparison]] = defaultdict(set)
-    for row in compare_state(*frames(spark, trials)).collect():
+    records, stated = frames(spark, trials, dict.fromkeys(trials, "enumerator"))
+    for row in compare_state(checks.numbered(records, stated), stated).collect():
         found[row.trial].add(_comparison(row))
     for number, trial in trials.items():
         assert found[number] == {

@@ -84,7 +84,7 @@ class Release:
     def removed_threads_leave_group(self) -> bool:
         """Whether a thread that is removed tells the group so; in 4.1 it is missed only when its session ends.
 
-        Source: own runs; the brokers' log has no LeaveGroup request of it on 4.1.0 and 4.1.2, but on 4.0.2 and 4.2.0.
+        Source: own runs; the brokers' log has no LeaveGroup request of it on 4.1.0 to 4.1.2, but on 4.0.2 and 4.2.0.
         """
         return not self.since(Release(4, 1, 0)) or self.since(Release(4, 2, 0))
 
