@@ -1,0 +1,1 @@
+"""The results as a page: matrix, cells, and the timeline of a trial."""

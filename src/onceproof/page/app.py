@@ -1,0 +1,269 @@
+"""The results page: matrix, cells, trials, Data Docs. It only reads, and asks no other host for anything."""
+
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from onceproof.model.errors import HarnessError
+from onceproof.model.run_folder import RunFolder
+from onceproof.page import docs
+from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
+from onceproof.page.matrix import Filters, matrix_of, minute, worst_first
+from onceproof.page.rendering import STATIC, Links, render
+from onceproof.page.runs import (
+    NotThereError,
+    find_folder,
+    find_trial,
+    find_verdict,
+    is_within,
+    run_of_dag_run,
+    trials_of,
+    unfinished,
+    verdicts_in,
+)
+from onceproof.results.evidence import write_evidence
+from onceproof.results.matrix_query import Known, known_at, known_with, runs_stored, verdicts_of
+from onceproof.settings import Settings
+
+LONGEST, LONGEST_PATH = 200, 1_000  # characters of a parameter, of a path in the Data Docs
+RECENT, OVER_TIME = 30, 60  # runs in the list, verdicts of a cell
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+READ = ["GET", "HEAD"]
+
+
+async def anybody() -> None:
+    """Lets everybody in: for a page that only this machine can reach."""
+
+
+async def _check_sizes(request: Request) -> None:
+    for name, value in (*request.query_params.multi_items(), *request.path_params.items()):
+        if len(name) > LONGEST or len(value) > (LONGEST_PATH if name == "path" else LONGEST):
+            raise HTTPException(400, f"The parameter {name[:40]!r} is longer than anything that could be meant.")
+
+
+def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, login: str | None = None) -> FastAPI:
+    """The app over the runs and the results database of a home.
+
+    Args:
+        settings: where they are.
+        authorize: a dependency that raises HTTPException 401 or 403 for whoever may not see anything.
+        login: where a browser that gets 401 is sent, with the address it wanted as `next`; None if nowhere.
+    """
+    app = FastAPI(
+        title="Onceproof",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        dependencies=[Depends(authorize), Depends(_check_sizes)],
+    )
+    page = _Page(settings)
+    routes: dict[str, Callable[..., Response]] = {
+        "/": page.matrix,
+        "/runs/{run}/cells/{cell}": page.cell,
+        "/runs/{run}/cells/{cell}/evidence.zip": page.evidence,
+        "/runs/{run}/cells/{cell}/witnesses/{witness}": page.records,
+        "/runs/{run}/trials/{trial}": page.trial,
+        "/runs/{run}/trials/{trial}/timeline.json": page.timeline,
+        "/runs/{run}/data_docs/{path:path}": page.data_docs,
+        "/static/{name}": page.static,
+    }
+    for path, answer in routes.items():
+        app.add_api_route(path, answer, methods=READ, response_class=HTMLResponse, response_model=None)
+    _handle_errors(app, login)
+
+    @app.middleware("http")
+    async def strict(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = await answer(request)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return app
+
+
+def _handle_errors(app: FastAPI, login: str | None) -> None:
+    async def refused(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, StarletteHTTPException) else 500
+        is_browser = "text/html" in request.headers.get("accept", "")
+        if status == 401 and login and is_browser:
+            return RedirectResponse(f"{login}?next={quote(str(request.url))}", 307)
+        told = str(error.detail) if isinstance(error, StarletteHTTPException) else str(error)
+        headers = error.headers if isinstance(error, StarletteHTTPException) else None
+        return _refusal(request, status, told, headers, is_browser)
+
+    async def absent(request: Request, error: Exception) -> Response:
+        return _refusal(request, 404, str(error), None, "text/html" in request.headers.get("accept", ""))
+
+    app.add_exception_handler(StarletteHTTPException, refused)
+    app.add_exception_handler(HarnessError, refused)
+    app.add_exception_handler(NotThereError, absent)
+
+
+def _refusal(request: Request, status: int, told: str, headers: Mapping[str, str] | None, is_browser: bool) -> Response:
+    if not is_browser:
+        return JSONResponse({"detail": told}, status, headers=headers)
+    return HTMLResponse(render("error.html", _links(request), told=told), status, headers=headers)
+
+
+def _links(request: Request) -> Links:
+    root = request.scope.get("root_path", "")
+    return Links.of(request.url.path.removeprefix(root))
+
+
+class _Page:
+    """What is answered at each address."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._runs, self._url = settings.runs, settings.database_url
+
+    def matrix(
+        self,
+        request: Request,
+        run: str = "",
+        scenario: str = "",
+        verdict: str = "",
+        broker: str = "",
+        only: str = "",
+        dag_run: str = "",
+    ) -> Response:
+        """The matrix at a run, by default the newest; `dag_run` is Airflow's id of one."""
+        if dag_run:
+            run = run_of_dag_run(self._runs, dag_run)
+        recent = runs_stored(self._url, RECENT)
+        newest = recent[0].id if recent else None
+        later = unfinished(self._runs, newest, datetime.now(UTC))
+        known = self._known(run or newest)
+        values = {
+            "recent": [replace(one, created=minute(one.created), counts=worst_first(one.counts)) for one in recent],
+            "going": [one for one in later if one.under_way],
+            "notices": [*(one.told for one in later if not one.under_way), *self._damage(known)],
+            "newest": newest,
+        }
+        if known is None:
+            if run and run not in {one.run for one in later}:
+                raise NotThereError(f"There is no judged run {run!r}.")
+            return HTMLResponse(render("empty.html", _links(request), run=run, **values))
+        filters = Filters(run, scenario, verdict, broker, only)
+        has_docs = is_within(self._runs, RunFolder(self._runs / known.run).data_docs)
+        shown = matrix_of(known, filters)
+        return HTMLResponse(
+            render("matrix.html", _links(request), matrix=shown, filters=filters, has_docs=has_docs, **values)
+        )
+
+    def _known(self, run: str | None) -> Known | None:
+        """The run, as it is stored or else as its folder tells."""
+        if run is None:
+            return None
+        known = known_at(self._url, run)
+        if known is None:
+            try:
+                folder = find_folder(self._runs, run)
+            except NotThereError:
+                return None
+            return known_with(folder, self._url) if folder.verdicts_file.exists() and verdicts_in(folder) else None
+        return known
+
+    def _damage(self, known: Known | None) -> Iterator[str]:
+        """Why the cells of a run cannot be opened, if they cannot."""
+        if known is None:
+            return
+        try:
+            verdicts_in(find_folder(self._runs, known.run))
+        except NotThereError as error:
+            yield f"{error} Its verdicts are those of the results database."
+        except HarnessError:
+            yield f"The verdicts in the folder of run {known.run} cannot be read; these are the results database's."
+
+    def cell(self, request: Request, run: str, cell: str) -> Response:
+        """A cell of a run."""
+        folder, verdict = self._cell(run, cell)
+        view = cell_view(folder, verdict, verdicts_of(self._url, trials_of(folder, cell)[0].cell, OVER_TIME))
+        return HTMLResponse(render("cell.html", _links(request), cell=view))
+
+    def _cell(self, run: str, cell: str) -> tuple[RunFolder, dict[str, Any]]:
+        folder = find_folder(self._runs, run)
+        verdict = find_verdict(folder, cell)
+        if not trials_of(folder, cell):
+            raise NotThereError(f"The plan of run {run} has no trial of {cell}.")
+        return folder, verdict
+
+    def evidence(self, run: str, cell: str) -> Response:
+        """The archive of a cell, made anew."""
+        folder, _ = self._cell(run, cell)
+        handle, name = tempfile.mkstemp(prefix="onceproof-", suffix=".zip")
+        os.close(handle)
+        archive = Path(name)
+        try:
+            write_evidence(folder, cell, archive)
+        except BaseException:
+            archive.unlink(missing_ok=True)
+            raise
+        return FileResponse(
+            archive,
+            media_type="application/zip",
+            filename=f"{run}-{cell}.zip",
+            background=BackgroundTask(archive.unlink, missing_ok=True),
+        )
+
+    def records(self, request: Request, run: str, cell: str, witness: str) -> Response:
+        """The records around a witness."""
+        folder, verdict = self._cell(run, cell)
+        view = records_view(folder, verdict, int(witness)) if witness.isdecimal() else None
+        if view is None:
+            raise NotThereError(f"{cell} of run {run} has no witness {witness!r}.")
+        return HTMLResponse(render("records.html", _links(request), view=view))
+
+    def trial(self, request: Request, run: str, trial: str) -> Response:
+        """A trial of a run."""
+        folder = find_folder(self._runs, run)
+        found = find_trial(folder, trial)
+        try:
+            verdict = find_verdict(folder, found.cell.key)
+        except NotThereError:  # not judged yet
+            verdict = {"errors": {}}
+        view = trial_view(folder, verdict, found, docs.pages_by_trial(folder).get(found.title, ()))
+        cell = {"key": found.cell.key, "title": found.cell.title, "is_judged": "verdict" in verdict}
+        return HTMLResponse(render("trial.html", _links(request), run=run, cell=cell, trial=view))
+
+    def timeline(self, run: str, trial: str, theme: str = "light") -> Response:
+        """The timeline of a trial, for Plotly to draw."""
+        folder = find_folder(self._runs, run)
+        find_trial(folder, trial)
+        return Response(timeline_json(folder.trial(trial), dark=theme == "dark"), media_type="application/json")
+
+    def data_docs(self, run: str, path: str) -> Response:
+        """A file of the Data Docs."""
+        folder = find_folder(self._runs, run)
+        file = docs.find_page(folder, path or folder.data_docs.name)
+        headers = {"Content-Security-Policy": docs.POLICY}
+        if file.suffix == ".html":
+            return HTMLResponse(docs.with_way_back(folder, file), headers=headers)
+        return FileResponse(file, media_type=docs.content_type(file), headers=headers)
+
+    def static(self, name: str) -> Response:
+        """Style, script and Plotly."""
+        if name not in STATIC:
+            raise NotThereError(f"There is no file {name!r}.")
+        kept = {"Cache-Control": "private, max-age=31536000, immutable"}
+        return FileResponse(STATIC[name], media_type=docs.content_type(STATIC[name]), headers=kept)

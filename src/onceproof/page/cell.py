@@ -1,0 +1,190 @@
+"""A cell and its trials as they are shown: verdict, trials, anomalies with witnesses, and the records around those."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from onceproof.model.anomaly import ANOMALIES
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError
+from onceproof.model.known_issues import registry
+from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.page import timeline
+from onceproof.page.docs import pages_by_trial
+from onceproof.page.matrix import day, moment, sign_of
+from onceproof.results.evidence import Case, case_of, known, records_around
+from onceproof.results.matrix_query import Dated
+
+JIRA = re.compile(r"KAFKA-\d{1,6}")
+FIRST = 3  # witnesses of each anomaly that are seen at once
+
+
+def cell_view(run: RunFolder, verdict: Mapping[str, Any], history: Sequence[Dated]) -> dict[str, Any]:
+    """All that the page of a cell shows; `history` is newest first.
+
+    Raises:
+        HarnessError: the run is damaged.
+    """
+    cell, case = Cell.from_dict(verdict), case_of(run, verdict)
+    docs = pages_by_trial(run)
+    trials = [trial_view(run, verdict, trial, docs.get(trial.title, ())) for trial in case.trials]
+    return {
+        "run": run.run_id,
+        "key": cell.key,
+        "cell": {**cell.to_dict(), "releases": cell.releases, "title": cell.title},
+        "verdict": verdict["verdict"],
+        "sign": sign_of(verdict["verdict"]),
+        "sentence": verdict["sentence"],
+        "arithmetic": _arithmetic(verdict),
+        "description": known(case.folder.trial_file).get("description", ""),
+        "reason": known(case.folder.outcome_file).get("reason", ""),
+        "issues": _issues(cell, verdict),
+        "history": [_told(dated) for dated in reversed(history)],
+        "trials": trials,
+        "shown": case.shown.key,
+        "command": case.shown.command,
+        "anomalies": _anomalies(case),
+    }
+
+
+def _arithmetic(verdict: Mapping[str, Any]) -> str:
+    """How the verdict counts; older runs know no interval."""
+    counted = f"{verdict['red']} of {verdict['counted']} counted trials red"
+    if verdict["trials"] != verdict["counted"]:
+        counted += f" ({verdict['trials']} were run)"
+    if verdict.get("interval"):
+        low, high = verdict["interval"]
+        counted += f"; 95 % interval of the rate {low:.0%} to {high:.0%}"
+    return f"{counted}. {verdict.get('arithmetic') or ''}".strip()
+
+
+def _issues(cell: Cell, verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The known issues that were expected to show, with what the registry says of them today."""
+    rows = {issue.key: issue for issue in registry().affecting(cell)}
+    return [
+        {
+            "key": key,
+            "jira": JIRA.fullmatch(key) is not None,
+            "title": rows[key].title if key in rows else "",
+            "fixed": [str(release) for release in rows[key].fixed] if key in rows else [],
+        }
+        for key in verdict["issues"]
+    ]
+
+
+def _told(dated: Dated) -> dict[str, Any]:
+    judged = dated.judged
+    return {
+        "run": judged.run,
+        "when": moment(dated.created),
+        "day": day(dated.created),
+        "verdict": str(judged.verdict),
+        "sign": sign_of(judged.verdict),
+        "rate": f"{judged.red}/{judged.counted}",
+        "seconds": judged.seconds,
+    }
+
+
+def trial_view(
+    run: RunFolder, verdict: Mapping[str, Any], trial: Trial, docs: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What is told of one trial."""
+    folder = run.trial(trial)
+    outcome, reader = known(folder.outcome_file), known(folder.reader_file)
+    return {
+        "key": trial.key,
+        "title": trial.title,
+        "number": trial.number,
+        "seed": trial.seed,
+        "command": trial.command,
+        "exercised": outcome.get("exercised"),
+        "reason": outcome.get("reason") or "",
+        "error": verdict["errors"].get(trial.key) or outcome.get("error") or "",
+        "anomalies": reader.get("anomalies", {}),
+        "seconds": outcome.get("seconds", {}),
+        "attested": _attested(outcome.get("attested", {})),
+        "docs": list(docs),
+    }
+
+
+def _attested(told: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What really loaded, one entry for each different set, with the instances that told it."""
+    instances: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
+    for name, entry in sorted(told.items()):
+        instances[tuple(entry.get(column) for column in columns)].append(name)
+    return [
+        {**dict(zip(columns, entry, strict=True)), "instances": ", ".join(names)} for entry, names in instances.items()
+    ]
+
+
+def _anomalies(case: Case) -> list[dict[str, Any]]:
+    """Each anomaly of the trial that is shown, with its first witnesses, which keep their number."""
+    reader = case.reader(case.shown)
+    witnesses = defaultdict(list)
+    for number, witness in enumerate(case.witnesses, 1):
+        witnesses[witness["anomaly"]].append({**witness, "number": number})
+    return [
+        {
+            "name": name,
+            "count": count,
+            "meaning": ANOMALIES.get(name, ""),
+            "first": witnesses[name][:FIRST],
+            "more": witnesses[name][FIRST:],
+        }
+        for name, count in reader.get("anomalies", {}).items()
+    ]
+
+
+def timeline_json(folder: TrialFolder, *, dark: bool) -> str:
+    """The timeline of a trial as a figure of Plotly.
+
+    Raises:
+        HarnessError: the timeline is missing or damaged.
+    """
+    return str(timeline.figure(folder, known(folder.reader_file).get("witnesses", []), dark).to_json())
+
+
+def records_view(run: RunFolder, verdict: Mapping[str, Any], number: int) -> dict[str, Any] | None:
+    """The records around one witness of a cell, side by side; None if there is no such witness.
+
+    Returns:
+        `columns`: input, output and each changelog that the trial has; `rows`: for each key and then place, one list
+        of records for each column; empty where Spark has not collected the records.
+
+    Raises:
+        HarnessError: the run is damaged.
+    """
+    case = case_of(run, verdict)
+    if not 1 <= number <= len(case.witnesses):
+        return None
+    witness = case.witnesses[number - 1]
+    try:
+        records = records_around(run, case.shown, {number: witness}) or []
+    except OSError as error:
+        raise HarnessError(f"The records of run {run.run_id} could not be read: {error}.") from error
+    columns = sorted({record["role"] for record in records}, key=_column)
+    return {
+        "run": run.run_id,
+        "key": verdict["cell"],
+        "title": Cell.from_dict(verdict).title,
+        "trial": case.shown.number,
+        "witness": {**witness, "number": number},
+        "columns": columns,
+        "records": [[_record(r, number) for r in records if r["role"] == column] for column in columns],
+    }
+
+
+def _column(role: str) -> tuple[int, str]:
+    """Input first, then output, then what the stores wrote."""
+    return ("input", "output").index(role) if role in ("input", "output") else 2, role
+
+
+def _record(record: Mapping[str, Any], number: int) -> dict[str, Any]:
+    stamp = record["timestamp"]
+    return {
+        **{name: record[name] for name in ("partition", "offset", "key", "value")},
+        "time": "" if stamp is None else stamp.strftime("%H:%M:%S.%f")[:-3],
+        "why": record["witnesses"][number],
+    }

@@ -1,0 +1,224 @@
+"""The matrix as it is shown: scenario and variant down, releases across, restarts as a block of their own."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from onceproof.model.cell import Cell
+from onceproof.model.release import Release
+from onceproof.model.verdict import Verdict
+from onceproof.results.history import NEW, SLOWER, Change
+from onceproof.results.matrix_query import Dated, Known
+from onceproof.results.table import LOOK, change_line
+
+MEANING = {
+    Verdict.REGRESSION: "an anomaly that no known issue explains",
+    Verdict.ERROR: "the harness failed; says nothing about Kafka",
+    Verdict.INCONCLUSIVE: "the evidence does not carry a verdict",
+    Verdict.KNOWN: "an anomaly, as the registry of known issues expects",
+    Verdict.FIXED: "no anomaly, though the registry says affected",
+    Verdict.CLEAN: "no anomaly in enough exercised trials",
+    Verdict.AVOIDED: "the mechanism cannot arise in this variant",
+}
+# In this order a person wants to know.
+TOLD = tuple(MEANING)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What is asked to be seen; empty means all."""
+
+    run: str = ""
+    scenario: str = ""
+    verdict: str = ""
+    broker: str = ""
+    only: str = ""  # `run`: only the cells of the run itself, none that are stale
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What stands in the link to this view."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+
+@dataclass(frozen=True)
+class Square:
+    """One cell of the matrix."""
+
+    key: str
+    title: str
+    run: str
+    verdict: str
+    sign: str
+    rate: str
+    change: str  # what changed since the last run, or nothing
+    stale: str  # day of the run, if that is an older one, or nothing
+
+
+@dataclass(frozen=True)
+class Row:
+    """A variant of a scenario, one entry for each column; `broker` only where there are several."""
+
+    variant: str
+    broker: str
+    squares: Sequence[Square | None]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A table: its columns, and its rows by scenario."""
+
+    title: str
+    columns: Sequence[str]
+    scenarios: Mapping[str, Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All that the page of the matrix shows of a run."""
+
+    run: str
+    when: str
+    name: str
+    headline: str
+    worst: str  # verdict that the headline tells
+    counts: Mapping[str, int]
+    changes: Sequence[Mapping[str, Any]]
+    new_cells: int
+    blocks: Sequence[Block]
+    choices: Mapping[str, Sequence[str]]
+    is_first: bool  # there is no run before it to compare with
+
+
+def matrix_of(known: Known, filters: Filters) -> Matrix:
+    """What is shown of a run, and of the cells that only runs before it had."""
+    last = {cell: past[0] for cell, past in known.past.items()}
+    changes = known.changes
+    kinds: dict[Cell, str] = {}
+    for change in changes:
+        if change.kind != NEW:
+            kinds.setdefault(change.now.cell, change.kind)
+    shown = {cell: dated for cell, dated in last.items() if _is_wanted(dated, known, filters)}
+    several = len({cell.broker for cell in last}) > 1
+    squares = {cell: _square(dated, known, kinds.get(cell, "")) for cell, dated in shown.items()}
+    counts = worst_first(Counter(str(judged.verdict) for judged in known.cells))
+    headline, worst = _headline(counts)
+    return Matrix(
+        known.run,
+        moment(known.created),
+        known.matrix,
+        headline,
+        worst,
+        counts,
+        [_told(change) for change in changes if change.kind != NEW],
+        sum(change.kind == NEW for change in changes),
+        [block for block in _blocks(squares, several) if block.scenarios],
+        {
+            "scenario": sorted({cell.scenario for cell in last}),
+            "verdict": [str(v) for v in TOLD if v in {dated.judged.verdict for dated in last.values()}],
+            "broker": [str(broker) for broker in sorted({cell.broker for cell in last})],
+        },
+        all(dated.judged.run == known.run for past in known.past.values() for dated in past),
+    )
+
+
+def worst_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """How many cells have each verdict, in the order in which a person wants to know."""
+    return {str(verdict): counts[verdict] for verdict in TOLD if counts.get(verdict)}
+
+
+def _is_wanted(dated: Dated, known: Known, filters: Filters) -> bool:
+    judged = dated.judged
+    wanted = {"scenario": judged.cell.scenario, "verdict": str(judged.verdict), "broker": str(judged.cell.broker)}
+    if filters.only and judged.run != known.run:
+        return False
+    return all(getattr(filters, name) in ("", value) for name, value in wanted.items())
+
+
+def _headline(counts: Mapping[str, int]) -> tuple[str, str]:
+    """The run in a few words, and the verdict that they tell of."""
+    for verdict, one, several in (
+        (Verdict.REGRESSION, "1 cell regressed", "{} cells regressed"),
+        (Verdict.ERROR, "1 cell could not be tested", "{} cells could not be tested"),
+        (Verdict.INCONCLUSIVE, "1 cell is inconclusive", "{} cells are inconclusive"),
+        (Verdict.FIXED, "1 cell is fixed, against the registry", "{} cells are fixed, against the registry"),
+    ):
+        if count := counts.get(verdict, 0):
+            return (one if count == 1 else several.format(count)), str(verdict)
+    return "All as the registry of known issues expects", str(Verdict.CLEAN)
+
+
+def _told(change: Change) -> dict[str, Any]:
+    before = change.before.verdict if change.before else None
+    line = change_line(change.to_dict()).removeprefix(f"{change.kind}: ")
+    return {
+        "kind": change.kind,
+        "line": line,
+        "key": change.now.cell.key,
+        "verdict": str(change.now.verdict),
+        "sign": sign_of(change.now.verdict),
+        "before": "" if before is None or change.kind == SLOWER else str(before),
+    }
+
+
+def sign_of(verdict: str) -> str:
+    """The sign of a verdict, the same as in the terminal."""
+    return LOOK[verdict][0]
+
+
+def _square(dated: Dated, known: Known, change: str) -> Square:
+    judged = dated.judged
+    stale = "" if judged.run == known.run else day(dated.created)
+    title = f"{judged.cell.title}: {judged.verdict}, {judged.red} of {judged.counted} trials red"
+    title += f"; {change}" if change else ""
+    title += f"; stale, from run {judged.run}" if stale else ""
+    return Square(
+        judged.cell.key,
+        title,
+        judged.run,
+        str(judged.verdict),
+        sign_of(judged.verdict),
+        f"{judged.red}/{judged.counted}",
+        change,
+        stale,
+    )
+
+
+def _blocks(squares: Mapping[Cell, Square], several_brokers: bool) -> Iterable[Block]:
+    plain = {cell: square for cell, square in squares.items() if cell.restart_on is None}
+    restarts = {cell: square for cell, square in squares.items() if cell.restart_on is not None}
+    yield _block("Releases of Kafka Streams", plain, several_brokers)
+    yield _block("Restarted on another release", restarts, several_brokers)
+
+
+def _block(title: str, squares: Mapping[Cell, Square], several_brokers: bool) -> Block:
+    columns = sorted({_column(cell) for cell in squares})
+    rows: dict[tuple[str, str, Release], dict[tuple[Release, ...], Square]] = defaultdict(dict)
+    order = {scenario: number for number, scenario in enumerate(dict.fromkeys(cell.scenario for cell in squares))}
+    for cell, square in squares.items():
+        rows[cell.scenario, cell.variant, cell.broker][_column(cell)] = square
+    scenarios: dict[str, list[Row]] = {scenario: [] for scenario in order}
+    for (scenario, variant, broker), of_row in rows.items():
+        told = str(broker) if several_brokers else ""
+        scenarios[scenario].append(Row(variant, told, [of_row.get(column) for column in columns]))
+    return Block(title, [" → ".join(map(str, column)) for column in columns], scenarios)
+
+
+def _column(cell: Cell) -> tuple[Release, ...]:
+    return (cell.streams, cell.restart_on) if cell.restart_on else (cell.streams,)
+
+
+def moment(created: str) -> str:
+    """For example `21 Nov 2026, 14:26 UTC`."""
+    return f"{day(created)} {created[:4]}, {created[11:16]} UTC"
+
+
+def minute(created: str) -> str:
+    """For example `21 Nov, 14:26`."""
+    return f"{day(created)}, {created[11:16]}"
+
+
+def day(created: str) -> str:
+    """For example `21 Nov`."""
+    return f"{int(created[8:10])} {MONTHS[int(created[5:7]) - 1]}"

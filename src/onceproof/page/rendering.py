@@ -1,0 +1,104 @@
+"""Templates, and the links in them, which are relative, so that they work behind any prefix."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import plotly
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from onceproof.page.matrix import MEANING, sign_of
+
+FOLDER = Path(__file__).parent
+STATIC = {
+    "page.css": FOLDER / "static" / "page.css",
+    "page.js": FOLDER / "static" / "page.js",
+    "plotly.min.js": Path(plotly.__file__).parent / "package_data" / "plotly.min.js",
+}
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where things are, seen from a page; `base` leads from there to the matrix: `./`, `../`, ..."""
+
+    base: str
+
+    @classmethod
+    def of(cls, path: str) -> "Links":
+        """The links of a page at this path, from the app's root, such as `/runs/...`."""
+        return cls("../" * (path.count("/") - 1) or "./")
+
+    def matrix(self, **query: str) -> str | None:
+        """The matrix, filtered; None, as of all that follow, if there is nothing to go to."""
+        return f"{self.base}?{urlencode(query)}" if query else self.base
+
+    def cell(self, run: str, cell: str) -> str | None:
+        """A cell."""
+        return self._of_run(run, "cells", cell)
+
+    def evidence(self, run: str, cell: str) -> str | None:
+        """The archive of a cell."""
+        return self._of_run(run, "cells", cell, "evidence.zip")
+
+    def records(self, run: str, cell: str, witness: int) -> str | None:
+        """The records around a witness."""
+        return self._of_run(run, "cells", cell, "witnesses", str(witness))
+
+    def trial(self, run: str, trial: str) -> str | None:
+        """A trial."""
+        return self._of_run(run, "trials", trial)
+
+    def timeline(self, run: str, trial: str) -> str | None:
+        """The timeline of a trial, as JSON."""
+        return self._of_run(run, "trials", trial, "timeline.json")
+
+    def docs(self, run: str, path: str = "index.html") -> str | None:
+        """A page of the Data Docs."""
+        return self._of_run(run, "data_docs", path)
+
+    def static(self, name: str) -> str:
+        """A file of ours; its address changes with its content, so that a browser can keep it."""
+        return f"{self.base}static/{name}?v={_digest(name)}"
+
+    def _of_run(self, run: str, *path: str) -> str | None:
+        return f"{self.base}runs/{'/'.join(map(quote, (run, *path)))}"
+
+
+@cache
+def _digest(name: str) -> str:
+    return hashlib.sha256(STATIC[name].read_bytes()).hexdigest()[:8]
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["thousands"] = lambda number: f"{number:,}"
+    environment.filters["embedded"], environment.filters["json"] = embedded, as_json
+    environment.globals["sign_of"] = sign_of
+    environment.globals["legend"] = [(str(verdict), sign_of(verdict), meaning) for verdict, meaning in MEANING.items()]
+    return environment
+
+
+def embedded(text: str) -> str:
+    """JSON that may stand within `<script>`: nothing in it can end the element."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def as_json(data: Any) -> str:
+    """JSON of plain data, to be embedded."""
+    return json.dumps(data, separators=(",", ":"))
+
+
+def render(template: str, links: Links, **values: Any) -> str:
+    """A page."""
+    return _templates().get_template(template).render(links=links, **values)

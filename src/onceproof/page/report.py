@@ -1,0 +1,121 @@
+"""The page without a server: the matrix in the terminal, or all of a run in one file for people without access."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.run_folder import RunFolder, read_json, replacing
+from onceproof.page.cell import cell_view, records_view, timeline_json
+from onceproof.page.matrix import Filters, Matrix, Square, matrix_of, sign_of
+from onceproof.page.rendering import STATIC, Links, render
+from onceproof.page.runs import NotThereError, find_folder, trials_of
+from onceproof.results.matrix_query import known_at, known_with, verdicts_of
+from onceproof.results.redaction import Redaction
+from onceproof.results.table import LOOK
+
+OVER_TIME = 30  # verdicts of a cell
+
+
+@dataclass(frozen=True)
+class _WithinReport(Links):
+    """Links of a file that stands for itself: to the cells that are in it."""
+
+    run: str
+
+    def matrix(self, **query: str) -> str | None:
+        return None if query else self.base
+
+    def _of_run(self, run: str, *path: str) -> str | None:
+        return f"#{path[1]}" if run == self.run and path[0] == "cells" and len(path) == 2 else None
+
+
+def shown_run(run: RunFolder, url: str) -> Matrix:
+    """The matrix of a judged run alone, without what is stale.
+
+    Raises:
+        HarnessError: the run is damaged, or the database refuses.
+    """
+    return matrix_of(known_at(url, run.run_id) or known_with(run, url), Filters(only="run"))
+
+
+def terminal(matrix: Matrix) -> Iterator[Table | Text]:
+    """The matrix for a terminal, its headline first."""
+    sign, style = LOOK[matrix.worst]
+    yield Text.assemble((f" {sign} ", style), f" {matrix.headline}", style="bold")
+    yield Text(f"Run {matrix.run}, {matrix.when}, matrix {matrix.name}")
+    for block in matrix.blocks:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=block.title, title_justify="left")
+        table.add_column("")
+        for column in block.columns:
+            table.add_column(column, justify="center", no_wrap=True)
+        for scenario, rows in block.scenarios.items():
+            table.add_row(Text(scenario, "bold"))
+            for row in rows:
+                table.add_row(f"  {row.variant} {row.broker}".rstrip(), *map(_square, row.squares))
+        yield table
+    for change in matrix.changes:
+        yield Text(f"{change['kind']}: {change['line']}")
+    yield Text("  ").join(Text(f"{sign_of(v)} {v} {count}", LOOK[v][1]) for v, count in matrix.counts.items())
+
+
+def _square(square: Square | None) -> Text:
+    if square is None:
+        return Text("")
+    return Text(f"{square.sign} {square.rate}{' Δ' if square.change else ''}", LOOK[square.verdict][1])
+
+
+def write_report(run: RunFolder, url: str, target: Path) -> None:
+    """Write matrix, cells and timelines of a judged run as one file, which needs nothing beside it.
+
+    It has no path, host, account or secret of this machine, and is written as a whole or not at all.
+
+    Raises:
+        UsageError: the target is a folder.
+        HarnessError: the run is damaged, the database refuses, or the target cannot be written.
+    """
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder: name the file that the report shall be.")
+    redaction = Redaction.of(run)
+    matrix = shown_run(run, url)
+    cells = [redaction.data(_cell(run, url, verdict)) for verdict in read_json(run.verdicts_file)]
+    page = render(
+        "report.html",
+        _WithinReport("#headline", run.run_id),
+        matrix=matrix,
+        cells=cells,
+        has_docs=False,
+        style=_inline("page.css"),
+        scripts=[_inline("page.js"), _inline("plotly.min.js")],
+    )
+    with replacing(target) as draft:
+        draft.write_text(page, encoding="utf-8")
+
+
+def _inline(name: str) -> str:
+    """A file of ours, in which nothing ends the element that it stands in."""
+    return STATIC[name].read_text(encoding="utf-8").replace("</script", "<\\/script").replace("</style", "<\\/style")
+
+
+def _cell(run: RunFolder, url: str, verdict: dict[str, Any]) -> dict[str, Any]:
+    """A cell with its timeline, and with the records around the first witness of each anomaly."""
+    try:
+        trials = trials_of(find_folder(run.path.parent, run.run_id), verdict["cell"])
+    except NotThereError as error:
+        raise HarnessError(str(error)) from None
+    view = cell_view(run, verdict, verdicts_of(url, trials[0].cell, OVER_TIME))
+    for anomaly in view["anomalies"]:
+        for witness in anomaly["first"][:1]:
+            witness["records"] = records_view(run, verdict, witness["number"])
+    folder = run.trial(view["shown"])
+    try:
+        figures = {theme: json.loads(timeline_json(folder, dark=theme == "dark")) for theme in ("light", "dark")}
+    except HarnessError as error:
+        return {**view, "problem": str(error), "figures": None}
+    return {**view, "problem": "", "figures": figures}

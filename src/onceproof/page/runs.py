@@ -1,0 +1,217 @@
+"""The run folders that may be shown: those of this home, and nothing that a link in them leads to."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.cell import Trial, is_run_id
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
+from onceproof.results.history import JudgedCell
+
+ALIVE = timedelta(minutes=30)  # without a sign of life for longer, a run has ended; only Airflow knows for sure
+SHOWN = 5  # runs that are not stored
+SIGNS = ("trials/*/timeline.jsonl", "trials/*/outcome.json", "tables/*", "validations/*")
+SHAPELESS = (AttributeError, KeyError, TypeError, ValueError, UsageError)  # JSON that is not what we write
+TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)")
+
+
+class NotThereError(Exception):
+    """What was asked for is not there, or is not ours to show; one sentence for the person who asked."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that is newer than all that are stored: a sentence, and how many of its trials are over."""
+
+    run: str
+    told: str
+    done: int
+    planned: int
+    under_way: bool
+
+
+def is_within(folder: Path, path: Path) -> bool:
+    """Whether a path leads to something that exists below the folder, all links followed."""
+    try:
+        return path.resolve(strict=True).is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # it does not exist, or its name cannot be one
+        return False
+
+
+def find_folder(runs: Path, run: str) -> RunFolder:
+    """The folder of a run.
+
+    Raises:
+        NotThereError: the run has no folder of its own there.
+    """
+    path = runs / run
+    if not is_run_id(run) or not is_within(runs, path) or not path.is_dir():
+        raise NotThereError(f"There is no folder of a run {run!r}: it was removed, or it was never here.")
+    return RunFolder(path)
+
+
+def verdicts_in(run: RunFolder) -> dict[str, dict[str, Any]]:
+    """The verdicts of a run by cell, as its folder has them.
+
+    Raises:
+        NotThereError: it has none, or they are a link to somewhere else.
+        HarnessError: they are damaged.
+    """
+    if not run.verdicts_file.exists():
+        raise NotThereError(f"Run {run.run_id} has no verdicts.")
+    try:
+        verdicts = list(read_json(_own(run, run.verdicts_file)))
+        if not [JudgedCell.from_dict(run.run_id, verdict) for verdict in verdicts]:
+            raise ValueError("no verdict")
+        return {verdict["cell"]: verdict for verdict in verdicts}
+    except SHAPELESS as error:
+        raise _damaged(run.verdicts_file, error) from error
+
+
+def find_verdict(run: RunFolder, cell: str) -> dict[str, Any]:
+    """The verdict of a cell.
+
+    Raises:
+        NotThereError: the run has none on it.
+        HarnessError: the verdicts are damaged.
+    """
+    verdicts = verdicts_in(run)
+    if cell not in verdicts:
+        raise NotThereError(f"Run {run.run_id} has no cell {cell!r}.")
+    return verdicts[cell]
+
+
+def trials_of(run: RunFolder, cell: str) -> list[Trial]:
+    """The trials of a cell, of which every file is the run's own.
+
+    Raises:
+        NotThereError: a link in the folder of the run leads elsewhere.
+        HarnessError: the plan is damaged.
+    """
+    trials = [trial for trial in _planned(run) if trial.cell.key == cell]
+    for trial in trials:
+        own_folder(run, run.trial(trial))
+    for table in ("records", "findings"):
+        own_folder(run, TrialFolder(run.table(table)))
+    return trials
+
+
+def find_trial(run: RunFolder, wanted: str) -> Trial:
+    """The trial with this key.
+
+    Raises:
+        NotThereError: the plan has none, or a link in its folder leads elsewhere.
+        HarnessError: the plan is damaged.
+    """
+    for trial in _planned(run):
+        if trial.key == wanted:
+            own_folder(run, run.trial(trial))
+            return trial
+    raise NotThereError(f"Run {run.run_id} has no trial {wanted!r}.")
+
+
+def _planned(run: RunFolder) -> list[Trial]:
+    _own(run, run.run_file)
+    _own(run, run.further_trials_file)
+    try:
+        return list(run.trials())
+    except SHAPELESS as error:
+        raise _damaged(run.run_file, error) from error
+
+
+def _damaged(file: Path, error: Exception) -> HarnessError:
+    return HarnessError(f"{file} is incomplete or damaged ({type(error).__name__}: {error}).")
+
+
+def own_folder(run: RunFolder, folder: TrialFolder) -> None:
+    """Refuse a folder of the run in which something leads out of the run.
+
+    Raises:
+        NotThereError: a link does.
+    """
+    _own(run, folder.path)
+    for parent, folders, files in os.walk(folder.path):
+        for name in (*folders, *files):
+            if Path(parent, name).is_symlink():
+                _own(run, Path(parent, name))
+
+
+def _own(run: RunFolder, path: Path) -> Path:
+    if path.exists() and not is_within(run.path, path):
+        raise NotThereError(f"{path.name} of run {run.run_id} is a link to somewhere else, which is not shown.")
+    return path
+
+
+def unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished]:
+    """The last runs that are newer than the newest one that is stored, newest first; without a plan, it is no run."""
+    if not runs.is_dir():
+        return []
+    later = sorted((p.name for p in runs.iterdir() if is_run_id(p.name) and p.name > (newest or "")), reverse=True)
+    folders = (RunFolder(runs / name) for name in later if is_within(runs, runs / name))
+    return [_stands(run, now) for run in islice((run for run in folders if run.run_file.exists()), SHOWN)]
+
+
+def _stands(run: RunFolder, now: datetime) -> Unfinished:
+    """Where a run stands that is not stored."""
+    try:
+        trials = _planned(run)
+        if run.verdicts_file.exists():
+            verdicts_in(run)
+    except (HarnessError, NotThereError):
+        return Unfinished(
+            run.run_id, f"Run {run.run_id} is damaged: its plan or its verdicts cannot be read.", 0, 0, False
+        )
+    done = sum(run.trial(trial).outcome_file.exists() for trial in trials)
+    counts = f"{done} of {len(trials)} trials are over"
+    if run.verdicts_file.exists():
+        told, alive = f"Run {run.run_id} is judged, but it is not in the results database (yet).", False
+    else:
+        last = max((path.stat().st_mtime for path in _signs(run)), default=run.run_file.stat().st_mtime)
+        since = now - datetime.fromtimestamp(last, UTC)
+        alive = since < ALIVE
+        ended = f"has no verdicts and gave no sign of life for {_duration(since)}"
+        told = f"Run {run.run_id} {'is under way' if alive else ended}: {counts}."
+    return Unfinished(run.run_id, told, done, len(trials), alive)
+
+
+def _duration(time: timedelta) -> str:
+    hours, minutes = divmod(int(time.total_seconds()) // 60, 60)
+    return f"{minutes} min" if hours == 0 else f"{hours} h" if hours < 48 else f"{hours // 24} days"
+
+
+def _signs(run: RunFolder) -> Iterator[Path]:
+    for pattern in SIGNS:
+        yield from run.path.glob(pattern)
+
+
+def run_of_dag_run(runs: Path, dag_run: str) -> str:
+    """The run that a DAG run of Airflow made.
+
+    `onceproof run` gives both the same id. Otherwise the id of ours ends with a digest of Airflow's, see
+    `pipeline.steps.new_run_id`; of several such runs the one nearest to the time in Airflow's id is meant.
+
+    Raises:
+        NotThereError: there is none, or none yet.
+    """
+    if is_run_id(dag_run):
+        return dag_run
+    digest = hashlib.sha256(dag_run.encode()).hexdigest()[:4]
+    names = [path.name for path in runs.glob(f"*-{digest}") if is_run_id(path.name)]
+    if not names:
+        raise NotThereError(
+            f"No run folder belongs to the DAG run {dag_run!r}: it has made no plan yet, or its run was given a name."
+        )
+    found = TIME.search(dag_run)
+    meant = "T".join(("".join(found.groups()[:3]), "".join(found.groups()[3:]))) if found else max(names)
+    return min(names, key=lambda name: abs(_moment(name) - _moment(meant)))
+
+
+def _moment(name: str) -> datetime:
+    return datetime.strptime(name[:15], "%Y%m%dT%H%M%S")

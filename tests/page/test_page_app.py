@@ -1,0 +1,430 @@
+"""The page as whoever asks for it gets it: found, absent, broken, behind a prefix, and refused."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from datetime import UTC, datetime
+from io import BytesIO
+from urllib.parse import quote
+
+import pytest
+from fastapi import FastAPI, HTTPException
+from fastapi.testclient import TestClient
+
+from onceproof.model.cell import Trial
+from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.page.app import create_app
+from onceproof.page.runs import run_of_dag_run, unfinished
+from onceproof.pipeline.steps import new_run_id
+from onceproof.settings import Settings
+from tests.page.conftest import GREEN, NEWEST, OLDER, RED, RESTART, SCRIPT, STALE, TURNED, VERDICTS, age, make_run
+
+CELL = f"/runs/{NEWEST}/cells/{RED.key}"
+TRIAL = f"/runs/{NEWEST}/trials/{RED.key}-t2"
+SUITE = f"/runs/{NEWEST}/data_docs/validations/id_uniqueness/run {NEWEST}/20261120T022000.000000Z"
+ALL = ("/", CELL, f"{CELL}/witnesses/1", TRIAL, f"{TRIAL}/timeline.json", f"/runs/{NEWEST}/data_docs/index.html")
+
+
+def squares(text):
+    """The cells of the matrix: what a screen reader says of them."""
+    return re.findall(r'aria-label="([^"]+, \d+ of \d+ trials red[^"]*)"', text)
+
+
+def test_the_matrix_tells_the_newest_run_and_what_it_changed(client):
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "1 cell regressed" in page.text
+    assert NEWEST in page.text
+    assert "newly red" in page.text
+    assert sorted(squares(page.text)) == sorted(
+        [
+            f"{RED.title}: known, 1 of 2 trials red",
+            f"{GREEN.title}: clean, 0 of 2 trials red",
+            f"{TURNED.title}: regression, 1 of 2 trials red; newly red",
+            f"{STALE.title}: inconclusive, 0 of 2 trials red; stale, from run {OLDER}",
+            f"{RESTART.title}: avoided, 0 of 0 trials red",
+        ]
+    )
+
+
+def test_releases_stand_in_their_own_order_and_restarts_by_themselves(client):
+    heads = re.findall(r'<th scope="col"(?: class="corner")?>([^<]+)</th>', client.get("/").text)
+    first, second = heads.index("Releases of Kafka Streams"), heads.index("Restarted on another release")
+    assert heads[first + 1 : second] == ["3.3.1", "3.4.1", "3.8.1", "3.10.0"]
+    assert heads[second + 1] == "4.1.2 → 4.3.1"
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ({"scenario": "quota"}, [STALE]),
+        ({"verdict": "regression"}, [TURNED]),
+        ({"broker": "3.9.1", "scenario": "crash"}, [RESTART]),
+        ({"broker": "3.8.0"}, []),
+        ({"only": "run", "scenario": "quota"}, []),
+        ({"run": OLDER, "scenario": "crash"}, []),
+        ({"run": OLDER, "scenario": "quota"}, [STALE]),
+    ],
+)
+def test_every_view_has_a_link(client, query, shown):
+    page = client.get("/", params=query).text
+    assert [told.partition(":")[0] for told in squares(page)] == [cell.title for cell in shown]
+    assert shown or "No cell fits these filters" in page
+
+
+def test_an_older_run_is_told_as_it_was(client):
+    page = client.get("/", params={"run": OLDER}).text
+    assert "1 cell is inconclusive" in page
+    assert "There is no run before it to compare with." in page
+    assert "newly red" not in page
+    assert "stale, from" not in page
+
+
+def test_a_cell_tells_verdict_arithmetic_trials_and_witnesses(client):
+    page = client.get(CELL).text
+    for part in (
+        "1 of 2 counted trials red; 95 % interval of the rate 9% to 91%",
+        "https://issues.apache.org/jira/browse/KAFKA-14172",
+        Trial(NEWEST, RED, 2, 12).command,
+        "One ID was given to more than one key.",
+        "output/0@50",
+        f"../../../runs/{NEWEST}/cells/{RED.key}/witnesses/1",
+        f"../../../runs/{NEWEST}/trials/{RED.key}-t1",
+        quote(f"assignments-{RED.title} trial 2.html"),
+        f"../../../runs/{OLDER}/cells/{RED.key}",
+    ):
+        assert part in page
+
+
+def test_only_what_looks_like_a_jira_key_is_a_link(client, settings):
+    run = RunFolder(settings.runs / NEWEST)
+    verdicts = json.loads(run.verdicts_file.read_text())
+    verdicts[0]["issues"] = ["at_least_once (documented)", "KAFKA-1/../../evil"]
+    write_json(run.verdicts_file, verdicts)
+    page = client.get(CELL).text
+    assert "at_least_once (documented)" in page
+    assert "issues.apache.org" not in page
+
+
+def test_an_older_verdict_without_an_interval_is_told_all_the_same(client, settings):
+    run = RunFolder(settings.runs / NEWEST)
+    verdicts = [
+        {name: value for name, value in verdict.items() if name not in ("interval", "arithmetic", "missed")}
+        for verdict in json.loads(run.verdicts_file.read_text())
+    ]
+    write_json(run.verdicts_file, verdicts)
+    assert "1 of 2 counted trials red." in client.get(CELL).text
+
+
+def test_the_records_around_a_witness_stand_side_by_side(client):
+    page = client.get(f"{CELL}/witnesses/1").text
+    assert re.findall("<caption>(.+)</caption>", page) == ["input", "output", "ids-changelog"]
+    assert len(re.findall('class="place"', page)) == 1  # output/0@50
+    assert len(re.findall('class="near"', page)) == 10
+    assert len(re.findall('class="key"', page)) == 12  # key 7 at 7, 37, 67, 97 of each
+
+
+def test_a_trial_has_a_timeline_in_either_theme(client):
+    light, dark = (client.get(f"{TRIAL}/timeline.json", params={"theme": theme}).json() for theme in ("light", "dark"))
+    assert light["data"]
+    assert light["layout"]["font"]["color"] != dark["layout"]["font"]["color"]
+
+
+def test_a_broken_timeline_is_one_sentence_and_the_page_stands(client, settings):
+    RunFolder(settings.runs / NEWEST).trial(f"{RED.key}-t2").timeline.write_text("{ torn\n{}\n")
+    assert client.get(TRIAL).status_code == 200
+    refused = client.get(f"{TRIAL}/timeline.json", headers={"Accept": "application/json"})
+    assert refused.status_code == 500
+    assert "timeline.jsonl is damaged" in refused.json()["detail"]
+
+
+def test_the_evidence_is_an_archive_and_nothing_is_left_of_its_making(client, settings):
+    answer = client.get(f"{CELL}/evidence.zip")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{NEWEST}-{RED.key}.zip"'
+    assert "README.md" in zipfile.ZipFile(BytesIO(answer.content)).namelist()
+    assert not (settings.runs / NEWEST / "evidence").exists()
+
+
+def test_data_docs_and_cell_lead_to_each_other(client):
+    page = client.get(quote(f"{SUITE}/assignments-{RESTART.title} trial 1.html"))
+    assert page.status_code == 200
+    [back] = re.findall(r'href="([^"]+)">Cell ', page.text)
+    assert client.get(str(page.url.join(back))).status_code == 200
+    assert str(page.url.join(back)).endswith(f"/runs/{NEWEST}/cells/{RESTART.key}")
+    [matrix] = re.findall(r'href="([^"]+)">Matrix', page.text)
+    assert str(page.url.join(matrix)).endswith(f"/?run={NEWEST}")
+    assert client.get(f"/runs/{NEWEST}/data_docs/static/site.css").headers["content-type"].startswith("text/css")
+
+
+def test_no_run_at_all_is_told_with_what_makes_one(tmp_path):
+    page = TestClient(create_app(Settings(home=tmp_path))).get("/")
+    assert page.status_code == 200
+    assert "onceproof run" in page.text
+    assert list(tmp_path.iterdir()) == []  # to look makes nothing
+
+
+def test_a_run_under_way_is_told_with_its_trials(client, settings):
+    run = make_run(settings.runs, "20261121T021500-cccc", {RED: "known"}, judged=False)
+    run.trial(f"{RED.key}-t2").outcome_file.unlink()
+    page = client.get("/").text
+    assert f"Run {run.run_id} is under way: 1 of 2 trials are over." in page
+    assert '<progress max="2" value="1"' in page
+    assert "1 cell regressed" in page  # the last that is judged stays in sight
+    own = client.get("/", params={"run": run.run_id}).text
+    assert "under way" in own
+    assert f"Run {run.run_id} has no verdicts yet" in own
+
+
+def test_a_run_that_ended_without_verdicts_is_not_under_way_for_ever(client, settings):
+    run = make_run(settings.runs, "20261121T021500-cccc", {RED: "known"}, judged=False)
+    for path in run.path.rglob("*"):
+        age(path, 3 * 3600)
+    assert "has no verdicts and gave no sign of life for 3 h: 2 of 2 trials are over." in client.get("/").text
+
+
+def test_a_judged_run_that_is_not_stored_is_told_and_can_be_shown(client, settings):
+    run = make_run(settings.runs, "20261121T021500-cccc", {GREEN: "known"})
+    assert f"Run {run.run_id} is judged, but it is not in the results database (yet)." in client.get("/").text
+    page = client.get("/", params={"run": run.run_id})
+    assert f"{GREEN.title}: known, 1 of 2 trials red; newly red" in page.text
+
+
+@pytest.mark.parametrize("content", ["{ torn", "{}", "[1]", "null", '[{"cell": "x"}]'])
+@pytest.mark.parametrize("damage", ["verdicts.json", "run.json"])
+def test_a_damaged_run_does_not_take_the_matrix_with_it(client, settings, damage, content):
+    (settings.runs / NEWEST / damage).write_text(content)
+    page = client.get("/")
+    assert page.status_code == 200
+    assert len(squares(page.text)) == 5
+    if damage == "verdicts.json":
+        assert f"The verdicts in the folder of run {NEWEST} cannot be read" in page.text
+    refused = client.get(CELL)
+    assert refused.status_code == 500
+    assert "incomplete or damaged" in refused.text
+    later = make_run(settings.runs, "20261121T021500-cccc", {RED: "known"})
+    (later.path / damage).write_text("{ torn")
+    assert f"Run {later.run_id} is damaged: its plan or its verdicts cannot be read." in client.get("/").text
+
+
+def test_of_many_runs_that_are_not_stored_the_last_are_told(client, settings):
+    for number in range(9):
+        make_run(settings.runs, f"2026112{number}T021500-cccc", {GREEN: "clean"})
+    told = re.findall(r"Run (\S+) is judged, but", client.get("/").text)
+    assert told == [f"2026112{number}T021500-cccc" for number in (8, 7, 6, 5, 4)]
+
+
+def test_a_database_that_refuses_is_one_sentence(client, settings):
+    (settings.home / "results.db").write_bytes(b"no database" * 100)
+    refused = client.get("/")
+    assert refused.status_code == 500
+    assert "The results database refused" in refused.text
+
+
+def test_a_run_whose_folder_is_gone_keeps_its_verdicts(client, settings):
+    (settings.runs / NEWEST).rename(settings.home / "elsewhere")
+    page = client.get("/").text
+    assert "was removed" in page
+    assert len(squares(page)) == 5
+    assert client.get(CELL).status_code == 404
+
+
+def test_everything_works_behind_a_prefix(settings):
+    outer = FastAPI()
+    outer.mount("/air/flow", create_app(settings))
+    client = TestClient(outer, headers={"Accept": "text/html"})
+    todo, seen = ["/air/flow/"], set()
+    while todo:
+        address = todo.pop()
+        if address in seen:
+            continue
+        seen.add(address)
+        page = client.get(address)
+        assert page.status_code == 200, address
+        assert page.url.path.startswith("/air/flow/")
+        if "text/html" in page.headers["content-type"]:
+            found = re.findall(r'(?:href|src|action|data-load|data-src)="([^"#]+)"', page.text)
+            todo += [
+                str(page.url.join(f.replace("&amp;", "&"))) for f in found if not f.startswith(("https:", "data:"))
+            ]
+    assert len(seen) > 40
+    assert any("data_docs" in address for address in seen)
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_whoever_is_not_let_in_sees_nothing(settings, path):
+    def nobody():
+        raise HTTPException(401, "Not authenticated")
+
+    app = create_app(settings, authorize=nobody, login="/auth/login/")
+    client = TestClient(app, follow_redirects=False)
+    refused = client.get(path, headers={"Accept": "application/json"})
+    assert (refused.status_code, refused.json()) == (401, {"detail": "Not authenticated"})
+    sent = client.get(path, headers={"Accept": "text/html"})
+    assert sent.status_code == 307
+    assert sent.headers["location"] == f"/auth/login/?next={quote(f'http://testserver{path}')}"
+
+
+@pytest.mark.parametrize(
+    "path", [*ALL, "/nothing", "/static/page.css", "/static/plotly.min.js", f"{CELL}/evidence.zip"]
+)
+def test_headers_are_strict_on_every_answer(client, path):
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "frame-ancestors 'self'" in policy
+    assert "http" not in policy
+    assert "data_docs" in path or "script-src 'self';" in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == ("private, max-age=31536000, immutable" if "/static/" in path else "no-store")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("path", ["/", CELL])
+def test_nothing_can_be_written(client, method, path):
+    assert client.request(method, path).status_code == 405
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_head_is_answered(client, path):
+    answer = client.head(path)
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/docs",
+        "/openapi.json",
+        "/static/app.py",
+        "/static/..%2fapp.py",
+        "/runs/20261120T021500-ffff/cells/x",
+        "/runs/../cells/x",
+        "/runs/%2e%2e/cells/x",
+        f"/runs/{NEWEST}/cells/nothing",
+        f"/runs/{NEWEST}/cells/{STALE.key}",
+        f"/runs/{NEWEST}/trials/..%2f{RED.key}-t1",
+        f"/runs/{NEWEST}/trials/{RED.key}-t9",
+        f"{CELL}/witnesses/0",
+        f"{CELL}/witnesses/99",
+        f"{CELL}/witnesses/²",
+        f"{CELL}/witnesses/1.5",
+        f"/runs/{NEWEST}/data_docs/nothing.html",
+        f"/runs/{NEWEST}/data_docs/validations",
+        f"/runs/{NEWEST}/data_docs/../verdicts.json",
+        f"/runs/{NEWEST}/data_docs/..%2fverdicts.json",
+        f"/runs/{NEWEST}/data_docs/%2e%2e/verdicts.json",
+        f"/runs/{NEWEST}/data_docs/..%5cverdicts.json",
+        f"/runs/{NEWEST}/data_docs//etc/passwd",
+        f"/runs/{NEWEST}/data_docs/%2fetc%2fpasswd",
+        f"/runs/{NEWEST}/data_docs/index.html%00.css",
+        "/?run=20261120T021500-ffff",
+        "/?run=..%2f..%2fetc",
+        "/?dag_run=manual__2026-11-20T02:15:00%2B00:00",
+    ],
+)
+def test_what_is_not_there_is_404(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert "root:" not in answer.text
+    assert "sentence" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", [f"/?scenario={'x' * 201}", f"/?{'x' * 201}=1", f"/?run={'x' * 9000}", f"/runs/{'x' * 201}/cells/y"]
+)
+def test_what_is_too_long_to_be_meant_is_400(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 400
+    assert len(answer.text) < 2000
+
+
+@pytest.mark.parametrize("path", ["/", CELL, f"{CELL}/witnesses/1", TRIAL])
+def test_html_in_what_was_recorded_is_text(client, path):
+    page = client.get(path).text
+    assert SCRIPT not in page
+    assert path == "/" or "&lt;script&gt;" in page
+
+
+def test_html_in_what_was_asked_is_text(client):
+    for path in (
+        f"/?scenario={quote(SCRIPT)}",
+        f"/?run={quote(SCRIPT)}",
+        f"/runs/{NEWEST}/cells/{quote(SCRIPT, safe='')}",
+    ):
+        assert SCRIPT not in client.get(path).text
+
+
+@pytest.mark.parametrize(
+    ("link", "path"),
+    [
+        ("verdicts.json", CELL),
+        ("run.json", CELL),
+        ("further_trials.json", CELL),
+        ("trials", CELL),
+        (f"trials/{RED.key}-t2", CELL),
+        (f"trials/{RED.key}-t2/reader.json", CELL),
+        (f"trials/{RED.key}-t2/timeline.jsonl", f"{TRIAL}/timeline.json"),
+        (f"trials/{RED.key}-t1/instances", f"{CELL}/evidence.zip"),
+        ("tables/records", f"{CELL}/witnesses/1"),
+        ("data_docs/index.html", f"/runs/{NEWEST}/data_docs/index.html"),
+        ("data_docs/static", f"/runs/{NEWEST}/data_docs/static/site.css"),
+        ("data_docs", f"/runs/{NEWEST}/data_docs/index.html"),
+        ("", CELL),
+    ],
+)
+def test_a_link_that_leads_out_of_the_run_is_not_followed(client, settings, link, path):
+    inside, outside = settings.runs / NEWEST / link, settings.home / "outside"
+    if inside.exists():
+        inside.rename(outside)
+    else:
+        outside.mkdir()
+    inside.symlink_to(outside)
+    assert client.get(path).status_code == 404
+
+
+def test_a_folder_whose_name_is_not_a_run_is_not_shown(client, settings):
+    (settings.runs / NEWEST).rename(settings.runs / "notes")
+    assert client.get(f"/runs/notes/cells/{RED.key}").status_code == 404
+
+
+def test_a_home_that_is_a_link_itself_is_fine(settings, tmp_path):
+    (tmp_path / "linked").symlink_to(settings.home)
+    client = TestClient(create_app(Settings(home=tmp_path / "linked")))
+    assert client.get(CELL).status_code == 200
+
+
+def test_airflows_run_leads_to_ours(client, settings):
+    dag_run = "scheduled__2026-11-21T02:15:00+00:00"
+
+    moment = datetime.fromisoformat("2026-11-21T02:15:00+00:00")
+    run = make_run(settings.runs, new_run_id(moment, dag_run), VERDICTS[OLDER])
+    digest = run.run_id[-4:]
+    make_run(settings.runs, f"20261122T021500-{digest}", VERDICTS[OLDER])  # the same digest by chance, another night
+    assert run_of_dag_run(settings.runs, dag_run) == run.run_id
+    assert run.run_id in client.get("/", params={"dag_run": dag_run}).text
+    assert NEWEST in client.get("/", params={"dag_run": NEWEST}).text
+
+
+def test_only_later_runs_with_a_plan_are_unfinished(settings):
+
+    (settings.runs / "20261121T021500-dddd").mkdir()  # of `onceproof trial`
+    (settings.runs / "not a run").mkdir()
+    assert unfinished(settings.runs, NEWEST, datetime.now(UTC)) == []
+    assert [one.run for one in unfinished(settings.runs, OLDER, datetime.now(UTC))] == [NEWEST]
+
+
+def test_the_plugin_costs_the_tasks_nothing(project, tmp_path):
+    """Every process of Airflow imports it, each task's too."""
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(project / "plugins")}
+    heavy = "import sys; print([name for name in ('fastapi', 'plotly', 'pyarrow', 'pandas') if name in sys.modules])"
+    loaded = [
+        subprocess.run(
+            [sys.executable, "-c", f"import {module}; {heavy}"], env=environment, capture_output=True, check=True
+        ).stdout.splitlines()[-1]
+        for module in ("airflow.plugins_manager", "onceproof_page")
+    ]
+    assert loaded[0] == loaded[1]
