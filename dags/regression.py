@@ -65,7 +65,7 @@ def plan(params: Any = None, dag_run: Any = None) -> str:
         raise AirflowSkipException("Airflow was not up at that time: a missed night is not made up for.")
     try:
         run_id = params["run"] or steps.new_run_id(dag_run.run_after, dag_run.run_id)
-        return str(steps.plan(run_id, request_from_params(params)).path)
+        return str(steps.plan(run_id, request_from_params(params), dag_run.run_id).path)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
 

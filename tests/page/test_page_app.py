@@ -15,10 +15,9 @@ from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
 from onceproof.model.cell import Trial
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.page.app import create_app
 from onceproof.page.runs import run_of_dag_run, unfinished
-from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import Settings
 from tests.page.conftest import GREEN, NEWEST, OLDER, RED, RESTART, SCRIPT, STALE, TURNED, VERDICTS, age, make_run
 
@@ -399,14 +398,15 @@ def test_a_home_that_is_a_link_itself_is_fine(settings, tmp_path):
 
 def test_airflows_run_leads_to_ours(client, settings):
     dag_run = "scheduled__2026-11-21T02:15:00+00:00"
-
-    moment = datetime.fromisoformat("2026-11-21T02:15:00+00:00")
-    run = make_run(settings.runs, new_run_id(moment, dag_run), VERDICTS[OLDER])
-    digest = run.run_id[-4:]
-    make_run(settings.runs, f"20261122T021500-{digest}", VERDICTS[OLDER])  # the same digest by chance, another night
+    run = make_run(settings.runs, "20261121T021500-3f2a", VERDICTS[OLDER])
+    write_json(run.run_file, {**read_json(run.run_file), "dag_run": dag_run})
+    broken = settings.runs / "20261122T021500-3f2a" / "run.json"
+    broken.parent.mkdir()
+    broken.write_text("[]")
     assert run_of_dag_run(settings.runs, dag_run) == run.run_id
     assert run.run_id in client.get("/", params={"dag_run": dag_run}).text
     assert NEWEST in client.get("/", params={"dag_run": NEWEST}).text
+    assert NEWEST in client.get("/", params={"dag_run": f"{NEWEST}.20261123T000000-abcd"}).text  # gone on with
 
 
 def test_only_later_runs_with_a_plan_are_unfinished(settings):

@@ -1,9 +1,8 @@
 """The run folders that may be shown: those of this home, and nothing that a link in them leads to."""
 
-import hashlib
 import os
-import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -19,7 +18,6 @@ ALIVE = timedelta(minutes=30)  # without a sign of life for longer, a run has en
 SHOWN = 5  # runs that are not stored
 SIGNS = ("trials/*/timeline.jsonl", "trials/*/outcome.json", "tables/*", "validations/*")
 SHAPELESS = (AttributeError, KeyError, TypeError, ValueError, UsageError)  # JSON that is not what we write
-TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)")
 
 
 class NotThereError(Exception):
@@ -192,26 +190,18 @@ def _signs(run: RunFolder) -> Iterator[Path]:
 
 
 def run_of_dag_run(runs: Path, dag_run: str) -> str:
-    """The run that a DAG run of Airflow made.
+    """The run that a DAG run of Airflow made: its plan says so.
 
-    `onceproof run` gives both the same id. Otherwise the id of ours ends with a digest of Airflow's, see
-    `pipeline.steps.new_run_id`; of several such runs the one nearest to the time in Airflow's id is meant.
+    `onceproof run` gives both the same id; one that goes on with an interrupted run has more behind a dot.
 
     Raises:
         NotThereError: there is none, or none yet.
     """
-    if is_run_id(dag_run):
-        return dag_run
-    digest = hashlib.sha256(dag_run.encode()).hexdigest()[:4]
-    names = [path.name for path in runs.glob(f"*-{digest}") if is_run_id(path.name)]
-    if not names:
-        raise NotThereError(
-            f"No run folder belongs to the DAG run {dag_run!r}: it has made no plan yet, or its run was given a name."
-        )
-    found = TIME.search(dag_run)
-    meant = "T".join(("".join(found.groups()[:3]), "".join(found.groups()[3:]))) if found else max(names)
-    return min(names, key=lambda name: abs(_moment(name) - _moment(meant)))
-
-
-def _moment(name: str) -> datetime:
-    return datetime.strptime(name[:15], "%Y%m%dT%H%M%S")
+    own = dag_run.partition(".")[0]
+    if is_run_id(own):
+        return own
+    for name in sorted((path.name for path in runs.glob("*") if is_run_id(path.name)), reverse=True):
+        with suppress(HarnessError, NotThereError, AttributeError):  # damaged, or a link to somewhere else
+            if read_json(find_folder(runs, name).run_file).get("dag_run") == dag_run:
+                return name
+    raise NotThereError(f"No run folder belongs to the DAG run {dag_run!r}: it has made no plan yet.")

@@ -63,7 +63,7 @@ def check_request(request: Request) -> Expansion:
     return expansion
 
 
-def plan(run_id: str, request: Request) -> RunFolder:
+def plan(run_id: str, request: Request, dag_run: str | None = None) -> RunFolder:
     """Expand the matrix, check that all of it can be run, and write it down; nothing is started.
 
     A run that was interrupted is gone on with: its plan stays, and its trials that ended well are not repeated. Brokers
@@ -87,7 +87,7 @@ def plan(run_id: str, request: Request) -> RunFolder:
     if run.run_file.exists():
         _go_on(run, asked)
     else:
-        write_json(run.run_file, _plan(run, expansion, asked))
+        write_json(run.run_file, _plan(run, expansion, asked) | {"dag_run": dag_run})
     for folder in sorted(settings.runs.glob("*/clusters")):
         stop_clusters(RunFolder(folder.parent))
         if folder.parent != run.path:
