@@ -1,0 +1,660 @@
+"""Anomalies planted into the records of a clean trial, and exactly what must be found there.
+
+Each mutation changes a handful of records at random places, and says which witnesses that gives, by reasoning about
+the records that it touched. Nothing here is shared with the two readers whose soundness it shows.
+"""
+
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from onceproof.model.anomaly import Witness
+
+Record = tuple[int, int, int, int | None]  # partition, offset, key, value
+COUNTER_KEY = 0
+FALSE, TRUE, DELETE = 0, 1, 0  # values of the output and of the input of `deleter`
+
+
+@dataclass(frozen=True)
+class Clean:
+    """A trial in which nothing is wrong: its name, its check, its facts, and its records by role, by place."""
+
+    name: str
+    check: str
+    facts: Mapping[str, int]
+    topics: Mapping[str, Sequence[Record]]
+
+    @cached_property
+    def by_key(self) -> dict[str, dict[int, list[Record]]]:
+        """Of each role, the records of each key."""
+        found: dict[str, dict[int, list[Record]]] = {}
+        for role, records in self.topics.items():
+            found[role] = defaultdict(list)
+            for record in records:
+                found[role][record[2]].append(record)
+        return found
+
+    @cached_property
+    def by_partition(self) -> dict[str, dict[int, list[Record]]]:
+        """Of each role, the records of each partition."""
+        found: dict[str, dict[int, list[Record]]] = {}
+        for role, records in self.topics.items():
+            found[role] = defaultdict(list)
+            for record in records:
+                found[role][record[0]].append(record)
+        return found
+
+
+@dataclass
+class Mutation:
+    """What was changed in a clean trial, and what must be found: these witnesses and no others."""
+
+    kind: str
+    clean: Clean
+    removed: dict[str, list[Record]] = field(default_factory=lambda: defaultdict(list))
+    added: dict[str, list[Record]] = field(default_factory=lambda: defaultdict(list))
+    witnesses: list[Witness] = field(default_factory=list)
+
+    @property
+    def topics(self) -> dict[str, list[Record]]:
+        """The records by role, with the change."""
+        roles = {*self.clean.topics, *self.added}
+        return {role: self._changed(role, self.clean.topics.get(role, ())) for role in roles}
+
+    def partition(self, role: str, partition: int) -> list[Record]:
+        """The records of one partition, with the change."""
+        return self._changed(role, self.clean.by_partition[role][partition], partition)
+
+    def _changed(self, role: str, records: Sequence[Record], partition: int | None = None) -> list[Record]:
+        added = [record for record in self.added[role] if partition in (None, record[0])]
+        if not added and not self.removed[role]:
+            return list(records)
+        gone = set(self.removed[role])
+        return sorted([*(record for record in records if record not in gone), *added])
+
+    def replace(self, role: str, old: Record, value: int | None) -> Record:
+        """Give a record another value."""
+        self.removed[role].append(old)
+        return self.add(role, old[0], old[1], old[2], value)
+
+    def remove(self, role: str, *records: Record) -> None:
+        """Take records away."""
+        self.removed[role] += records
+
+    def add(self, role: str, partition: int, offset: int, key: int, value: int | None) -> Record:
+        """Put a record at a place where none is."""
+        record = (partition, offset, key, value)
+        self.added[role].append(record)
+        return record
+
+    def found(
+        self,
+        anomaly: str,
+        partition: int,
+        key: int | None,
+        places: Sequence[str],
+        expected: object,
+        observed: object,
+        ids: tuple[int, ...] = (),
+    ) -> None:
+        """One more witness that must be found."""
+        self.witnesses.append(Witness(anomaly, partition, key, ids, tuple(places), str(expected), str(observed)))
+
+
+def at(role: str, record: Record) -> str:
+    """The place of a record."""
+    return f"{role}/{record[0]}@{record[1]}"
+
+
+def records(count: int) -> str:
+    """A number of records as witnesses tell it."""
+    return "1 record" if count == 1 else f"{count} records"
+
+
+def behind(mutation: Mutation, role: str, partition: int) -> int:
+    """An offset behind the last record of a partition, and behind the marker of its transaction."""
+    return max((r[1] for r in mutation.partition(role, partition)), default=-2) + 2
+
+
+def a_gap(mutation: Mutation, rng: random.Random, role: str, partition: int) -> int:
+    """An offset at which the log holds no committed record: that of a marker, or of an aborted record, or the end."""
+    offsets = [r[1] for r in mutation.partition(role, partition)]
+    gaps = [before + 1 for before, after in itertools.pairwise(offsets) if after > before + 1]
+    return rng.choice([*gaps, offsets[-1] + 2])
+
+
+def lost(mutation: Mutation, key: int, *, once: bool = False) -> None:
+    """A key has fewer records in the output than it should."""
+    went_in = sorted(mutation.clean.by_key["input"][key])
+    left = len(mutation.clean.by_key[out(mutation.clean)][key]) - 1
+    expected = 1 if once else len(went_in)
+    mutation.found("lost-record", went_in[0][0], key, [at("input", went_in[0])], records(expected), records(left))
+
+
+def surplus(mutation: Mutation, key: int, *, once: bool = False) -> None:
+    """A key has more records in the output than it should; one was added."""
+    role = out(mutation.clean)
+    came_out = sorted([*mutation.clean.by_key[role][key], *mutation.added[role]])
+    expected = 1 if once else len(mutation.clean.by_key["input"][key])
+    mutation.found(
+        "duplicate-output", came_out[-1][0], key, [at(role, came_out[-1])], records(expected), records(len(came_out))
+    )
+
+
+def out(clean: Clean) -> str:
+    """The role in which records come out."""
+    return "values-changelog" if clean.check == "values" else "output"
+
+
+# --- enumerator ----------------------------------------------------------------------------------------------
+
+
+def an_id(clean: Clean, key: int) -> int:
+    """The ID of a key."""
+    identity = clean.by_key["output"][key][0][3]
+    assert identity is not None
+    return identity
+
+
+def two_keys(clean: Clean, rng: random.Random) -> tuple[int, int]:
+    """Two keys of the output."""
+    first, second = rng.sample(sorted(clean.by_key["output"]), 2)
+    return first, second
+
+
+def a_fresh_id(clean: Clean, partition: int) -> int:
+    """An ID that nobody has, and that belongs to the partition."""
+    partitions = clean.facts["partitions"]
+    return (len(clean.by_key["output"]) + 1_000) * partitions + partition
+
+
+def give(mutation: Mutation, key: int, identity: int, *, stored: bool) -> list[Record]:
+    """Give all output records of a key another ID; `stored`: the changelog of the store tells the same."""
+    given = [mutation.replace("output", old, identity) for old in mutation.clean.by_key["output"][key]]
+    if stored:
+        for old in mutation.clean.by_key["ids-changelog"][key]:
+            mutation.replace("ids-changelog", old, identity)
+    else:
+        store_differs(mutation, key, identity, given[-1])
+    return given
+
+
+def store_differs(mutation: Mutation, key: int, shown: int, place: Record) -> None:
+    """The changelog of the store ids holds the key's old ID, and the output shows another at the place."""
+    kept = mutation.clean.by_key["ids-changelog"][key][-1]
+    places = [at("ids-changelog", kept), at("output", place)]
+    mutation.found("changelog-output-mismatch", kept[0], key, places, shown, kept[3], ids=(kept[3] or 0, shown))
+
+
+def counters_differ(mutation: Mutation, *partitions: int) -> None:
+    """Where a partition's counter did not end with what its IDs imply, that must be found, too."""
+    number = mutation.clean.facts["partitions"]
+    for p in sorted(set(partitions)):
+        shown = mutation.partition("output", p)
+        kept = mutation.partition("counter-changelog", p)[-1]
+        implied = max((r[3] or 0) - p for r in shown) // number
+        if implied != kept[3]:
+            places = [at("counter-changelog", kept), at("output", shown[-1])]
+            mutation.found("changelog-output-mismatch", p, COUNTER_KEY, places, implied, kept[3])
+
+
+def duplicate(mutation: Mutation, first: int, second: int, identity: int, given: list[Record]) -> None:
+    """Two keys have one ID."""
+    uses = sorted([(mutation.clean.by_key["output"][first][0], first), (given[0], second)])
+    mutation.found(
+        "duplicate-id",
+        uses[0][0][0],
+        None,
+        [at("output", place) for place, _ in uses],
+        "one key",
+        f"2 keys: {uses[0][1]}, {uses[1][1]}",
+        ids=(identity,),
+    )
+
+
+def duplicate_id(clean: Clean, rng: random.Random, *, stored: bool = False) -> Mutation:
+    """One key comes out with the ID of another."""
+    mutation = Mutation("one duplicate ID" + (", in the store, too" if stored else ""), clean)
+    first, second = two_keys(clean, rng)
+    given = give(mutation, second, an_id(clean, first), stored=stored)
+    duplicate(mutation, first, second, an_id(clean, first), given)
+    counters_differ(mutation, given[0][0])
+    return mutation
+
+
+def stored_duplicate_id(clean: Clean, rng: random.Random) -> Mutation:
+    """One key has the ID of another, in the output and in the store."""
+    return duplicate_id(clean, rng, stored=True)
+
+
+def wrong(mutation: Mutation, key: int, given: Record) -> None:
+    """A key's ID is its own, and not the one that the input determines."""
+    expected = an_id(mutation.clean, key)
+    mutation.found("wrong-id", given[0], key, [at("output", given)], expected, given[3], ids=(given[3] or 0,))
+
+
+def swapped_ids(clean: Clean, rng: random.Random, *, stored: bool = False) -> Mutation:
+    """Two keys come out with each other's IDs."""
+    mutation = Mutation("two swapped IDs" + (", in the store, too" if stored else ""), clean)
+    first, second = two_keys(clean, rng)
+    of_first = give(mutation, first, an_id(clean, second), stored=stored)
+    of_second = give(mutation, second, an_id(clean, first), stored=stored)
+    wrong(mutation, first, of_first[0])
+    wrong(mutation, second, of_second[0])
+    counters_differ(mutation, of_first[0][0], of_second[0][0])
+    return mutation
+
+
+def stored_swapped_ids(clean: Clean, rng: random.Random) -> Mutation:
+    """Two keys have each other's IDs, in the output and in the store."""
+    return swapped_ids(clean, rng, stored=True)
+
+
+def skipped_id(clean: Clean, rng: random.Random) -> Mutation:
+    """A key has an ID that comes much later, in the output and in the store."""
+    mutation = Mutation("an ID that skips numbers", clean)
+    key, _ = two_keys(clean, rng)
+    partition = clean.by_key["output"][key][0][0]
+    given = give(mutation, key, a_fresh_id(clean, partition), stored=True)
+    wrong(mutation, key, given[0])
+    counters_differ(mutation, partition)
+    return mutation
+
+
+def lost_tail(clean: Clean, rng: random.Random) -> Mutation:
+    """The last output record of a partition is missing."""
+    partition = rng.choice(sorted(clean.by_partition["output"]))
+    return lost_output(clean, "a lost tail record", clean.by_partition["output"][partition][-1])
+
+
+def lost_anywhere(clean: Clean, rng: random.Random) -> Mutation:
+    """An output record is missing."""
+    return lost_output(clean, "a lost record", rng.choice(clean.topics["output"]))
+
+
+def lost_output(clean: Clean, kind: str, gone: Record) -> Mutation:
+    """An output record of the enumerator is missing."""
+    mutation = Mutation(kind, clean)
+    mutation.remove("output", gone)
+    lost(mutation, gone[2])
+    if len(clean.by_key["output"][gone[2]]) == 1:  # else the output still shows the key's ID
+        kept = clean.by_key["ids-changelog"][gone[2]][-1]
+        mutation.found(
+            "changelog-output-mismatch",
+            kept[0],
+            gone[2],
+            [at("ids-changelog", kept)],
+            "nothing",
+            kept[3],
+            ids=(kept[3] or 0,),
+        )
+    counters_differ(mutation, gone[0])
+    return mutation
+
+
+def ids_off_by_one(clean: Clean, rng: random.Random) -> Mutation:
+    """The last value of a key in the changelog of the store ids is off by one."""
+    mutation = Mutation("an ids changelog value off by one", clean)
+    key, _ = two_keys(clean, rng)
+    kept, shown = clean.by_key["ids-changelog"][key][-1], clean.by_key["output"][key][-1]
+    identity = an_id(clean, key)
+    changed = mutation.replace("ids-changelog", kept, identity + rng.choice((-1, 1)))
+    places = [at("ids-changelog", changed), at("output", shown)]
+    mutation.found(
+        "changelog-output-mismatch", kept[0], key, places, identity, changed[3], ids=(changed[3] or 0, identity)
+    )
+    return mutation
+
+
+def lost_id(clean: Clean, rng: random.Random) -> Mutation:
+    """A key is not in the changelog of the store ids."""
+    mutation = Mutation("a key missing in the ids changelog", clean)
+    key, _ = two_keys(clean, rng)
+    mutation.remove("ids-changelog", *clean.by_key["ids-changelog"][key])
+    shown = clean.by_key["output"][key][-1]
+    identity = an_id(clean, key)
+    mutation.found(
+        "changelog-output-mismatch", shown[0], key, [at("output", shown)], identity, "nothing", ids=(identity,)
+    )
+    return mutation
+
+
+def changed_counter(clean: Clean, kind: str, partition: int, place: int, value: int) -> Mutation:
+    """A record of the counter's changelog has another value; what its neighbours make of it."""
+    mutation = Mutation(kind, clean)
+    mutation.replace("counter-changelog", clean.by_partition["counter-changelog"][partition][place], value)
+    log = mutation.partition("counter-changelog", partition)
+    around = log[max(0, place - 1) : place + 2]
+    for before, after in itertools.pairwise(around):
+        if (after[3] or 0) <= (before[3] or 0):
+            places = [at("counter-changelog", before), at("counter-changelog", after)]
+            mutation.found("counter-regression", partition, COUNTER_KEY, places, f"more than {before[3]}", after[3])
+    counters_differ(mutation, partition)
+    return mutation
+
+
+def counter_off_by_one(clean: Clean, rng: random.Random) -> Mutation:
+    """The last value in the counter's changelog of a partition is off by one."""
+    partition = rng.choice(sorted(clean.by_partition["counter-changelog"]))
+    log = clean.by_partition["counter-changelog"][partition]
+    value = (log[-1][3] or 0) + rng.choice((-1, 1))
+    return changed_counter(clean, "a counter changelog value off by one", partition, len(log) - 1, value)
+
+
+def counter_falls_back(clean: Clean, rng: random.Random) -> Mutation:
+    """The counter's changelog falls to a value that it had before."""
+    partition = rng.choice(sorted(clean.by_partition["counter-changelog"]))
+    log = clean.by_partition["counter-changelog"][partition]
+    place = rng.randrange(1, len(log))
+    value = rng.randint(0, log[place - 1][3] or 0)
+    return changed_counter(clean, "a counter that falls back", partition, place, value)
+
+
+def leaked_output(clean: Clean, rng: random.Random) -> Mutation:
+    """A record of an aborted attempt is in the output, at an offset where the log holds a marker or what was aborted."""
+    mutation = Mutation("an aborted record that leaks", clean)
+    original = rng.choice(clean.topics["output"])
+    offset = a_gap(mutation, rng, "output", original[0])
+    mutation.add("output", original[0], offset, original[2], original[3])
+    surplus(mutation, original[2])
+    return mutation
+
+
+def repeated_output(clean: Clean, rng: random.Random) -> Mutation:
+    """An output record comes a second time, at the end."""
+    mutation = Mutation("a duplicated output record", clean)
+    original = rng.choice(clean.topics["output"])
+    mutation.add("output", original[0], behind(mutation, "output", original[0]), original[2], original[3])
+    surplus(mutation, original[2])
+    return mutation
+
+
+def unstable_id(clean: Clean, rng: random.Random) -> Mutation:
+    """A key that is sent again gets a second ID."""
+    mutation = Mutation("an unstable ID", clean)
+    key, _ = two_keys(clean, rng)
+    first, sent = clean.by_key["output"][key][0], clean.by_key["input"][key][-1]
+    identity, fresh = an_id(clean, key), a_fresh_id(clean, first[0])
+    mutation.add("input", sent[0], behind(mutation, "input", sent[0]), key, sent[3])
+    second = mutation.add("output", first[0], behind(mutation, "output", first[0]), key, fresh)
+    mutation.found(
+        "unstable-id",
+        first[0],
+        key,
+        [at("output", first), at("output", second)],
+        "one ID",
+        f"2 IDs: {identity}, {fresh}",
+        ids=(identity, fresh),
+    )
+    store_differs(mutation, key, fresh, second)
+    counters_differ(mutation, first[0])
+    return mutation
+
+
+# --- counting ------------------------------------------------------------------------------------------------
+
+
+def told(clean: Clean, rng: random.Random, least: int = 0) -> tuple[Record, int, int]:
+    """An output record whose store gave at least so much, with its number and what it found."""
+    while True:
+        record = rng.choice(clean.topics["output"])
+        number, found = divmod(record[3] or 0, 2**32)
+        if found >= least:
+            return record, number, found
+
+
+def stale_read(clean: Clean, rng: random.Random) -> Mutation:
+    """A store gave an older number than was put last."""
+    mutation = Mutation("a stale read", clean)
+    record, number, found = told(clean, rng, least=1)
+    older = rng.randrange(found)
+    changed = mutation.replace("output", record, number << 32 | older)
+    mutation.found("stale-read", record[0], record[2], [at("output", changed)], found, older)
+    return mutation
+
+
+def dirty_read(clean: Clean, rng: random.Random) -> Mutation:
+    """A store gave a number that was not put yet."""
+    mutation = Mutation("a dirty read", clean)
+    record, number, found = told(clean, rng)
+    newer = found + rng.randint(1, 5)
+    changed = mutation.replace("output", record, number << 32 | newer)
+    mutation.found("dirty-read", record[0], record[2], [at("output", changed)], found, newer)
+    return mutation
+
+
+def lost_read(clean: Clean, rng: random.Random) -> Mutation:
+    """An output record is missing."""
+    mutation = Mutation("a lost record", clean)
+    gone = rng.choice(clean.topics["output"])
+    mutation.remove("output", gone)
+    lost(mutation, gone[2])
+    return mutation
+
+
+# --- dedup ---------------------------------------------------------------------------------------------------
+
+
+def lost_key(clean: Clean, rng: random.Random) -> Mutation:
+    """A key does not come out."""
+    mutation = Mutation("a lost record", clean)
+    gone = rng.choice(clean.topics["output"])
+    mutation.remove("output", gone)
+    lost(mutation, gone[2], once=True)
+    return mutation
+
+
+def repeated_key(clean: Clean, rng: random.Random) -> Mutation:
+    """A key comes out a second time."""
+    mutation = Mutation("an aborted record that leaks", clean)
+    original = rng.choice(clean.topics["output"])
+    offset = a_gap(mutation, rng, "output", original[0])
+    mutation.add("output", original[0], offset, original[2], original[3])
+    surplus(mutation, original[2], once=True)
+    return mutation
+
+
+def committed(clean: Clean) -> dict[int, Record]:
+    """Of each key of the store `seen`, the last record of its changelog before the kill."""
+    return {r[2]: r for r in clean.topics["seen-changelog"] if r[1] < clean.facts["seen_end"]}
+
+
+def uncommitted_key(clean: Clean, rng: random.Random) -> Mutation:
+    """The store holds a key that was not committed before the kill."""
+    mutation = Mutation("an uncommitted key in the store", clean)
+    known = committed(clean)
+    sent = rng.choice([r for r in clean.topics["input"] if r[2] not in known])
+    line = len(clean.topics["seen-contents"])
+    entry = mutation.add("seen-contents", 0, line, sent[2], sent[3])
+    mutation.found("uncommitted-state", 0, sent[2], [at("seen-contents", entry)], "nothing", sent[3])
+    return mutation
+
+
+def uncommitted_value(clean: Clean, rng: random.Random) -> Mutation:
+    """The store holds another value of a key than was committed."""
+    mutation = Mutation("a store's value off by one", clean)
+    entry = rng.choice(clean.topics["seen-contents"])
+    changed = mutation.replace("seen-contents", entry, (entry[3] or 0) + rng.choice((-1, 1)))
+    place = at("seen-changelog", committed(clean)[entry[2]])
+    mutation.found("uncommitted-state", 0, entry[2], [place], entry[3], changed[3])
+    return mutation
+
+
+def lost_state(clean: Clean, rng: random.Random) -> Mutation:
+    """The store lacks a key that was committed."""
+    mutation = Mutation("a key missing in the store", clean)
+    entry = rng.choice(clean.topics["seen-contents"])
+    mutation.remove("seen-contents", entry)
+    place = at("seen-changelog", committed(clean)[entry[2]])
+    mutation.found("lost-state", 0, entry[2], [place], entry[3], "nothing")
+    return mutation
+
+
+# --- deleter -------------------------------------------------------------------------------------------------
+
+
+def request(clean: Clean, key: int) -> Record:
+    """The request to delete a key."""
+    return next(r for r in clean.by_key["input"][key] if r[3] == DELETE)
+
+
+def false_answer(clean: Clean, rng: random.Random) -> Mutation:
+    """A request is answered with false."""
+    mutation = Mutation("a false answer", clean)
+    changed = mutation.replace("output", rng.choice(clean.topics["output"]), FALSE)
+    mutation.found("false-after-true", changed[0], changed[2], [at("output", changed)], "true", "false")
+    return mutation
+
+
+def false_again(clean: Clean, rng: random.Random) -> Mutation:
+    """A request is answered with true, then with false."""
+    mutation = Mutation("true, then false", clean)
+    first = rng.choice(clean.topics["output"])
+    second = mutation.add("output", first[0], behind(mutation, "output", first[0]), first[2], FALSE)
+    mutation.found("false-after-true", first[0], first[2], [at("output", second)], "true", "true, false")
+    return mutation
+
+
+def true_twice(clean: Clean, rng: random.Random) -> Mutation:
+    """A request is answered twice."""
+    mutation = Mutation("a second answer", clean)
+    first = rng.choice(clean.topics["output"])
+    second = mutation.add("output", first[0], behind(mutation, "output", first[0]), first[2], TRUE)
+    mutation.found("duplicate-output", first[0], first[2], [at("output", second)], "true", "true, true")
+    return mutation
+
+
+def no_answer(clean: Clean, rng: random.Random) -> Mutation:
+    """A request that was not answered when the process was killed is never answered."""
+    mutation = Mutation("a lost answer", clean)
+    gone = rng.choice([r for r in clean.topics["output"] if r[1] >= clean.facts["output_end"]])
+    mutation.remove("output", gone)
+    asked = request(clean, gone[2])
+    mutation.found("lost-record", asked[0], gone[2], [at("input", asked)], "true", "nothing")
+    return mutation
+
+
+def leaked_deletion(clean: Clean, rng: random.Random) -> Mutation:
+    """A deletion of the aborted transaction is in the changelog, before the end that it had at the kill."""
+    mutation = Mutation("an aborted deletion that leaks", clean)
+    answer = rng.choice([r for r in clean.topics["output"] if r[1] >= clean.facts["output_end"]])
+    taken = {r[1] for r in clean.topics["records-changelog"]}
+    offset = rng.choice([o for o in range(clean.facts["changelog_end"]) if o not in taken])
+    asked = request(clean, answer[2])
+    leaked = mutation.add("records-changelog", asked[0], offset, asked[2], None)
+    mutation.found(
+        "changelog-output-mismatch",
+        asked[0],
+        asked[2],
+        [at("input", asked)],
+        "both or neither",
+        f"deletion {at('records-changelog', leaked)}",
+    )
+    return mutation
+
+
+# --- values --------------------------------------------------------------------------------------------------
+
+CHANGELOG, ALL = "values-changelog", "values-changelog-all"
+
+
+def a_transaction(clean: Clean, rng: random.Random) -> list[Record]:
+    """The records of a committed transaction: those without a marker between them."""
+    log = clean.by_partition[CHANGELOG][rng.choice(sorted(clean.by_partition[CHANGELOG]))]
+    written = {r[1] for r in clean.by_partition[ALL][log[0][0]]}
+    first = last = rng.choice(log)[1]
+    while first - 1 in written:
+        first -= 1
+    while last + 1 in written:
+        last += 1
+    return [r for r in log if first <= r[1] <= last]
+
+
+def abort(mutation: Mutation, transaction: list[Record]) -> None:
+    """Take a transaction out of what was committed."""
+    mutation.remove(CHANGELOG, *transaction)
+    first = transaction[0]
+    observed = f"aborted, {records(len(transaction))}"
+    mutation.found("aborted-by-throttle", first[0], None, [at(CHANGELOG, first)], "committed", observed)
+
+
+def aborted_transaction(clean: Clean, rng: random.Random) -> Mutation:
+    """A transaction was aborted, and written again at the end."""
+    mutation = Mutation("an aborted transaction, written again", clean)
+    transaction = a_transaction(clean, rng)
+    end = behind(mutation, ALL, transaction[0][0])
+    abort(mutation, transaction)
+    for n, (p, _, key, value) in enumerate(transaction):
+        mutation.add(CHANGELOG, p, end + n, key, value)
+        mutation.add(ALL, p, end + n, key, value)
+    return mutation
+
+
+def lost_transaction(clean: Clean, rng: random.Random) -> Mutation:
+    """A transaction was aborted, and its records are lost."""
+    mutation = Mutation("an aborted transaction, lost", clean)
+    transaction = a_transaction(clean, rng)
+    abort(mutation, transaction)
+    for record in transaction:
+        lost(mutation, record[2])
+    return mutation
+
+
+def lost_value(clean: Clean, rng: random.Random) -> Mutation:
+    """A record was never written."""
+    mutation = Mutation("a lost record", clean)
+    gone = rng.choice(clean.topics[CHANGELOG])
+    mutation.remove(CHANGELOG, gone)
+    mutation.remove(ALL, gone)
+    lost(mutation, gone[2])
+    return mutation
+
+
+def repeated_value(clean: Clean, rng: random.Random) -> Mutation:
+    """A record was committed a second time, at the end."""
+    mutation = Mutation("a duplicated record", clean)
+    original = rng.choice(clean.topics[CHANGELOG])
+    end = behind(mutation, ALL, original[0])
+    for role in (CHANGELOG, ALL):
+        mutation.add(role, original[0], end, original[2], original[3])
+    surplus(mutation, original[2])
+    return mutation
+
+
+def planted(clean: Clean, seed: int) -> list[Mutation]:
+    """One mutation of each kind that there is for the check of the trial, at places drawn from the seed."""
+    rng = random.Random(seed)
+    return [mutate(clean, rng) for mutate in MUTATIONS[clean.check]]
+
+
+def untouched(clean: Clean) -> Mutation:
+    """The trial as it is."""
+    return Mutation("untouched", clean)
+
+
+Mutate = Callable[[Clean, random.Random], Mutation]
+MUTATIONS: dict[str, tuple[Mutate, ...]] = {
+    "enumerator": (
+        duplicate_id,
+        stored_duplicate_id,
+        swapped_ids,
+        stored_swapped_ids,
+        skipped_id,
+        lost_tail,
+        lost_anywhere,
+        ids_off_by_one,
+        lost_id,
+        counter_off_by_one,
+        counter_falls_back,
+        leaked_output,
+        repeated_output,
+        unstable_id,
+    ),
+    "counting": (stale_read, dirty_read, lost_read, leaked_output, repeated_output),
+    "dedup": (lost_key, repeated_key, uncommitted_key, uncommitted_value, lost_state),
+    "deleter": (false_answer, false_again, true_twice, no_answer, leaked_deletion),
+    "values": (aborted_transaction, lost_transaction, lost_value, repeated_value),
+}

@@ -1,0 +1,138 @@
+"""Real clean trials: small ones that are kept beside this file, and those of a run; and runs made of them.
+
+Those below `real/` were run against real brokers on Kafka Streams 4.3.1, with small bulks, and are kept as the
+independent reader read them: one Parquet file a trial (role STRING, partition INT, offset LONG, key INT, value LONG),
+its check, facts and what was produced as metadata.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from onceproof.model.anomaly import Findings, Witness
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.scenarios import at_least_once, crash, enumerator, multirunner, quota
+from onceproof.scenarios.base import Facts, Topics
+from spark_jobs import tables
+from tests.specimens.mutations import Clean, Mutation, Record
+
+REAL = Path(__file__).parent / "real"
+# The independent reader's judgement of each check.
+READERS: dict[str, Callable[[Topics, Facts], Findings]] = {
+    "enumerator": enumerator.check,
+    "counting": multirunner.check,
+    "dedup": crash.check_dedup,
+    "deleter": at_least_once.check,
+    "values": quota.check,
+}
+# Of each check, the suites that look at records, with the rows that they must see at least; what timelines show is not
+# there.
+SUITES: dict[str, dict[str, dict[str, str | int]]] = {
+    "enumerator": dict(enumerator.SYSTEM.suites),
+    "counting": {
+        **multirunner.SYSTEM.suites,
+        "store_reads": {"reads": multirunner.SYSTEM.suites["store_reads"]["reads"]},
+    },
+    "dedup": {"deliveries": {"deliveries": "keys"}, "state_recovery": {"state": 1}},
+    "deleter": {"answers": {"answers": "keys", "published": "keys"}},
+    "values": {"throttling": {"transactions": 1}, "deliveries": {"deliveries": "keys"}},
+}
+COLUMNS = ["partition", "offset", "key", "value"]
+# As `spark_jobs.tables.RECORDS`, without the role, which is a folder's name.
+SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("key", pa.int32()),
+        ("value", pa.int64()),
+        ("trial", pa.string()),
+    ]
+)
+
+
+def kept_trials() -> list[Clean]:
+    """The trials below `real/`."""
+    kept = []
+    for file in sorted(REAL.glob("*.parquet")):
+        read = pq.read_table(file)
+        stated = json.loads(read.schema.metadata[b"trial"])
+        topics = topics_of(read)
+        kept.append(Clean(file.stem, stated["check"], stated["facts"], {r: topics[r] for r in stated["roles"]}))
+    return kept
+
+
+def clean_trials(run: RunFolder) -> Iterator[Clean]:
+    """The trials of a run in which the independent reader found nothing."""
+    records = ds.dataset(run.table("records"), format="parquet", partitioning="hive")
+    unreadable = tables.read_errors(run)
+    for trial in run.driven_trials():
+        if trial.key in unreadable or read_json(run.trial(trial).reader_file)["anomalies"]:
+            continue
+        topics = topics_of(records.to_table(columns=[*COLUMNS, "role"], filter=ds.field("trial") == trial.key))
+        check = read_json(run.trial(trial).trial_file)["check"]
+        yield Clean(trial.cell.key, check, run.outcome(trial)["facts"], topics)
+
+
+def topics_of(read: pa.Table) -> dict[str, list[Record]]:
+    """The records of a table by role, in the order of their places."""
+    topics: dict[str, list[Record]] = defaultdict(list)
+    columns = [read[name].to_pylist() for name in ("role", *COLUMNS)]
+    for role, *record in zip(*columns, strict=True):
+        topics[role].append(tuple(record))
+    for records in topics.values():
+        records.sort(key=lambda record: record[:2])
+    return dict(topics)
+
+
+def run_of(folder: Path, mutations: Sequence[Mutation]) -> tuple[RunFolder, dict[str, Mutation]]:
+    """A run folder with the table `records` of mutated trials; which mutation each trial key stands for."""
+    run = RunFolder(folder)
+    trials = {}
+    written: dict[str, list[pa.Table]] = defaultdict(list)
+    for number, mutation in enumerate(mutations, 1):
+        clean = mutation.clean
+        cell = Cell("mutations", clean.check, Release(4, 3, 1), Release(3, 9, 1))
+        trial = Trial(run.run_id, cell, number, seed=number)
+        trials[trial] = mutation
+        partitions, suites = clean.facts["partitions"], SUITES[clean.check]
+        stated = {"trial": trial.to_dict(), "check": clean.check, "partitions": partitions, "suites": suites}
+        write_json(run.trial(trial).trial_file, stated)
+        produced = {"records": len(clean.topics["input"]), "keys": len(clean.by_key["input"])}
+        write_json(run.trial(trial).outcome_file, {"error": None, "facts": dict(clean.facts), "produced": produced})
+        for role, records in mutation.topics.items():
+            written[role].append(table_of(records, trial))
+    for role, parts in written.items():
+        place = run.table("records") / f"role={role}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.concat_tables(parts), place / "part-0.parquet")
+    write_json(run.run_file, {"trials": [trial.to_dict() for trial in trials]})
+    tables.write_errors(run, {})
+    return run, {trial.key: mutation for trial, mutation in trials.items()}
+
+
+def table_of(records: Sequence[Record], trial: Trial) -> pa.Table:
+    """Records of one role of a trial, as `collect` would have read them."""
+    partitions, offsets, keys, values = zip(*records, strict=True) if records else ((), (), (), ())
+    nothing = [None] * len(records)
+    columns: list[Sequence[Any]] = [partitions, offsets, nothing, keys, values, [trial.key] * len(records)]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def findings_of(run: RunFolder) -> dict[str, Findings]:
+    """What Spark counted and found, by trial key."""
+    counts = {row.pop("trial"): row for row in ds.dataset(run.table("counts")).to_table().to_pylist()}
+    found: dict[str, list[Witness]] = defaultdict(list)
+    for row in ds.dataset(run.table("findings")).to_table().to_pylist():
+        lists = {name: tuple(row[name]) for name in ("ids", "offsets")}
+        found[row.pop("trial")].append(Witness(**{**row, **lists}))
+    return {trial: Findings(**counted, witnesses=found[trial]) for trial, counted in counts.items()}
