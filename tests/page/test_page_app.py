@@ -405,6 +405,7 @@ def test_airflows_run_leads_to_ours(client, settings):
     broken.write_text("[]")
     assert run_of_dag_run(settings.runs, dag_run) == run.run_id
     assert run.run_id in client.get("/", params={"dag_run": dag_run}).text
+    assert run.run_id in client.get(f"/?dag_run={dag_run}").text  # its plus sign is not encoded
     assert NEWEST in client.get("/", params={"dag_run": NEWEST}).text
     assert NEWEST in client.get("/", params={"dag_run": f"{NEWEST}.20261123T000000-abcd"}).text  # gone on with
 

@@ -192,7 +192,8 @@ def _signs(run: RunFolder) -> Iterator[Path]:
 def run_of_dag_run(runs: Path, dag_run: str) -> str:
     """The run that a DAG run of Airflow made: its plan says so.
 
-    `onceproof run` gives both the same id; one that goes on with an interrupted run has more behind a dot.
+    `onceproof run` gives both the same id; one that goes on with an interrupted run has more behind a dot. A plus sign
+    that was not encoded has become a space on its way.
 
     Raises:
         NotThereError: there is none, or none yet.
@@ -202,6 +203,7 @@ def run_of_dag_run(runs: Path, dag_run: str) -> str:
         return own
     for name in sorted((path.name for path in runs.glob("*") if is_run_id(path.name)), reverse=True):
         with suppress(HarnessError, NotThereError, AttributeError):  # damaged, or a link to somewhere else
-            if read_json(find_folder(runs, name).run_file).get("dag_run") == dag_run:
+            planned = read_json(find_folder(runs, name).run_file).get("dag_run") or ""
+            if dag_run in (planned, planned.replace("+", " ")):
                 return name
     raise NotThereError(f"No run folder belongs to the DAG run {dag_run!r}: it has made no plan yet.")
