@@ -190,7 +190,7 @@ def bisect(
 ) -> None:
     """Find, on each release line, where a scenario's anomaly begins and ends.
 
-    Exit: 0 the boundaries stand, 2 usage, 3 some releases or boundaries are not sure, 4 error.
+    Exit: 0 all of it stands, 2 usage, 3 some releases are not sure, or nothing was red, 4 error.
     """
     from onceproof.lab.processes import interruptible
     from onceproof.pipeline import bisecting
@@ -215,7 +215,7 @@ def bisect(
     else:
         print(bisecting.told(found, search.title))
         out.print(f"Folder  {run.path}", soft_wrap=True)
-    sure = found["confidence"] is None or found["confidence"] >= SURE
+    sure = found["confidence"] is not None and found["confidence"] >= SURE
     raise typer.Exit(ExitCode.OK if sure and not found["unknown"] else ExitCode.INCONCLUSIVE)
 
 

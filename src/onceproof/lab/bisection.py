@@ -37,23 +37,21 @@ def bisect_cell(
         report: called with what is tried and what was seen.
 
     Returns:
-        boundaries (line, last_good, first_bad, last_bad, first_good, confidence), trials, confidence (the least of the
-        boundaries', null without any), bad, good, unknown (release -> reason).
+        boundaries (line, last_good, first_bad, last_bad, first_good, confidence), trials, confidence (the least of all
+        good releases'; null if nothing was red), bad, good, unknown (release -> reason).
 
     Raises:
         HarnessError: the brokers could not be started.
     """
+    cells = {release: Cell(scenario_name, variant, release, broker) for release in releases}
+    refused = {r: reason for r, cell in cells.items() if (reason := scenario(scenario_name).refuse(cell)) is not None}
     cluster = EmbeddedCluster.start(broker, run.path / "cluster")
     tried = 0
 
     def probe(release: Release) -> Probe:
         nonlocal tried
-        cell = Cell(scenario_name, variant, release, broker)
-        refusal = scenario(scenario_name).refuse(cell)
-        if refusal:
-            return Probe(red=False, green=False, reason=refusal)
         tried += 1
-        trial = Trial(run.run_id, cell, tried, seed + tried - 1)
+        trial = Trial(run.run_id, cells[release], tried, seed + tried - 1)
         folder = run.trial(trial)
         try:
             outcome = run_trial(trial, folder, cluster=cluster)
@@ -66,7 +64,7 @@ def bisect_cell(
         return Probe(red=red, green=exercised and not red, reason=outcome["reason"])
 
     try:
-        bisection = Bisection(lines_of(releases), probe, probability_missed, budget=budget)
+        bisection = Bisection(lines_of(releases), probe, probability_missed, budget=budget, unknown=refused)
         boundaries = bisection.run()
     finally:
         cluster.stop()
@@ -75,9 +73,9 @@ def bisect_cell(
         "variant": variant,
         "boundaries": [boundary.to_dict() for boundary in boundaries],
         "trials": bisection.trials,
-        "confidence": round(min(boundary.confidence for boundary in boundaries), 4) if boundaries else None,
+        "confidence": None if bisection.confidence is None else round(bisection.confidence, 4),
         "bad": [str(release) for release in sorted(bisection.reds)],
-        "good": [str(release) for release in sorted(bisection.greens.keys() - bisection.reds.keys())],
+        "good": [str(release) for release in bisection.good],
         "unknown": {str(release): reason for release, reason in sorted(bisection.unknown.items())},
     }
     write_json(run.bisection_file, found)

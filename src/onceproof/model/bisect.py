@@ -3,15 +3,17 @@
 Releases are not one row: 3.4.1 fixes what 3.5.0 fixes, and 3.3.2, published after both, does not. So each line (3.3,
 3.4, ...) is searched for itself. A red trial is certain. A green one has the power that the search itself has shown:
 how many trials of bad releases were red says how probable it is that a green one missed the bug
-(`onceproof.statistics`). Greens beside a boundary are repeated until they carry the confidence.
+(`onceproof.statistics`). Where little is known of that, a bad release is repeated. Greens are repeated until they carry
+the confidence; one that turns red moves its boundary.
 
-Of a line the first and the last release are tried; if they differ, the releases between are halved. What came and went
-between two good releases of one line is not looked for.
+Of a line the first and the last release are tried; between two that differ, what lies between is halved. What came and
+went between two good releases of one line is not looked for.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -39,11 +41,6 @@ class Boundary:
     last_bad: Release
     first_good: Release | None  # the first good release after the bad ones
     confidence: float  # that last_good and first_good are good
-
-    @property
-    def good(self) -> list[Release]:
-        """The good releases beside the bad ones."""
-        return [release for release in (self.last_good, self.first_good) if release is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; releases as texts."""
@@ -76,29 +73,69 @@ class Bisection:
 
     def run(self) -> list[Boundary]:
         """The boundaries of every line that has a bad release, in order."""
+        tried = -1
+        while self.trials > tried:  # until nothing is left to try, or the budget ends
+            tried = self.trials
+            for releases in self.lines.values():
+                self._settle(releases)
+            self._learn()
+            for release in self.good:
+                self._strengthen(release)
         for releases in self.lines.values():
-            self._settle(releases)
-        for boundary in self._boundaries():
-            self._strengthen(boundary)
-        return self._boundaries()  # a green that turned red when it was repeated has moved its boundary
+            for release in self._open(releases):
+                self.unknown.setdefault(release, "The trials were used up before it was tried.")
+        return self._boundaries()
+
+    @property
+    def good(self) -> list[Release]:
+        """The releases of which only green trials were seen."""
+        return sorted(self.greens.keys() - self.reds.keys())
+
+    @property
+    def confidence(self) -> float | None:
+        """That every good release is good, the least of them; None if none was bad: nobody knows what a green says."""
+        if not self.reds:
+            return None
+        return min((self._power(release) for release in self.good), default=1.0)
 
     def _settle(self, releases: Sequence[Release]) -> None:
-        """Try the ends of a line, and halve what is between them if they differ."""
-        first, last = 0, len(releases) - 1
-        ends = self._is_bad(releases[first]), self._is_bad(releases[last])
-        while last - first > 1 and None not in ends and ends[0] != ends[1]:
-            middle = (first + last) // 2
-            state = self._is_bad(releases[middle])
-            if state is None:
-                return
-            first, last = (middle, last) if state == ends[0] else (first, middle)
+        """Try the ends of a line, and halve what is between releases that differ."""
+        while self.trials < self.budget and (wanted := self._open(releases)):
+            self._is_bad(wanted[len(wanted) // 2])
 
-    def _strengthen(self, boundary: Boundary) -> None:
-        """Repeat the greens beside a boundary until they carry the confidence, turn red, or the budget ends."""
-        for release in boundary.good:
-            while self._power(release) < self.wanted and self.trials < self.budget and release not in self.reds:
-                if self._is_bad(release, again=True) is None:
-                    break
+    def _open(self, releases: Sequence[Release]) -> list[Release]:
+        """Releases of which one must be tried next: an end of the line, or between two neighbours that differ."""
+        known = [release for release in releases if release not in self.unknown]
+        for end in (known[:1], known[-1:]):
+            if end and self._state(end[0]) is None:
+                return end
+        tried = [release for release in known if self._state(release) is not None]
+        for one, other in pairwise(tried):
+            between = [release for release in known if one < release < other]
+            if between and self._state(one) != self._state(other):
+                return between
+        return []
+
+    def _state(self, release: Release) -> bool | None:
+        """Whether it is bad, as far as it was tried."""
+        return True if release in self.reds else False if release in self.greens else None
+
+    def _learn(self) -> None:
+        """Repeat a bad release, which tells how often trials miss, as long as that costs less than repeating greens."""
+        for _ in self._weak():
+            if not self._weak() or self.trials >= self.budget:
+                return
+            self._is_bad(min(self.reds))
+
+    def _weak(self) -> list[Release]:
+        """Good releases that need more trials; none as long as nothing was bad."""
+        return [release for release in self.good if self.reds and self._power(release) < self.wanted]
+
+    def _strengthen(self, release: Release) -> None:
+        """Repeat a green until it carries the confidence, turns red, or the budget ends."""
+        while self.reds and self._state(release) is False and self._power(release) < self.wanted:
+            if self._is_bad(release) is None:
+                return
 
     def _boundaries(self) -> list[Boundary]:
         found = (self._boundary(line, releases) for line, releases in self.lines.items())
@@ -108,7 +145,7 @@ class Bisection:
         bad = [release for release in releases if release in self.reds]
         if not bad:
             return None
-        good = [release for release in releases if release in self.greens and release not in self.reds]
+        good = [release for release in releases if self._state(release) is False]
         before = max((release for release in good if release < bad[0]), default=None)
         after = min((release for release in good if release > bad[-1]), default=None)
         confidence = prod(self._power(release) for release in (before, after) if release is not None)
@@ -120,14 +157,11 @@ class Bisection:
         tried = red + sum(count for release, count in self.greens.items() if release in self.reds)
         return 1 - self.missed(red, tried, self.greens.get(release, 0))
 
-    def _is_bad(self, release: Release, again: bool = False) -> bool | None:
-        """Try a release, or say what is known of it; None if nothing can be learned."""
-        if not again and release in self.reds:
-            return True
-        if not again and release in self.greens:
-            return False
+    def _is_bad(self, release: Release) -> bool | None:
+        """Try a release; None if nothing can be learned."""
+        reason = ""
         for _ in range(ATTEMPTS):
-            if release in self.unknown or self.trials >= self.budget:
+            if self.trials >= self.budget:
                 return None
             self.trials += 1
             outcome = self.probe(release)
@@ -138,5 +172,6 @@ class Bisection:
                 self.greens[release] = self.greens.get(release, 0) + 1
                 return False
             reason = outcome.reason
-        self.unknown[release] = reason
+        if self._state(release) is None:
+            self.unknown[release] = reason
         return None

@@ -89,6 +89,8 @@ def told(found: Mapping[str, Any], title: str) -> str:
     with console.capture() as text:
         console.print(table)
         console.print(f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}")
+        if found["confidence"] is None:
+            console.print("Nothing was red, so nobody knows what the greens say: widen the range to a bad release.")
         for release, reason in found["unknown"].items():
             console.print(f"? {release}: {reason}", markup=False)
     return "\n".join(line.rstrip() for line in text.get().splitlines())
