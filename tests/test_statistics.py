@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceproof.statistics import SURE, greens_needed, probability_missed, wilson_interval
+from onceproof.statistics import SURE, greens_needed, is_too_few, probability_missed, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,16 @@ def test_one_green_less_than_needed_would_not_do(counted, data):
 @given(red=st.integers(0, 30), more=st.integers(0, 30), greens=st.integers(1, 20))
 def test_more_greens_miss_less(red, more, greens):
     assert probability_missed(red, red + more, greens + 1) < probability_missed(red, red + more, greens)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "too_few"),
+    [((1, 1), (40, 40), False), ((0, 1), (40, 40), True), ((1, 6), (40, 40), True), ((9, 10), (40, 40), False)],
+)
+def test_reds_that_do_not_fit_what_was_seen_before(now, before, too_few):
+    assert is_too_few(*now, *before) is too_few
+
+
+@given(counted=st.integers(1, 10))
+def test_all_red_always_fits(counted):
+    assert not is_too_few(counted, counted, 20, 20)

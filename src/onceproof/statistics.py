@@ -26,3 +26,9 @@ def probability_missed(red: float, counted: float, greens: int) -> float:
 def greens_needed(red: float, counted: float) -> int:
     """How many trials must be green so that such a bug would have been missed with 5 % probability at most."""
     return next((n for n in range(1, MANY) if probability_missed(red, counted, n) <= 1 - SURE), MANY)
+
+
+def is_too_few(red: int, counted: int, red_before: int, counted_before: int) -> bool:
+    """Whether so few reds would come with 5 % probability at most, were they of the same rate as those before."""
+    before = red_before + JEFFREYS, counted_before - red_before + JEFFREYS
+    return float(betabinom.cdf(red, counted, *before)) <= 1 - SURE

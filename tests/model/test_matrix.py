@@ -119,6 +119,21 @@ def test_a_scenario_with_an_affected_cell_is_its_own_control():
     asked = Request(scenarios=("enumerator",), streams=("3.4.0", "4.3.1"), variants=("DEFAULT_CONFIG",))
     assert controlled(asked) == keys(asked)
     assert controlled(Request("seed")) == keys(Request("seed"))
+    assert controlled(Request("nightly")) == keys(Request("nightly"))
+
+
+def test_a_variant_with_a_known_issue_has_a_control_of_its_own():
+    asked = Request(scenarios=("crash",), streams=("4.3.1",), variants=("ENUMERATOR", "STATE_UPDATER_DISABLED"))
+    weak = Request(scenarios=("crash",), streams=("4.1.2",), variants=("ROCKSDB_OWN_MEMORY",))
+    with pytest.raises(UsageError):
+        expand(Request(scenarios=("crash",), streams=("4.3.1",), variants=("STATE_UPDATER_DISABLED",)), CATALOGUE)
+    assert controlled(asked)[-1] == "crash-ENUMERATOR-s4.1.2-b3.9.1"
+    assert controlled(weak) == keys(weak)
+
+
+def test_every_broker_has_its_controls():
+    asked = Request(scenarios=("quota",), streams=("4.3.1",), variants=("DEFAULT_CONFIG",), brokers=("3.9.1", "4.1.2"))
+    assert controlled(asked)[2:] == ["quota-DEFAULT_CONFIG-s3.8.1-b3.9.1", "quota-DEFAULT_CONFIG-s3.8.1-b4.1.2"]
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

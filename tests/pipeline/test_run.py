@@ -61,6 +61,9 @@ def test_an_interrupted_run_is_found_with_its_request(lab, home):
     with pytest.raises(UsageError, match=f"there is {newer.run_id}"):
         find_interrupted(older)
     write_json(newer.verdicts_file, [])
+    assert find_interrupted("last")[0] == newer.run_id  # judged, but Spark failed
+    newer.table("counts").mkdir(parents=True)
+    (newer.table("counts") / "_SUCCESS").touch()
     with pytest.raises(UsageError, match="there is none"):
         find_interrupted(newer.run_id)
 

@@ -175,6 +175,22 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
         ("drive", f"{CELL}-t2"),
     ]
     assert len(up.driven_trials()) == 2
+    [aside] = up.path.glob("trials/*.attempt-1")
+    assert read_json(aside / "outcome.json")["error"] == str(BROKEN)
+
+
+def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
+    for verb in (steps.provision, steps.seed, steps.drive):
+        verb(up, CELL)
+    write_json(up.verdicts_file, [])
+    steps.plan(RUN, REQUEST)
+    assert not up.verdicts_file.exists()
+    assert len(up.driven_trials()) == 2
+    (up.table("counts")).mkdir(parents=True)
+    (up.table("counts") / "_SUCCESS").touch()
+    write_json(up.verdicts_file, [])
+    with pytest.raises(UsageError, match="has its verdicts"):
+        steps.plan(RUN, REQUEST)
 
 
 def test_a_run_whose_topics_are_gone_begins_anew(up, lab):
@@ -235,7 +251,7 @@ def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeyp
 
 
 def verdict(word: str, number: int = 0) -> dict[str, str]:
-    return {"cell": f"cell-{number}", "verdict": word, "sentence": f"why {number}\nand a log"}
+    return {"cell": f"cell-{number}", "verdict": word, "sentence": f"why {number}\nand a log", "issues": []}
 
 
 @pytest.mark.parametrize("word", ["clean", "known", "avoided", "inconclusive"])
@@ -250,9 +266,16 @@ def test_the_gate_stops_a_run_and_says_where_everything_lies(run, word):
     with pytest.raises(steps.GateError) as stopped:
         steps.gate(run)
     assert str(stopped.value).splitlines() == [
-        f"1 of the run's cells regressed or failed; everything is published in {run.path}",
+        f"1 of the run's cells regressed, failed, or are controls that were not red; everything is published in {run.path}",
         f"{word}: cell-1: why 1",
     ]
+
+
+def test_the_gate_stops_a_run_whose_control_was_not_red(run):
+    silent = {**verdict("inconclusive"), "issues": ["KAFKA-14172"]}
+    write_json(run.verdicts_file, [verdict("inconclusive", 1), silent])
+    with pytest.raises(steps.GateError, match="inconclusive: cell-0: why 0"):
+        steps.gate(run)
 
 
 def test_the_gate_is_brief(run):

@@ -84,12 +84,36 @@ def test_catching_up_later_is_possible_too(registry: Registry):
     assert look(catch_up=True) == ["4.3.0", "4.3.1"]
 
 
-def test_a_release_that_was_run_by_hand_was_seen(registry: Registry):
+def test_a_release_of_which_somebody_ran_a_cell_gets_its_run_all_the_same(registry: Registry):
     registry.publish("4.3.1")
     look()
     registry.publish("4.3.1", "4.4.0")
     judge("4.4.0", "known")
+    assert look() == ["4.4.0"]
+
+
+def test_a_run_without_a_verdict_is_told_at_each_look(registry: Registry, capsys):
+    registry.publish("4.3.1")
+    look()
+    registry.publish("4.3.1", "4.4.0")
+    assert look() == ["4.4.0"]
+    for _ in range(2):
+        assert look() == []
+        assert "4.4.0: run release_watch__4.4.0 has no verdict (yet)" in capsys.readouterr().out
+    judge("4.4.0", "clean")
     assert look() == []
+    assert "no verdict" not in capsys.readouterr().out
+
+
+def test_a_candidate_that_is_incomplete_is_not_forgotten_by_an_ordinary_look(registry: Registry):
+    registry.publish("4.3.1")
+    look()
+    registry.publish("4.3.1", "4.4.0-rc0")
+    registry.lack("kafka-streams", "4.4.0-rc0", ROCKSDB)
+    assert look(pre_releases=True) == []
+    assert look() == []
+    registry.complete()
+    assert look(pre_releases=True) == ["4.4.0-rc0"]
 
 
 def test_a_release_whose_cells_were_all_in_error_was_not(registry: Registry):

@@ -12,12 +12,14 @@ from onceproof.results.sequential import cell_that_wants_more
 RUN = "20261121T084500-3f2a"
 OFTEN = {("enumerator", "DEFAULT_CONFIG"): Tally(40, 40)}
 RED, GREEN, IDLE, BROKEN = "red", "green", "idle", "broken"
+PART, ODD = "a part of what must show", "what no issue explains"
 
 
-def cell(streams, variant="DEFAULT_CONFIG"):
-    return Cell("enumerator", variant, Release.parse(streams), Release.parse("3.9.1"))
+def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator"):
+    return Cell(scenario, variant, Release.parse(streams), Release.parse("3.9.1"))
 
 
+CRASH = cell("4.1.2", scenario="crash")
 CONTROL, FIXED, NO_LAG = cell("3.3.1"), cell("3.4.1"), cell("3.3.1", "NO_LAG_ACCEPTABLE")
 
 
@@ -31,9 +33,10 @@ def wanting(tmp_path):
         write_json(run.run_file, {"trials": [trial.to_dict() for trial, _ in trials]})
         for trial, how in trials:
             if how is not None:
-                outcome = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN)}
-                write_json(run.trial(trial).outcome_file, outcome)
-                write_json(run.trial(trial).reader_file, {"anomalies": {"duplicate-id": 1} if how == RED else {}})
+                outcome = {"error": "It broke." if how == BROKEN else None, "exercised": how not in (IDLE, BROKEN)}
+                write_json(run.trial(trial).outcome_file, {**outcome, "all_steps_tried": True, "reason": "why"})
+                anomalies = {RED: {"duplicate-id": 1}, PART: {"stale-checkpoint": 1}, ODD: {"lost-record": 1}}
+                write_json(run.trial(trial).reader_file, {"anomalies": anomalies.get(how, {})})
         return cell_that_wants_more(run, budget, registry(), before)
 
     return next_cell
@@ -51,6 +54,9 @@ def wanting(tmp_path):
         ({FIXED: [RED], CONTROL: [RED]}, None),  # a red stops at once
         ({NO_LAG: [IDLE], CONTROL: [RED]}, None),  # the mechanism cannot arise
         ({FIXED: [GREEN]}, None),  # there is no control
+        ({CRASH: [PART]}, CRASH),  # it must show more
+        ({FIXED: [GREEN], CONTROL: [ODD]}, None),  # a regression is not what a control must show
+        ({FIXED: [GREEN], CONTROL: [GREEN], cell("3.3.2"): [RED]}, None),  # the claim `fixed` would stand
         ({FIXED: [GREEN, None], CONTROL: [RED]}, FIXED),  # interrupted before it was driven
     ],
 )

@@ -35,6 +35,15 @@ def trial(variant="DEFAULT_CONFIG", seed=7, parameters=None):
     return Trial("20260101T000000-abcd", cell, 1, seed, parameters or {})
 
 
+def test_who_leaves_no_group_is_missed_soon():
+    def session(release, variant="DEFAULT_CONFIG"):
+        cell = Cell("multirunner", variant, Release.parse(release), Release.parse("3.9.1"))
+        return config(Trial("20260101T000000-abcd", cell, 1, 7)).get("main.consumer.session.timeout.ms")
+
+    assert session("4.1.2") == session("3.3.1", "STAYING_IN_GROUP") == "4000"
+    assert session("3.3.1") is session("4.2.0") is None
+
+
 # --- check ---------------------------------------------------------------------------------------------------
 
 

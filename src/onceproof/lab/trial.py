@@ -48,7 +48,8 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     what = scenario(trial.cell.scenario)
     system, partitions = what.system(trial), what.partitions(trial)
     begin = time.monotonic()
-    folder.outcome_file.unlink(missing_ok=True)
+    for old in (folder.outcome_file, folder.reader_file, folder.observations_file):
+        old.unlink(missing_ok=True)
     with _explained(cluster):
         topics = Topics(cluster, trial.application_id)
         topics.create(_new_topics(trial, system, partitions, cluster))
@@ -227,7 +228,7 @@ class TrialLab:
         self._attested: dict[str, Any] = {}
         notes = read_json(folder.trial_file)
         self._seconds: dict[str, float] = dict(notes["seconds"])
-        for old in (folder.state, folder.contents):
+        for old in (folder.state, folder.contents, folder.instances):  # of an attempt that was cut off
             shutil.rmtree(old, ignore_errors=True)
         self._timeline = Timeline(folder.timeline)
         self._seeded = int(notes["seeded"])

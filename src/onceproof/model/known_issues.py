@@ -66,7 +66,7 @@ class Avoidance:
         """Whether it speaks of the cell: the variant, and a release on which it was seen."""
         if self.scenario != cell.scenario or cell.variant not in self.variants:
             return False
-        return any(cell.streams.within(*releases) for releases in self.releases)
+        return all(any(r.within(*seen) for seen in self.releases) for r in (cell.streams, cell.running))
 
 
 @dataclass(frozen=True)

@@ -230,13 +230,23 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
 
 
 def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: Registry) -> Expansion:
-    """Add the positive control of each scenario of which no cell is known to be affected, with the first broker."""
-    cells = list(expansion.cells)
-    for scenario in dict.fromkeys(cell.scenario for cell in expansion.cells):
-        own = [cell for cell in cells if cell.scenario == scenario]
-        if not any(known.affecting(cell) for cell in own):
-            variant, release = catalogue[scenario].control
-            cells.append(Cell(scenario, variant, Release.parse(release), min(cell.broker for cell in own)))
+    """Add the positive controls that the cells lack, with each broker.
+
+    A variant that a known issue concerns has its own, on the release of the scenario's control. A scenario that has no
+    affected cell even so gets its control.
+    """
+    cells = dict.fromkeys(expansion.cells)
+    for scenario, broker in dict.fromkeys((cell.scenario, cell.broker) for cell in expansion.cells):
+        usual, release = catalogue[scenario].control
+        own = [cell for cell in cells if (cell.scenario, cell.broker) == (scenario, broker)]
+        affected = {cell.variant for cell in own if known.affecting(cell)}
+        for variant in dict.fromkeys(cell.variant for cell in own):
+            control = Cell(scenario, variant, Release.parse(release), broker)
+            if variant not in affected and known.affecting(control) and catalogue[scenario].refuse(control) is None:
+                cells[control] = None
+                affected.add(variant)
+        if not affected:
+            cells[Cell(scenario, usual, Release.parse(release), broker)] = None
     return replace(expansion, cells=tuple(cells))
 
 

@@ -5,6 +5,7 @@
   run.json                         what was asked: matrix, cells, trials with their seeds
   further_trials.json              trials that were added, because a verdict needed more of them
   clusters/<broker>.json           the brokers of the run: bootstrap servers, process, log
+  trials/<trial>.attempt-<n>/      what attempts left that failed or were cut off; of runs that were gone on with
   trials/<trial>/
     trial.json                     the trial and every config that was used
     timeline.jsonl                 every event in order: bulks, states, assignments, faults, drains
@@ -203,6 +204,18 @@ class RunFolder:
     def further_trials_file(self) -> Path:
         """Trials that were added to those of the plan."""
         return self.path / "further_trials.json"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is judged, and on all that there is: if Spark failed, the run can be gone on with."""
+        return self.verdicts_file.exists() and (self.table("counts") / "_SUCCESS").exists()
+
+    def set_aside(self, trial: Trial) -> None:
+        """Keep what an attempt at a trial has left under another name, so that nothing of it is taken for the next."""
+        folder = self.trial(trial).path
+        if folder.exists():
+            earlier = len(list(folder.parent.glob(f"{folder.name}.attempt-*")))
+            folder.rename(folder.with_name(f"{folder.name}.attempt-{earlier + 1}"))
 
     def trials(self) -> Iterator[Trial]:
         """The trials of the plan, in its order, and those that were added.

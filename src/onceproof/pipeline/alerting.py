@@ -30,18 +30,21 @@ def event_of(run: RunFolder) -> dict[str, Any]:
 def newly_red(run: RunFolder) -> list[str]:
     """Keys of the cells that are newly red: a red that was none before, or is not explained any more.
 
-    A regression of a cell that no earlier run had is one, too: so does a new release show what it broke.
+    A regression of a cell that no earlier run had is one, too: so does a new release show what it broke, and the first
+    run of all.
 
     Raises:
         HarnessError: the run is not judged, or the results database refuses.
     """
-    from onceproof.results.history import NEW, changes_of
+    from onceproof.results.history import changes_of, stored_runs
 
-    changes = changes_of(run, get_settings().database_url)
+    url = get_settings().database_url
+    changed = {change.now.cell.key for change in changes_of(run, url) if change.kind in NEWLY_RED}
+    known = {judged.cell.key for other in stored_runs(url) if other.id != run.run_id for judged in other.cells}
     return [
-        change.now.cell.key
-        for change in changes
-        if change.kind in NEWLY_RED or (change.kind == NEW and change.now.verdict is Verdict.REGRESSION)
+        verdict["cell"]
+        for verdict in read_json(run.verdicts_file)
+        if verdict["cell"] in changed or (verdict["verdict"] == Verdict.REGRESSION and verdict["cell"] not in known)
     ]
 
 

@@ -29,6 +29,7 @@ OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
 UP_SINCE_VARIABLE = "ONCEPROOF_UP_SINCE"
 NOBODY = 1  # init: with an Airflow that is not ours, brokers live until the run's teardown
 GATE_LINES = 10
+STOPPED = {Verdict.REGRESSION, Verdict.ERROR}
 
 
 class GateError(OnceproofError):
@@ -81,7 +82,7 @@ def plan(run_id: str, request: Request, dag_run: str | None = None) -> RunFolder
     expansion = check_request(request)
     settings = get_settings()
     run = RunFolder(settings.runs / run_id)
-    if run.verdicts_file.exists():
+    if run.is_finished:
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
     asked = params_from_request(request, run_id)
     if run.run_file.exists():
@@ -120,7 +121,7 @@ def new_trial(run: RunFolder, cell: Cell, number: int) -> Trial:
 
 
 def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
-    """Prepare an interrupted run to be gone on with: trials that failed are open again.
+    """Prepare a run that was cut off, or whose checks failed, to be gone on with: trials that failed are open again.
 
     Raises:
         UsageError: it was planned with another request.
@@ -129,9 +130,10 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
         raise UsageError(
             f"Run {run.run_id} was asked for {planned}, not for {asked}: go on with what it was asked for."
         )
+    run.verdicts_file.unlink(missing_ok=True)
     for trial in run.trials():
-        if run.outcome(trial).get("error"):
-            run.trial(trial).outcome_file.unlink()
+        if run.outcome(trial).get("error", "cut off") is not None:
+            run.set_aside(trial)
 
 
 def brokers(run: RunFolder) -> list[dict[str, str]]:
@@ -158,7 +160,7 @@ def start_cluster(run: RunFolder, broker: str) -> None:
     if not EmbeddedCluster.has_data(folder):
         for trial in run.trials():  # their topics are gone
             if str(trial.cell.broker) == broker:
-                run.trial(trial).outcome_file.unlink(missing_ok=True)
+                run.set_aside(trial)
         shutil.rmtree(folder, ignore_errors=True)
     owner = int(os.environ.get(OWNER_VARIABLE, NOBODY))
     with ended_by_sigterm():
@@ -270,7 +272,8 @@ def judge(run: RunFolder) -> None:
     from onceproof.results.judging import judge_run
 
     judge_run(run, get_settings().database_url)
-    discard_data(run)
+    if run.is_finished:
+        discard_data(run)
 
 
 def publish(run: RunFolder) -> None:
@@ -281,20 +284,25 @@ def publish(run: RunFolder) -> None:
 
 
 def gate(run: RunFolder) -> None:
-    """Let a run pass in which no cell regressed and none is in error.
+    """Let a run pass in which no cell regressed, none is in error, and all positive controls were red.
 
     Raises:
         GateError: says which, in ten lines at most, and where all of it lies.
     """
-    bad = [v for v in read_json(run.verdicts_file) if v["verdict"] in {Verdict.REGRESSION, Verdict.ERROR}]
+    bad = [v for v in read_json(run.verdicts_file) if v["verdict"] in STOPPED or _is_silent_control(v)]
     if not bad:
         return
     shown = bad[: GATE_LINES - 2]
-    lines = [f"{len(bad)} of the run's cells regressed or failed; everything is published in {run.path}"]
+    what = "regressed, failed, or are controls that were not red"
+    lines = [f"{len(bad)} of the run's cells {what}; everything is published in {run.path}"]
     lines += [f"{v['verdict']}: {v['cell']}: {_first_line(v['sentence'])}" for v in shown]
     if len(bad) > len(shown):
         lines.append(f"and {len(bad) - len(shown)} more in {run.verdicts_file}")
     raise GateError("\n".join(lines))
+
+
+def _is_silent_control(verdict: dict[str, Any]) -> bool:
+    return bool(verdict["issues"]) and verdict["verdict"] == Verdict.INCONCLUSIVE
 
 
 def connector_jars() -> str:

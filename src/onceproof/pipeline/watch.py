@@ -12,14 +12,14 @@ from onceproof.settings import get_settings
 def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, Any]]:
     """Look at what is published; returns what is to be triggered, as arguments of `TriggerDagRunOperator`.
 
-    A release was seen if it is recorded, or a run judged a cell of it. The first look of all records what is published
-    and triggers nothing. A release whose artifacts cannot be resolved is said so once, and looked at again. The ids of
-    the runs follow from the releases: whatever is repeated, no release gets a second run.
+    A release was seen if it is recorded. The first look of all records what is published and triggers nothing. A
+    release whose artifacts cannot be resolved is said so once, and looked at again. The ids of the runs follow from the
+    releases: whatever is repeated, no release gets a second run. One whose run has no verdict is told at each look.
 
     Args:
         matrix: of the runs.
         pre_releases: also candidates; without it they are recorded as seen.
-        catch_up: also what is published and recorded but was never run.
+        catch_up: also what is published and recorded but was never judged.
 
     Raises:
         UsageError: there is no Maven.
@@ -35,11 +35,15 @@ def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, A
     for release in published:
         before = known.get(release)
         if before is not None and before.triggered:
+            if release not in judged:
+                print(f"{release}: run {before.triggered} has no verdict (yet); trigger regression anew if it failed.")
             continue
         is_waiting = before is not None and before.incomplete is not None
         is_new = bool(known) and (before is None or is_waiting)
-        if release in judged or (release.is_candidate and not pre_releases) or not (is_new or catch_up):
-            notes.append(Seen(release))
+        is_behind = catch_up and release not in judged
+        if (release.is_candidate and not pre_releases) or not (is_new or is_behind):
+            if before is None:
+                notes.append(Seen(release))
         elif reason := _incomplete(release):
             if before is None or before.incomplete != reason:
                 print(f"{release} is published, but cannot be run yet: {reason} It is tried again at the next look.")

@@ -168,13 +168,14 @@ def app(trial: Trial) -> Mapping[str, Any]:
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     own = values(trial)
+    leaves = own["leave.group"] and trial.cell.running.removed_threads_leave_group
     return {
         "processing.guarantee": own["guarantee"],
         "num.standby.replicas": str(own["standbys"]),
         "num.stream.threads": str(own["threads"]),
         "commit.interval.ms": "100",
         # One that stopped without leaving is missed after this time, and only then its tasks move.
-        **({} if own["leave.group"] else {"main.consumer.session.timeout.ms": "4000"}),
+        **({} if leaves else {"main.consumer.session.timeout.ms": "4000"}),
     }
 
 
