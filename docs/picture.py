@@ -1,4 +1,7 @@
-"""Draw the picture of the README from the verdicts of a run: `python docs/picture.py RUN_FOLDER`."""
+"""Draw a picture of the README from the verdicts of a run: `python docs/picture.py RUN_FOLDER NAME`.
+
+NAME.svg in docs/images/ is written: `run` is that of `make run`, `six-releases` that of the section of this name.
+"""
 
 import io
 import re
@@ -10,18 +13,18 @@ from rich.console import Console
 from onceproof.model.run_folder import RunFolder, read_json
 from onceproof.results.table import verdict_table
 
-TARGET = Path(__file__).parent / "images" / "run.svg"
+IMAGES = Path(__file__).parent / "images"
 
 
 def main() -> None:
     """Write the picture."""
-    run = RunFolder(Path(sys.argv[1]))
+    run, name = RunFolder(Path(sys.argv[1])), sys.argv[2]
     verdicts = read_json(run.verdicts_file)
     console = Console(record=True, width=120, file=io.StringIO())
     console.print(verdict_table(verdicts, f"Run {run.run_id}: {len(verdicts)} cells"))
-    svg = console.export_svg(title="make run")
+    svg = console.export_svg(title="onceproof run")
     # Its font would come from another host; whoever looks has a monospaced one.
-    TARGET.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
+    (IMAGES / f"{name}.svg").write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ GX itself lists bare values in Data Docs, and a pair of values as one number. He
 offset, so that a person finds the record. The classes must be imported before Data Docs are built.
 """
 
+import html
 from typing import Any
 
 from great_expectations import expectations as gxe
@@ -33,6 +34,11 @@ def _rank(column: str) -> tuple[int, str]:
     return (ORDER.index(column) if column in ORDER else len(ORDER), column)
 
 
+def _shown(value: Any) -> str:
+    """GX puts a table's texts into its pages as they are, and a text may come from a log."""
+    return "—" if value is None else html.escape(str(value))
+
+
 class _ShowingRows(Expectation):
     @classmethod
     @renderer(renderer_type=LegacyDiagnosticRendererType.UNEXPECTED_TABLE)
@@ -50,7 +56,7 @@ class _ShowingRows(Expectation):
             RenderedTableContent(
                 content_block_type="table",
                 header_row=columns,
-                table=[["—" if row[name] is None else str(row[name]) for name in columns] for row in rows],
+                table=[[_shown(row[name]) for name in columns] for row in rows],
                 styling={"body": {"classes": ["table", "table-bordered", "table-sm", "mt-3"]}},
             )
         ]

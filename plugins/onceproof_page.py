@@ -2,7 +2,6 @@
 
 from functools import cache
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -12,14 +11,13 @@ PREFIX = "onceproof"
 @cache
 def _app() -> Any:
     """The app, made when it is asked for first: every task of every DAG imports this file."""
+    from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.core_api.security import get_user
-    from airflow.configuration import conf
 
     from onceproof.page.app import create_app
     from onceproof.settings import get_settings
 
-    airflow = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-    return create_app(get_settings(), authorize=get_user, login=f"{airflow}/auth/login/")
+    return create_app(get_settings(), authorize=get_user, login=get_auth_manager().get_url_login())
 
 
 async def page(scope: Any, receive: Any, send: Any) -> None:
@@ -38,5 +36,5 @@ class OnceproofPage(AirflowPlugin):
     fastapi_apps: ClassVar = [{"app": page, "url_prefix": f"/{PREFIX}", "name": "Onceproof"}]
     external_views: ClassVar = [
         _view("nav", "", url_route="results", nav_top_level=True),
-        _view("dag_run", "?dag_run={RUN_ID}", url_route="results-of-run"),
+        _view("dag_run", "?dag={DAG_ID}&dag_run={RUN_ID}", url_route="results-of-run"),
     ]

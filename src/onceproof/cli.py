@@ -17,7 +17,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial
@@ -251,7 +253,7 @@ def releases(
     table = Table("release", "cells run", "last run", "release_watch", box=None)
     for release, row in zip(published, rows, strict=True):
         watched = seen[release].told if release in seen else ""
-        table.add_row(row["release"], str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]", watched)
+        table.add_row(row["release"], str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]", Text(watched))
     out.print(table)
 
 
@@ -285,10 +287,10 @@ def _drawn(seed: int | None) -> int:
 def _progress(title: str) -> Iterator[Callable[[str], None]]:
     """Show the phase that is under way, on the terminal's error stream."""
     if not err.is_terminal:
-        yield lambda phase: err.print(f"{title}: {phase}", soft_wrap=True)
+        yield lambda phase: err.print(f"{title}: {phase}", markup=False, soft_wrap=True)
         return
-    with err.status(title) as status:
-        yield lambda phase: status.update(f"{title}: [bold]{phase}[/]")
+    with err.status(Text(title)) as status:
+        yield lambda phase: status.update(Text.assemble(f"{title}: ", (phase, "bold")))
 
 
 def _print_trial(shown: dict[str, Any], witnesses: list[dict[str, Any]]) -> None:
@@ -299,16 +301,17 @@ def _print_trial(shown: dict[str, Any], witnesses: list[dict[str, Any]]) -> None
     counts = f"{shown['records']:,} records, {shown['keys']:,} keys"
     counts += f", {shown['ids']:,} IDs" if shown["ids"] else ""
     out.print(f"  {seen or '[green]no anomaly[/]'} in {counts}")
-    out.print(f"  {'exercised' if shown['exercised'] else '[yellow]not exercised[/]'}: {shown['reason']}")
+    out.print(f"  {'exercised' if shown['exercised'] else '[yellow]not exercised[/]'}: {escape(shown['reason'])}")
     if witnesses:
         table = Table("anomaly", "key", "ids", "expected", "observed", "where", box=None, pad_edge=True)
         for w in first_of_each(witnesses, 3):
             ids = ", ".join(map(str, w["ids"]))
             key = "" if w["key"] is None else str(w["key"])
-            table.add_row(w["anomaly"], key, ids, w["expected"], w["observed"], " ".join(w["offsets"]))
+            told = (w["anomaly"], key, ids, w["expected"], w["observed"], " ".join(w["offsets"]))
+            table.add_row(*map(Text, told))
         out.print(table)
     out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in shown["seconds"].items()))
-    out.print(f"  folder: {shown['folder']}", soft_wrap=True)
+    out.print(f"  folder: {shown['folder']}", markup=False, soft_wrap=True)
 
 
 @app.command("list")
@@ -394,11 +397,11 @@ def run(
         for change in changes or ():
             out.print(change_line(change), markup=False, soft_wrap=True)
         for failure in failures:
-            err.print(f"[bold magenta]![/] {failure}", soft_wrap=True)
-        out.print(f"Data Docs   {finished.run.data_docs.as_uri()}", soft_wrap=True)
-        out.print(f"Run folder  {finished.run.path}", soft_wrap=True)
+            err.print(f"[bold magenta]![/] {escape(failure)}", soft_wrap=True)
+        out.print(f"Data Docs   {finished.run.data_docs.as_uri()}", markup=False, soft_wrap=True)
+        out.print(f"Run folder  {finished.run.path}", markup=False, soft_wrap=True)
         for cell, folder in places(verdicts):
-            out.print(f"  {cell}: {folder}", soft_wrap=True)
+            out.print(f"  {cell}: {folder}", markup=False, soft_wrap=True)
     raise typer.Exit(finished.exit_code)
 
 

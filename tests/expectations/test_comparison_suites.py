@@ -1,5 +1,7 @@
 """Each suite over comparisons is seen red for each anomaly that it is there for, and for rows that are missing."""
 
+import html
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -28,7 +30,10 @@ OVER_COMPARISONS = [name for name, suite in SUITES.items() if suite.table == "co
 ROWS = "expect_table_row_count_to_be_between"
 
 
-def make_run(home, suite, anomalies, rows=3):
+BROKEN_IN = "<img src=x onerror=\"document.title='broken in'\"> & $PARAMETER ${HOME} $$ {{ 6 * 7 }}"
+
+
+def make_run(home, suite, anomalies, rows=3, observed="31"):
     """A run of one trial whose suite must see `rows` rows; rows of another promise are beside them."""
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
@@ -38,7 +43,7 @@ def make_run(home, suite, anomalies, rows=3):
     write_json(run.table("errors.json"), {})
     promise = SUITES[suite].promises[0]
     table = [
-        (promise, anomaly, 0, 4711, f"output/0@{n}", "58", "31" if anomaly else "58", trial.key)
+        (promise, anomaly, 0, 4711, f"output/0@{n}", "58", observed if anomaly else "58", trial.key)
         for n, anomaly in enumerate(anomalies)
     ]
     table.append(("another", next(iter(SEES[suite])), 0, 1, "elsewhere", "1", "2", trial.key))
@@ -85,6 +90,15 @@ def test_data_docs_show_place_key_expected_and_observed(tmp_path, vendor):
     [page] = [p for p in run.data_docs.parent.rglob("*.html") if "validations/store_reads" in str(p)]
     for shown in ("output/0@2", "4711", "58", "31", "active, standby and active again"):
         assert shown in page.read_text()
+
+
+def test_html_in_what_was_observed_is_text(tmp_path, vendor):
+    run, _ = make_run(tmp_path, "store_reads", [None, None, "stale-read"], observed=BROKEN_IN)
+    validate(run, vendor)
+    for page in run.data_docs.parent.rglob("*.html"):
+        assert "<img src=x" not in page.read_text()
+    [page] = [p for p in run.data_docs.parent.rglob("*.html") if "validations/store_reads" in str(p)]
+    assert html.escape(BROKEN_IN) in page.read_text()
 
 
 def test_a_run_id_that_ends_like_a_time_zone_has_its_pages(tmp_path, vendor, monkeypatch):

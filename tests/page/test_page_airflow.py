@@ -14,6 +14,7 @@ from tests.page.conftest import NEWEST, OLDER, RED
 
 pytestmark = [pytest.mark.system, pytest.mark.browser, pytest.mark.timeout(300)]
 
+ANOTHER, OTHER = "bisect", "20261120T031500-cccc"  # a DAG whose runs are not judged, and one of them
 CELL = f"/onceproof/runs/{NEWEST}/cells/{RED.key}"
 DATA = ("/onceproof/", CELL, f"{CELL}/evidence.zip", f"/onceproof/runs/{NEWEST}/data_docs/index.html")
 
@@ -30,6 +31,8 @@ def airflow(pristine, tmp_path_factory):
         with running.api() as api:
             api.trigger(DAG, OLDER, {"run": OLDER, "matrix": "seed"})
             api.fail_run(DAG, OLDER)
+            api.trigger(ANOTHER, OTHER, {"scenario": "enumerator"})
+            api.fail_run(ANOTHER, OTHER)
         yield running
     finally:
         down(settings)
@@ -47,7 +50,7 @@ def test_without_a_login_there_is_nothing_to_see(airflow, path):
     assert "onceproof trial" not in refused.text
     sent = httpx.get(airflow.url + path, headers={"Accept": "text/html"})
     assert sent.status_code == 307
-    assert sent.headers["location"].startswith("/auth/login/?next=")
+    assert sent.headers["location"] == f"/auth/login?next={path}"
     forged = httpx.get(airflow.url + path, headers={"Authorization": "Bearer e30.e30.e30"})
     assert forged.status_code == 403
 
@@ -61,12 +64,14 @@ def test_a_token_opens_it(airflow, password):
 
 def test_a_person_logs_in_and_finds_it_in_the_navigation_and_on_the_run(airflow, password, chromium):
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    context.add_cookies([{"name": "_token", "value": "e30.e30.e30", "url": airflow.url}])  # of an Airflow that is gone
     tab = context.new_page()
-    tab.goto(airflow.url + CELL)
+    tab.goto(f"{airflow.url}{CELL}?theme=dark")
     tab.get_by_label("Username").fill(airflow.username)
     tab.locator("input[type=password]").fill(password)
     tab.get_by_role("button", name="Sign in").click()
     expect(tab.get_by_role("heading", level=1)).to_contain_text("known")  # what was asked for before the login
+    assert tab.url == f"{airflow.url}{CELL}?theme=dark"
 
     tab.goto(airflow.url)
     tab.get_by_role("link", name="Results").click()
@@ -87,4 +92,8 @@ def test_a_person_logs_in_and_finds_it_in_the_navigation_and_on_the_run(airflow,
     tab.evaluate("localStorage.setItem('theme', 'dark')")
     tab.reload()
     expect(page.locator("body")).to_have_css("background-color", "rgb(24, 24, 27)")
+
+    tab.goto(f"{airflow.url}/dags/{ANOTHER}/runs/{OTHER}")
+    tab.get_by_role("link", name="Results").last.click()
+    expect(page.get_by_text(f"Only runs of the DAG {DAG} have results.")).to_be_visible()
     context.close()

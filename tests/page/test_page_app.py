@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from datetime import UTC, datetime
 from io import BytesIO
@@ -18,8 +19,22 @@ from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.page.app import create_app
 from onceproof.page.runs import run_of_dag_run, unfinished
+from onceproof.results.database import store_run
 from onceproof.settings import Settings
-from tests.page.conftest import GREEN, NEWEST, OLDER, RED, RESTART, SCRIPT, STALE, TURNED, VERDICTS, age, make_run
+from tests.page.conftest import (
+    GREEN,
+    NEWEST,
+    OLDER,
+    RED,
+    RESTART,
+    SCRIPT,
+    STALE,
+    TURNED,
+    VERDICTS,
+    WITNESS,
+    age,
+    make_run,
+)
 
 CELL = f"/runs/{NEWEST}/cells/{RED.key}"
 TRIAL = f"/runs/{NEWEST}/trials/{RED.key}-t2"
@@ -147,6 +162,21 @@ def test_the_evidence_is_an_archive_and_nothing_is_left_of_its_making(client, se
     assert not (settings.runs / NEWEST / "evidence").exists()
 
 
+def test_nobody_who_asks_for_a_part_or_only_the_head_of_the_evidence_leaves_a_file(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    address = f"{CELL}/evidence.zip"
+    for part in ("bytes=0-9", "bytes=9999999-", "bytes=x"):
+        assert client.get(address, headers={"Range": part}).status_code == 200
+    made = []
+    monkeypatch.setattr("onceproof.page.app.write_evidence", lambda *_: made.append(1))
+    head = client.head(address)
+    assert head.status_code == 200
+    assert head.headers["content-disposition"] == f'attachment; filename="{NEWEST}-{RED.key}.zip"'
+    assert made == []
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
 def test_data_docs_and_cell_lead_to_each_other(client):
     page = client.get(quote(f"{SUITE}/assignments-{RESTART.title} trial 1.html"))
     assert page.status_code == 200
@@ -184,6 +214,39 @@ def test_a_run_that_ended_without_verdicts_is_not_under_way_for_ever(client, set
     assert "has no verdicts and gave no sign of life for 3 h: 2 of 2 trials are over." in client.get("/").text
 
 
+def test_a_draft_that_vanishes_and_a_dangling_link_are_no_signs_of_life(client, settings):
+    run = make_run(settings.runs, "20261121T021500-cccc", {RED: "known"}, judged=False)
+    for path in run.path.rglob("*"):
+        age(path, 3 * 3600)
+    run.validations.mkdir()
+    (run.validations / "gone.json").symlink_to("nowhere")
+    (run.validations / ".draft.json.abc").write_text("{")
+    assert "has no verdicts and gave no sign of life for 3 h: 2 of 2 trials are over." in client.get("/").text
+
+
+def test_an_older_run_that_is_gone_on_with_is_told(client, settings):
+    run = make_run(settings.runs, "20261118T021500-cccc", {RED: "known"}, judged=False)
+    assert f"Run {run.run_id} is under way: 2 of 2 trials are over." in client.get("/").text
+    for path in run.path.rglob("*"):
+        age(path, 3 * 3600)
+    assert run.run_id not in client.get("/").text
+
+
+def test_what_is_bad_since_earlier_runs_is_told_beside_the_headline(client, settings):
+    run = make_run(settings.runs, "20261121T021500-cccc", {GREEN: "clean"})
+    store_run(run, settings.database_url)
+    page = client.get("/").text
+    assert "All as the registry of known issues expects" in page
+    [told] = re.findall('<p class="earlier">(.+?)</p>', page, re.DOTALL)
+    assert " ".join(re.sub("<[^>]+>", "", told).split()) == "Still from earlier runs: ✘✘ 1 regression, ? 1 inconclusive"
+    first, second = re.findall('href="([^"]+)"', told)
+    assert [of.partition(":")[0] for of in squares(client.get(f"/{first[2:]}".replace("&amp;", "&")).text)] == [
+        TURNED.title
+    ]
+    assert "inconclusive" in second
+    assert "Still from earlier runs" not in client.get("/", params={"run": OLDER}).text
+
+
 def test_a_judged_run_that_is_not_stored_is_told_and_can_be_shown(client, settings):
     run = make_run(settings.runs, "20261121T021500-cccc", {GREEN: "known"})
     assert f"Run {run.run_id} is judged, but it is not in the results database (yet)." in client.get("/").text
@@ -206,6 +269,62 @@ def test_a_damaged_run_does_not_take_the_matrix_with_it(client, settings, damage
     later = make_run(settings.runs, "20261121T021500-cccc", {RED: "known"})
     (later.path / damage).write_text("{ torn")
     assert f"Run {later.run_id} is damaged: its plan or its verdicts cannot be read." in client.get("/").text
+
+
+ODD_FILES = {
+    "an outcome that is a list": ("outcome.json", [1, 2], CELL, 200),
+    "a list of what ran": ("outcome.json", {"attested": ["x"]}, CELL, 500),
+    "a list of seconds": ("outcome.json", {"seconds": [1]}, TRIAL, 500),
+    "a count that is a text": ("reader.json", {"anomalies": {"duplicate-id": "x"}, "witnesses": []}, CELL, 500),
+    "a witness without a place": (
+        "reader.json",
+        {"anomalies": {"duplicate-id": 1}, "witnesses": [{"anomaly": "duplicate-id", "key": 7}]},
+        f"{CELL}/witnesses/1",
+        500,
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "path", "status"), ODD_FILES.values(), ids=ODD_FILES)
+def test_json_that_is_not_what_we_write_is_one_sentence(client, settings, name, content, path, status):
+    write_json(RunFolder(settings.runs / NEWEST).trial(f"{RED.key}-t2").path / name, content)
+    page = client.get(path)
+    assert page.status_code == status
+    assert "content-security-policy" in page.headers
+    assert status == 200 or f"Run {NEWEST} is damaged" in page.text
+
+
+@pytest.mark.parametrize("lacks", ["errors", "trials", "sentence"])
+def test_a_verdict_that_lacks_something_is_one_sentence(client, settings, lacks):
+    run = RunFolder(settings.runs / NEWEST)
+    write_json(
+        run.verdicts_file, [{n: v for n, v in one.items() if n != lacks} for one in read_json(run.verdicts_file)]
+    )
+    page = client.get(CELL)
+    assert page.status_code == 500
+    assert f"Run {NEWEST} is damaged" in page.text
+
+
+@pytest.mark.parametrize("created", [None, "x", "2026-99-99T00:00:00"])
+def test_a_plan_without_a_time_is_one_sentence(client, settings, created):
+    run = make_run(settings.runs, "20261121T021500-cccc", {GREEN: "clean"})
+    plan = read_json(run.run_file)
+    write_json(
+        run.run_file, {**plan, "created": created} if created else {n: plan[n] for n in plan.keys() - {"created"}}
+    )
+    page = client.get("/", params={"run": run.run_id})
+    assert page.status_code == 500
+    assert f"Run {run.run_id} is damaged" in page.text
+    assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("path", [f"{CELL}/witnesses/1", f"{CELL}/evidence.zip"])
+def test_a_table_that_is_junk_is_one_sentence(client, settings, path):
+    for part in RunFolder(settings.runs / NEWEST).table("records").rglob("*.parquet"):
+        part.write_bytes(b"junk" * 100)
+    page = client.get(path)
+    assert page.status_code == 500
+    assert f"of run {NEWEST} could not be read" in page.text
 
 
 def test_of_many_runs_that_are_not_stored_the_last_are_told(client, settings):
@@ -263,7 +382,19 @@ def test_whoever_is_not_let_in_sees_nothing(settings, path):
     assert (refused.status_code, refused.json()) == (401, {"detail": "Not authenticated"})
     sent = client.get(path, headers={"Accept": "text/html"})
     assert sent.status_code == 307
-    assert sent.headers["location"] == f"/auth/login/?next={quote(f'http://testserver{path}')}"
+    assert sent.headers["location"] == f"/auth/login/?next={quote(path)}"
+    asked = client.get(f"{path}?theme=dark&x=1", headers={"Accept": "text/html", "Host": "evil.example"})
+    assert asked.headers["location"] == f"/auth/login/?next={quote(f'{path}?theme=dark&x=1')}"
+
+
+def test_a_token_that_is_not_ours_leads_a_browser_to_the_login(settings):
+    def forged():
+        raise HTTPException(403, "Invalid JWT token")
+
+    client = TestClient(create_app(settings, authorize=forged, login="/auth/login"), follow_redirects=False)
+    sent = client.get("/", headers={"Accept": "text/html"})
+    assert (sent.status_code, sent.headers["location"]) == (307, "/auth/login?next=/")
+    assert client.get("/", headers={"Accept": "application/json"}).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -367,6 +498,8 @@ def test_html_in_what_was_asked_is_text(client):
         (f"trials/{RED.key}-t2", CELL),
         (f"trials/{RED.key}-t2/reader.json", CELL),
         (f"trials/{RED.key}-t2/timeline.jsonl", f"{TRIAL}/timeline.json"),
+        ("tables", f"{TRIAL}/timeline.json"),
+        ("tables/records", TRIAL),
         (f"trials/{RED.key}-t1/instances", f"{CELL}/evidence.zip"),
         ("tables/records", f"{CELL}/witnesses/1"),
         ("data_docs/index.html", f"/runs/{NEWEST}/data_docs/index.html"),
@@ -383,6 +516,15 @@ def test_a_link_that_leads_out_of_the_run_is_not_followed(client, settings, link
         outside.mkdir()
     inside.symlink_to(outside)
     assert client.get(path).status_code == 404
+
+
+def test_a_plan_that_is_a_link_is_not_followed(client, settings):
+    run = make_run(settings.runs, "20261121T021500-cccc", {GREEN: "clean"})
+    run.run_file.rename(settings.home / "outside")
+    run.run_file.symlink_to(settings.home / "outside")
+    page = client.get("/", params={"run": run.run_id})
+    assert page.status_code == 404
+    assert "is a link to somewhere else" in page.text
 
 
 def test_a_folder_whose_name_is_not_a_run_is_not_shown(client, settings):
@@ -408,6 +550,34 @@ def test_airflows_run_leads_to_ours(client, settings):
     assert run.run_id in client.get(f"/?dag_run={dag_run}").text  # its plus sign is not encoded
     assert NEWEST in client.get("/", params={"dag_run": NEWEST}).text
     assert NEWEST in client.get("/", params={"dag_run": f"{NEWEST}.20261123T000000-abcd"}).text  # gone on with
+
+
+def test_of_another_dag_there_is_nothing_to_show(client):
+    page = client.get("/", params={"dag": "bisect", "dag_run": NEWEST})
+    assert page.status_code == 404
+    assert "Only runs of the DAG regression have results" in page.text
+    assert NEWEST in client.get("/", params={"dag": "regression", "dag_run": NEWEST}).text
+
+
+def test_witnesses_are_numbered_as_they_are_shown(client, settings):
+    folder = RunFolder(settings.runs / NEWEST).trial(f"{RED.key}-t2")
+    found = [
+        {**WITNESS, "anomaly": name, "expected": f"{name} {n}"}
+        for n in (1, 2)
+        for name in ("lost-record", "duplicate-id")
+    ]
+    anomalies = {"duplicate-id": 2, "lost-record": 2}
+    write_json(folder.reader_file, {**read_json(folder.reader_file), "anomalies": anomalies, "witnesses": found})
+    numbers = re.findall(r'<td class="number">(\d)</td><td><code>.+?<td>([a-z-]+ \d)</td>', client.get(CELL).text)
+    shown = [("1", "duplicate-id 1"), ("2", "duplicate-id 2"), ("3", "lost-record 1"), ("4", "lost-record 2")]
+    assert numbers == shown
+    for number, expected in shown:
+        assert f"Expected {expected};" in client.get(f"{CELL}/witnesses/{number}").text
+
+
+def test_days_that_repeat_have_their_time_of_day(client, settings):
+    store_run(make_run(settings.runs, "20261120T161500-cccc", {RED: "known"}), settings.database_url)
+    assert re.findall('class="day">([^<]+)', client.get(CELL).text) == ["19 Nov", "20 Nov, 02:15", "20 Nov, 16:15"]
 
 
 def test_only_later_runs_with_a_plan_are_unfinished(settings):

@@ -127,6 +127,36 @@ def test_the_command_can_be_copied(tab, url):
     assert tab.evaluate("navigator.clipboard.readText()").startswith("onceproof trial enumerator --streams 3.3.1")
 
 
+def test_without_a_clipboard_there_is_no_button(tab, url):
+    tab.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    tab.goto(f"{url}{CELL}")
+    expect(tab.get_by_text("onceproof trial enumerator").first).to_be_visible()
+    expect(tab.get_by_role("button", name="Copy")).to_have_count(0)
+
+
+@pytest.mark.parametrize("failure", ["no answer", "a refusal", "a page of somebody else"])
+def test_records_that_did_not_come_can_be_asked_for_again(chromium, url, failure):
+    tab = chromium.new_page()  # the browser reports the failed request as an error
+    wrong = []
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    answers = {
+        "no answer": lambda route: route.abort(),
+        "a refusal": lambda route: route.fulfill(status=500, body="<main><p>Run x is damaged.</p></main>"),
+        "a page of somebody else": lambda route: route.fulfill(body="<h1>Log in</h1>"),
+    }
+    tab.route("**/witnesses/1", answers[failure], times=1)
+    tab.goto(f"{url}{CELL}")
+    summary = tab.get_by_text("Records around witness 1")
+    summary.click()
+    expect(tab.get_by_text("Run x is damaged." if failure == "a refusal" else "could not be loaded")).to_be_visible()
+    expect(tab.get_by_role("link", name="Show them on a page of their own")).to_be_visible()
+    summary.click()
+    summary.click()
+    expect(tab.locator(".records table")).to_have_count(3)
+    assert wrong == []
+    tab.close()
+
+
 def test_a_keyboard_is_enough(tab, url):
     tab.goto(f"{url}/")
     for _ in range(60):

@@ -11,10 +11,12 @@ import httpx
 import pytest
 
 from onceproof.lab.processes import await_condition
+from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.page.report import write_report
-from tests.page.conftest import NEWEST, OLDER, RED, SCRIPT
+from tests.page.conftest import GREEN, NEWEST, OLDER, RED, SCRIPT, make_run
 
 
 def onceproof(settings, *arguments, **options):
@@ -64,6 +66,25 @@ def test_the_report_stands_for_itself_and_tells_nothing_of_the_machine(settings,
     targets = set(re.findall(r'href="#([^"]+)"', body))
     assert targets == {"headline"} | {f for f in targets if f'id="{f}"' in body}
     assert len(targets) == 5
+
+
+def test_the_report_hides_a_secret_wherever_it_stands(settings, tmp_path):
+    run = RunFolder(settings.runs / NEWEST)
+    trial, other = run.trial(f"{RED.key}-t2"), run.trial(f"{GREEN.key}-t1")
+    write_json(other.trial_file, {**read_json(other.trial_file), "streams_config": {"ssl.key.password": "tr1ckster"}})
+    write_json(trial.outcome_file, {**read_json(trial.outcome_file), "reason": "It was told tr1ckster, not horses"})
+    write_report(run, settings.database_url, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "tr1ckster" not in text
+    assert "It was told ***, not horses" in text
+
+
+def test_text_of_others_is_no_markup_in_the_terminal(settings):
+    cell = Cell("enumerator", "[/WILD]", Release(3, 3, 1), Release(3, 9, 1))
+    make_run(settings.runs, "20261121T021500-cccc", {cell: "clean"})
+    done = onceproof(settings, "report")
+    assert done.returncode == 0, done.stderr
+    assert "[/WILD]" in done.stdout
 
 
 def test_a_report_is_written_as_a_whole_or_not_at_all(settings, tmp_path):

@@ -1,27 +1,37 @@
 """The results page: matrix, cells, trials, Data Docs. It only reads, and asks no other host for anything."""
 
-import os
+import logging
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
-from starlette.background import BackgroundTask
+from fastapi.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from jinja2 import TemplateError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.run_folder import RunFolder
 from onceproof.page import docs
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
 from onceproof.page.matrix import Filters, matrix_of, minute, worst_first
 from onceproof.page.rendering import STATIC, Links, render
 from onceproof.page.runs import (
+    DAG,
     NotThereError,
+    check_plan,
     find_folder,
     find_trial,
     find_verdict,
@@ -50,6 +60,9 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 READ = ["GET", "HEAD"]
+ZIP = "application/zip"
+# What JSON or a table that somebody changed comes to; a bug of ours, too, so the log has it whole.
+DAMAGES = (AttributeError, LookupError, NotImplementedError, TypeError, ValueError, TemplateError)
 
 
 async def anybody() -> None:
@@ -67,8 +80,8 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
 
     Args:
         settings: where they are.
-        authorize: a dependency that raises HTTPException 401 or 403 for whoever may not see anything.
-        login: where a browser that gets 401 is sent, with the address it wanted as `next`; None if nowhere.
+        authorize: a dependency that raises HTTPException 401 or 403 for whoever is not logged in (any more).
+        login: where a browser that gets either is sent, with the path it wanted as `next`; None if nowhere.
     """
     app = FastAPI(
         title="Onceproof",
@@ -105,23 +118,37 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
 def _handle_errors(app: FastAPI, login: str | None) -> None:
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, StarletteHTTPException) else 500
-        is_browser = "text/html" in request.headers.get("accept", "")
-        if status == 401 and login and is_browser:
-            return RedirectResponse(f"{login}?next={quote(str(request.url))}", 307)
+        if status in (401, 403) and login and _is_browser(request):
+            wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"{login}?next={quote(wanted)}", 307)
         told = str(error.detail) if isinstance(error, StarletteHTTPException) else str(error)
         headers = error.headers if isinstance(error, StarletteHTTPException) else None
-        return _refusal(request, status, told, headers, is_browser)
+        return _refusal(request, status, told, headers)
 
     async def absent(request: Request, error: Exception) -> Response:
-        return _refusal(request, 404, str(error), None, "text/html" in request.headers.get("accept", ""))
+        return _refusal(request, 404, str(error))
+
+    async def damaged(request: Request, error: Exception) -> Response:
+        logging.getLogger(__name__).error("%s could not be shown", request.url.path, exc_info=error)
+        run = request.path_params.get("run") or request.query_params.get("run")
+        what = f"Run {run}" if run else "A run"
+        told = f"{what} is damaged: its files are not as they were written ({type(error).__name__}: {error})."
+        return _refusal(request, 500, told)
 
     app.add_exception_handler(StarletteHTTPException, refused)
     app.add_exception_handler(HarnessError, refused)
-    app.add_exception_handler(NotThereError, absent)
+    for missing in (NotThereError, UsageError):
+        app.add_exception_handler(missing, absent)
+    for damage in DAMAGES:
+        app.add_exception_handler(damage, damaged)
 
 
-def _refusal(request: Request, status: int, told: str, headers: Mapping[str, str] | None, is_browser: bool) -> Response:
-    if not is_browser:
+def _is_browser(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def _refusal(request: Request, status: int, told: str, headers: Mapping[str, str] | None = None) -> Response:
+    if not _is_browser(request):
         return JSONResponse({"detail": told}, status, headers=headers)
     return HTMLResponse(render("error.html", _links(request), told=told), status, headers=headers)
 
@@ -136,6 +163,7 @@ class _Page:
 
     def __init__(self, settings: Settings) -> None:
         self._runs, self._url = settings.runs, settings.database_url
+        self._archiving = Lock()
 
     def matrix(
         self,
@@ -145,9 +173,12 @@ class _Page:
         verdict: str = "",
         broker: str = "",
         only: str = "",
+        dag: str = DAG,
         dag_run: str = "",
     ) -> Response:
-        """The matrix at a run, by default the newest; `dag_run` is Airflow's id of one."""
+        """The matrix at a run, by default the newest; `dag_run` is Airflow's id of one, of the DAG `dag`."""
+        if dag != DAG:
+            raise NotThereError(f"Only runs of the DAG {DAG} have results.")
         if dag_run:
             run = run_of_dag_run(self._runs, dag_run)
         recent = runs_stored(self._url, RECENT)
@@ -181,7 +212,10 @@ class _Page:
                 folder = find_folder(self._runs, run)
             except NotThereError:
                 return None
-            return known_with(folder, self._url) if folder.verdicts_file.exists() and verdicts_in(folder) else None
+            if folder.verdicts_file.exists():
+                check_plan(folder)
+                verdicts_in(folder)
+                return known_with(folder, self._url)
         return known
 
     def _damage(self, known: Known | None) -> Iterator[str]:
@@ -208,23 +242,15 @@ class _Page:
             raise NotThereError(f"The plan of run {run} has no trial of {cell}.")
         return folder, verdict
 
-    def evidence(self, run: str, cell: str) -> Response:
-        """The archive of a cell, made anew."""
+    def evidence(self, request: Request, run: str, cell: str) -> Response:
+        """The archive of a cell, made anew, one at a time."""
         folder, _ = self._cell(run, cell)
-        handle, name = tempfile.mkstemp(prefix="onceproof-", suffix=".zip")
-        os.close(handle)
-        archive = Path(name)
-        try:
-            write_evidence(folder, cell, archive)
-        except BaseException:
-            archive.unlink(missing_ok=True)
-            raise
-        return FileResponse(
-            archive,
-            media_type="application/zip",
-            filename=f"{run}-{cell}.zip",
-            background=BackgroundTask(archive.unlink, missing_ok=True),
-        )
+        headers = {"Content-Disposition": f'attachment; filename="{quote(f"{run}-{cell}.zip")}"'}
+        if request.method == "HEAD":
+            return StreamingResponse(iter(()), media_type=ZIP, headers=headers)  # of a length that nobody knows yet
+        with self._archiving, tempfile.TemporaryDirectory(prefix="onceproof-") as scratch:
+            content = write_evidence(folder, cell, Path(scratch) / "evidence.zip").read_bytes()
+        return Response(content, media_type=ZIP, headers=headers)
 
     def records(self, request: Request, run: str, cell: str, witness: str) -> Response:
         """The records around a witness."""

@@ -1,8 +1,8 @@
 """A cell and its trials as they are shown: verdict, trials, anomalies with witnesses, and the records around those."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from onceproof.model.anomaly import ANOMALIES
@@ -12,7 +12,7 @@ from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
 from onceproof.page.docs import pages_by_trial
-from onceproof.page.matrix import day, moment, sign_of
+from onceproof.page.matrix import day, minute, moment, sign_of
 from onceproof.results.evidence import Case, case_of, known, records_around
 from onceproof.results.matrix_query import Dated
 
@@ -40,7 +40,7 @@ def cell_view(run: RunFolder, verdict: Mapping[str, Any], history: Sequence[Date
         "description": known(case.folder.trial_file).get("description", ""),
         "reason": known(case.folder.outcome_file).get("reason", ""),
         "issues": _issues(cell, verdict),
-        "history": [_told(dated) for dated in reversed(history)],
+        "history": _over_time(history),
         "trials": trials,
         "shown": case.shown.key,
         "command": case.shown.command,
@@ -73,12 +73,18 @@ def _issues(cell: Cell, verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _told(dated: Dated) -> dict[str, Any]:
+def _over_time(history: Sequence[Dated]) -> list[dict[str, Any]]:
+    """The verdicts of the cell, oldest first, each with its day; where a day has several, with the time of day."""
+    days = Counter(dated.created[:10] for dated in history)
+    return [_told(dated, minute if days[dated.created[:10]] > 1 else day) for dated in reversed(history)]
+
+
+def _told(dated: Dated, label: Callable[[str], str]) -> dict[str, Any]:
     judged = dated.judged
     return {
         "run": judged.run,
         "when": moment(dated.created),
-        "day": day(dated.created),
+        "day": label(dated.created),
         "verdict": str(judged.verdict),
         "sign": sign_of(judged.verdict),
         "rate": f"{judged.red}/{judged.counted}",
@@ -162,7 +168,7 @@ def records_view(run: RunFolder, verdict: Mapping[str, Any], number: int) -> dic
     witness = case.witnesses[number - 1]
     try:
         records = records_around(run, case.shown, {number: witness}) or []
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise HarnessError(f"The records of run {run.run_id} could not be read: {error}.") from error
     columns = sorted({record["role"] for record in records}, key=_column)
     return {

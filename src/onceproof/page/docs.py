@@ -11,7 +11,8 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import RunFolder, read_json
 from onceproof.page.runs import NotThereError, is_within
 
-# GX's pages have scripts and handlers of their own; whatever is in them, they reach no other host.
+# GX's pages have scripts and handlers within them, so this stops none that came in with the data: whatever is shown
+# there must be escaped (`expectations.showing_rows`). Nothing is loaded from, or sent by a form to, another host.
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"

@@ -21,6 +21,7 @@ MEANING = {
     Verdict.CLEAN: "no anomaly in enough exercised trials",
     Verdict.AVOIDED: "the mechanism cannot arise in this variant",
 }
+BAD = (Verdict.REGRESSION, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.FIXED)  # not as the registry expects
 # In this order a person wants to know.
 TOLD = tuple(MEANING)
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -84,6 +85,7 @@ class Matrix:
     headline: str
     worst: str  # verdict that the headline tells
     counts: Mapping[str, int]
+    earlier: Mapping[str, int]  # how many cells that the run did not have ended badly before it
     changes: Sequence[Mapping[str, Any]]
     new_cells: int
     blocks: Sequence[Block]
@@ -111,6 +113,7 @@ def matrix_of(known: Known, filters: Filters) -> Matrix:
         headline,
         worst,
         counts,
+        worst_first(Counter(str(v) for v in _stale(known) if v in BAD)),
         [_told(change) for change in changes if change.kind != NEW],
         sum(change.kind == NEW for change in changes),
         [block for block in _blocks(squares, several) if block.scenarios],
@@ -121,6 +124,11 @@ def matrix_of(known: Known, filters: Filters) -> Matrix:
         },
         all(dated.judged.run == known.run for past in known.past.values() for dated in past),
     )
+
+
+def _stale(known: Known) -> Iterable[Verdict]:
+    """The last verdicts of the cells that the run itself did not have."""
+    return (past[0].judged.verdict for past in known.past.values() if past[0].judged.run != known.run)
 
 
 def worst_first(counts: Mapping[str, int]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The page without a server: the matrix in the terminal, or all of a run in one file for people without access."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from onceproof.page.cell import cell_view, records_view, timeline_json
 from onceproof.page.matrix import Filters, Matrix, Square, matrix_of, sign_of
 from onceproof.page.rendering import STATIC, Links, render
 from onceproof.page.runs import NotThereError, find_folder, trials_of
+from onceproof.results.evidence import known
 from onceproof.results.matrix_query import known_at, known_with, verdicts_of
 from onceproof.results.redaction import Redaction
 from onceproof.results.table import LOOK
@@ -58,7 +59,7 @@ def terminal(matrix: Matrix) -> Iterator[Table | Text]:
         for scenario, rows in block.scenarios.items():
             table.add_row(Text(scenario, "bold"))
             for row in rows:
-                table.add_row(f"  {row.variant} {row.broker}".rstrip(), *map(_square, row.squares))
+                table.add_row(Text(f"  {row.variant} {row.broker}".rstrip()), *map(_square, row.squares))
         yield table
     for change in matrix.changes:
         yield Text(f"{change['kind']}: {change['line']}")
@@ -82,20 +83,29 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
     """
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name the file that the report shall be.")
-    redaction = Redaction.of(run)
-    matrix = shown_run(run, url)
-    cells = [redaction.data(_cell(run, url, verdict)) for verdict in read_json(run.verdicts_file)]
+    matrix, verdicts = shown_run(run, url), read_json(run.verdicts_file)
+    cells = [_cell(run, url, verdict) for verdict in verdicts]
+    redaction = _redaction(run, verdicts)
     page = render(
         "report.html",
         _WithinReport("#headline", run.run_id),
         matrix=matrix,
-        cells=cells,
+        cells=[redaction.data(cell) for cell in cells],
         has_docs=False,
         style=_inline("page.css"),
         scripts=[_inline("page.js"), _inline("plotly.min.js")],
     )
     with replacing(target) as draft:
         draft.write_text(page, encoding="utf-8")
+
+
+def _redaction(run: RunFolder, verdicts: Sequence[Mapping[str, Any]]) -> Redaction:
+    """What knows this machine, and every secret that a trial was configured with."""
+    redaction = Redaction.of(run)
+    redaction.learn(verdicts)
+    for folder in map(run.trial, run.trials()):
+        redaction.learn([known(file) for file in (folder.trial_file, folder.outcome_file, folder.reader_file)])
+    return redaction
 
 
 def _inline(name: str) -> str:

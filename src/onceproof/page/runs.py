@@ -1,11 +1,10 @@
 """The run folders that may be shown: those of this home, and nothing that a link in them leads to."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
 from onceproof.results.history import JudgedCell
 
+DAG = "regression"  # of Airflow; the only one whose runs are judged
 ALIVE = timedelta(minutes=30)  # without a sign of life for longer, a run has ended; only Airflow knows for sure
 SHOWN = 5  # runs that are not stored
-SIGNS = ("trials/*/timeline.jsonl", "trials/*/outcome.json", "tables/*", "validations/*")
+SIGNS = ("run.json", "trials/*/timeline.jsonl", "trials/*/outcome.json", "tables/*", "validations/*")
 SHAPELESS = (AttributeError, KeyError, TypeError, ValueError, UsageError)  # JSON that is not what we write
 
 
@@ -26,7 +26,7 @@ class NotThereError(Exception):
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run that is newer than all that are stored: a sentence, and how many of its trials are over."""
+    """A run that is newer than all that are stored, or under way: a sentence, and how many of its trials are over."""
 
     run: str
     told: str
@@ -93,26 +93,38 @@ def trials_of(run: RunFolder, cell: str) -> list[Trial]:
         NotThereError: a link in the folder of the run leads elsewhere.
         HarnessError: the plan is damaged.
     """
-    trials = [trial for trial in _planned(run) if trial.cell.key == cell]
-    for trial in trials:
-        own_folder(run, run.trial(trial))
-    for table in ("records", "findings"):
-        own_folder(run, TrialFolder(run.table(table)))
-    return trials
+    return _own_trials(run, (trial for trial in _planned(run) if trial.cell.key == cell))
 
 
 def find_trial(run: RunFolder, wanted: str) -> Trial:
     """The trial with this key.
 
     Raises:
-        NotThereError: the plan has none, or a link in its folder leads elsewhere.
+        NotThereError: the plan has none, or a link in the folder of the run leads elsewhere.
         HarnessError: the plan is damaged.
     """
-    for trial in _planned(run):
-        if trial.key == wanted:
-            own_folder(run, run.trial(trial))
-            return trial
-    raise NotThereError(f"Run {run.run_id} has no trial {wanted!r}.")
+    found = _own_trials(run, (trial for trial in _planned(run) if trial.key == wanted))
+    if not found:
+        raise NotThereError(f"Run {run.run_id} has no trial {wanted!r}.")
+    return found[0]
+
+
+def _own_trials(run: RunFolder, trials: Iterable[Trial]) -> list[Trial]:
+    """The trials, if every file that is read of them is the run's own."""
+    found = list(trials)
+    for folder in (*map(run.trial, found), *(TrialFolder(run.table(table)) for table in ("records", "findings"))):
+        own_folder(run, folder)
+    return found
+
+
+def check_plan(run: RunFolder) -> None:
+    """Refuse a plan that is not the run's own.
+
+    Raises:
+        NotThereError: it is a link to somewhere else.
+        HarnessError: it is damaged.
+    """
+    _planned(run)
 
 
 def _planned(run: RunFolder) -> list[Trial]:
@@ -148,12 +160,18 @@ def _own(run: RunFolder, path: Path) -> Path:
 
 
 def unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished]:
-    """The last runs that are newer than the newest one that is stored, newest first; without a plan, it is no run."""
+    """The last runs that are newer than the newest one that is stored, and all that are under way, newest first.
+
+    Without a plan, it is no run.
+    """
     if not runs.is_dir():
         return []
-    later = sorted((p.name for p in runs.iterdir() if is_run_id(p.name) and p.name > (newest or "")), reverse=True)
-    folders = (RunFolder(runs / name) for name in later if is_within(runs, runs / name))
-    return [_stands(run, now) for run in islice((run for run in folders if run.run_file.exists()), SHOWN)]
+    names = sorted((path.name for path in runs.iterdir() if is_run_id(path.name)), reverse=True)
+    folders = [RunFolder(runs / name) for name in names if is_within(runs, runs / name)]
+    planned = [run for run in folders if run.run_file.exists()]
+    later = [run for run in planned if run.run_id > (newest or "")][:SHOWN]
+    going = [run for run in planned if not run.verdicts_file.exists() and now - _last_sign(run) < ALIVE]
+    return [_stands(run, now) for run in planned if run in later or run in going]
 
 
 def _stands(run: RunFolder, now: datetime) -> Unfinished:
@@ -171,8 +189,7 @@ def _stands(run: RunFolder, now: datetime) -> Unfinished:
     if run.verdicts_file.exists():
         told, alive = f"Run {run.run_id} is judged, but it is not in the results database (yet).", False
     else:
-        last = max((path.stat().st_mtime for path in _signs(run)), default=run.run_file.stat().st_mtime)
-        since = now - datetime.fromtimestamp(last, UTC)
+        since = now - _last_sign(run)
         alive = since < ALIVE
         ended = f"has no verdicts and gave no sign of life for {_duration(since)}"
         told = f"Run {run.run_id} {'is under way' if alive else ended}: {counts}."
@@ -184,9 +201,14 @@ def _duration(time: timedelta) -> str:
     return f"{minutes} min" if hours == 0 else f"{hours} h" if hours < 48 else f"{hours // 24} days"
 
 
-def _signs(run: RunFolder) -> Iterator[Path]:
-    for pattern in SIGNS:
-        yield from run.path.glob(pattern)
+def _last_sign(run: RunFolder) -> datetime:
+    """When something of the run was written last, as far as it is still there."""
+    times = [0.0]
+    for path in (path for pattern in SIGNS for path in run.path.glob(pattern)):
+        if not path.name.startswith("."):  # a draft
+            with suppress(FileNotFoundError):
+                times.append(path.stat().st_mtime)
+    return datetime.fromtimestamp(max(times), UTC)
 
 
 def run_of_dag_run(runs: Path, dag_run: str) -> str:
@@ -203,7 +225,8 @@ def run_of_dag_run(runs: Path, dag_run: str) -> str:
         return own
     for name in sorted((path.name for path in runs.glob("*") if is_run_id(path.name)), reverse=True):
         with suppress(HarnessError, NotThereError, AttributeError):  # damaged, or a link to somewhere else
-            planned = read_json(find_folder(runs, name).run_file).get("dag_run") or ""
+            folder = find_folder(runs, name)
+            planned = read_json(_own(folder, folder.run_file)).get("dag_run") or ""
             if dag_run in (planned, planned.replace("+", " ")):
                 return name
     raise NotThereError(f"No run folder belongs to the DAG run {dag_run!r}: it has made no plan yet.")

@@ -91,8 +91,11 @@ class Case:
 
     @property
     def witnesses(self) -> list[dict[str, Any]]:
-        """The first of each anomaly; the tables number them from 1."""
-        return first_of_each(self.reader(self.shown).get("witnesses", []), WITNESSES)
+        """The first of each anomaly, by anomaly, as they are counted; the tables number them from 1."""
+        reader = self.reader(self.shown)
+        rank = {name: number for number, name in enumerate(reader.get("anomalies", {}))}
+        found = first_of_each(reader.get("witnesses", []), WITNESSES)
+        return sorted(found, key=lambda witness: rank.get(witness["anomaly"], len(rank)))
 
 
 def find_run(runs: Path, wanted: str) -> RunFolder:
@@ -157,9 +160,9 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
     case = case_of(run, verdict)
     try:
         members = sorted(_members(case), key=lambda member: member.name)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise HarnessError(
-            f"{error.filename} could not be read ({error.strerror}): the run is incomplete or damaged."
+            f"A file of run {run.run_id} could not be read ({error}): it is incomplete or damaged."
         ) from error
     redaction = Redaction.of(run)
     for member in members:
@@ -183,7 +186,7 @@ def known(file: Path) -> dict[str, Any]:
     """What a JSON file holds; nothing if it is not there or damaged, which is a verdict's matter and not ours."""
     try:
         return dict(read_json(file))
-    except HarnessError:
+    except (HarnessError, TypeError, ValueError):
         return {}
 
 

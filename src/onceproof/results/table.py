@@ -26,7 +26,7 @@ LOOK = {
 
 def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
     """One row per cell: release, variant, verdict, k/n, counts, anomalies, seconds of a trial."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table = Table(title=Text(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for name in ("streams", "variant", "verdict"):
         table.add_column(name, no_wrap=True)
     table.add_column("red/counted", justify="right", no_wrap=True)
@@ -41,12 +41,12 @@ def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
         variant = f"{v['scenario']} {v['variant']}" if several_scenarios else v["variant"]
         table.add_row(
             f"{_releases(v)} (broker {v['broker']})" if several_brokers else _releases(v),
-            variant,
+            Text(variant),
             Text(f"{sign} {v['verdict']}", style),
             f"{v['red']}/{v['counted']}",
             f"{v['records']:,}",
             f"{v['ids']:,}" if v["ids"] else "",
-            _seen(v),
+            Text(_seen(v)),
             "" if v["seconds"] is None else f"{v['seconds']:.1f}",
         )
     return table
@@ -60,9 +60,11 @@ def _seen(verdict: Mapping[str, Any]) -> str:
     if verdict["verdict"] in ("known", "regression"):
         seen = ", ".join(f"{count:,} {name}" for name, count in verdict["anomalies"].items())
         return f"{seen} ({', '.join(verdict['issues'])})" if verdict["issues"] else seen
-    if verdict["verdict"] == "clean":
+    if verdict["verdict"] in ("clean", "fixed"):
         missed = verdict.get("missed")  # not in older runs
-        return "no anomaly" if missed is None else f"no anomaly; {missed:.1%} that a bug was missed"
+        power = "" if missed is None else f", power {1 - missed:.1%}".replace("%", " %")
+        against = f", though affected by {', '.join(verdict['issues'])}" if verdict["verdict"] == "fixed" else ""
+        return f"no anomaly{power}{against}"
     if verdict["verdict"] == "avoided":
         return "no anomaly; the mechanism cannot arise"
     return str(verdict["sentence"])
@@ -92,7 +94,7 @@ def history_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column("what changed", ratio=1)
     for run in runs:
         counts = [Text(f"{LOOK[verdict][0]} {count}", LOOK[verdict][1]) for verdict, count in run["counts"].items()]
-        table.add_row(run["run"], _minute(run["created"]), run["matrix"], Text("  ").join(counts), _changed(run))
+        table.add_row(run["run"], _minute(run["created"]), Text(run["matrix"]), Text("  ").join(counts), _changed(run))
     return table
 
 
@@ -123,13 +125,13 @@ def cells_table(cells: Sequence[Mapping[str, Any]]) -> Table:
         last = cell["verdicts"][0]
         table.add_row(
             _releases(cell),
-            cell["scenario"],
-            cell["variant"],
+            Text(cell["scenario"]),
+            Text(cell["variant"]),
             cell["broker"],
             Text(" ").join(_sign(by_run.get(run)) for _, run in runs),
             f"{last['red']}/{last['counted']}",
             "" if last["seconds"] is None else f"{last['seconds']:.1f}",
-            ", ".join(last["issues"]),
+            Text(", ".join(last["issues"])),
         )
     return table
 

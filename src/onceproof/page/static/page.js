@@ -71,11 +71,20 @@ function drawAgain() {
 async function load(details) {
   const address = details.dataset.load;
   if (!address) return;
-  delete details.dataset.load;
-  const answer = await fetch(address);
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const found = page.querySelector(".records") ?? page.querySelector("main");
-  details.querySelector("p").replaceWith(document.importNode(found, true));
+  delete details.dataset.load; // not twice at once
+  const place = details.querySelector("p");
+  try {
+    const answer = await fetch(address);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const found = page.querySelector(".records");
+    if (!found) throw new Error(page.querySelector("main p")?.textContent ?? "The records could not be loaded.");
+    place.replaceWith(document.importNode(found, true));
+  } catch (error) {
+    details.dataset.load = address; // whoever opens it again tries again
+    const told = place.querySelector(".told") ?? place.appendChild(document.createElement("span"));
+    told.className = "told";
+    told.textContent = error instanceof TypeError ? " The records could not be loaded." : ` ${error.message}`;
+  }
 }
 
 // Airflow shows the page in a frame that may open nothing; its own document may.
@@ -111,4 +120,6 @@ addEventListener("pageshow", () => {
 // When Plotly is there, which is loaded last.
 document.addEventListener("DOMContentLoaded", () => {
   for (const place of document.querySelectorAll(".timeline")) watched.observe(place);
+  // On another host without TLS there is no clipboard.
+  if (!navigator.clipboard) for (const button of document.querySelectorAll("[data-copy]")) button.hidden = true;
 });

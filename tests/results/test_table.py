@@ -1,0 +1,69 @@
+"""The tables in the terminal: whatever was written into a run is shown as it is."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from onceproof import cli
+from onceproof.results.table import cells_table, history_table, verdict_table
+
+WILD = "[/work/x] [bold]y[/]"
+VERDICT = {
+    **{"scenario": "enumerator", "variant": WILD, "streams": "3.8.1", "broker": "3.9.1", "restart_on": None},
+    **{"verdict": "clean", "red": 0, "counted": 2, "trials": 2, "records": 200, "ids": 198, "seconds": 8.25},
+    **{"anomalies": {}, "issues": [], "sentence": WILD, "missed": None},
+}
+
+
+def shown(table):
+    console = Console(file=io.StringIO(), width=200)
+    console.print(table)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("verdict", ["clean", "error", "inconclusive"])
+def test_brackets_of_others_are_no_markup(verdict):
+    text = shown(verdict_table([{**VERDICT, "verdict": verdict}], WILD))
+    assert text.count(WILD) == (2 if verdict == "clean" else 3)
+
+
+def test_brackets_in_the_history_are_no_markup():
+    run = {"run": "r", "created": "2026-11-21T12:36:11", "matrix": WILD, "counts": {"clean": 1}, "changes": []}
+    assert WILD in shown(history_table([run]))
+    verdicts = [{**VERDICT, "run": "r", "created": "2026-11-21T12:36:11", "issues": [WILD]}]
+    assert shown(cells_table([{**VERDICT, "verdicts": verdicts}])).count(WILD) == 2
+
+
+@pytest.mark.parametrize(
+    ("verdict", "missed", "issues", "seen"),
+    [
+        ("clean", None, [], "no anomaly"),
+        ("clean", 0.042, [], "no anomaly, power 95.8 %"),
+        ("fixed", 0.042, ["KAFKA-14172"], "no anomaly, power 95.8 %, though affected by KAFKA-14172"),
+        ("fixed", None, ["KAFKA-14172"], "no anomaly, though affected by KAFKA-14172"),
+    ],
+)
+def test_a_green_cell_tells_what_its_green_is_worth(verdict, missed, issues, seen):
+    text = shown(verdict_table([{**VERDICT, "verdict": verdict, "missed": missed, "issues": issues}], ""))
+    assert f"{seen}  " in text
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_brackets_in_a_phase_are_no_markup(monkeypatch, is_terminal):
+    told = Console(file=io.StringIO(), width=200, force_terminal=is_terminal, color_system=None)
+    monkeypatch.setattr(cli, "err", told)
+    with cli._progress(WILD) as report:
+        report("[/phase]")
+    assert is_terminal or f"{WILD}: [/phase]" in told.file.getvalue()
+
+
+def test_brackets_in_what_a_trial_tells_are_no_markup(monkeypatch):
+    told = Console(file=io.StringIO(), width=200)
+    monkeypatch.setattr(cli, "out", told)
+    cell = {**{name: VERDICT[name] for name in ("scenario", "streams", "broker", "restart_on")}, "variant": "V"}
+    counts = {"seed": 1, "records": 1, "keys": 1, "ids": 1, "anomalies": {"duplicate-id": 1}}
+    witness = {"anomaly": "duplicate-id", "key": 7, "ids": [1], "expected": WILD, "observed": WILD, "offsets": [WILD]}
+    shown = {**cell, **counts, "exercised": True, "reason": WILD, "seconds": {"total": 1.0}, "folder": WILD}
+    cli._print_trial(shown, [witness])
+    assert told.file.getvalue().count(WILD) == 5
