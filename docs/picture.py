@@ -20,7 +20,7 @@ def main() -> None:
     """Write the picture."""
     run, name = RunFolder(Path(sys.argv[1])), sys.argv[2]
     verdicts = read_json(run.verdicts_file)
-    console = Console(record=True, width=120, file=io.StringIO())
+    console = Console(record=True, width=150, file=io.StringIO())
     console.print(verdict_table(verdicts, f"Run {run.run_id}: {len(verdicts)} cells"))
     svg = console.export_svg(title="onceproof run")
     # Its font would come from another host; whoever looks has a monospaced one.

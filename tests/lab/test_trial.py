@@ -9,11 +9,11 @@ import threading
 
 import psutil
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.processes import await_condition
-from onceproof.lab.trial import drive, provision, run_trial, seed
+from onceproof.lab.trial import _explained, drive, provision, run_trial, seed
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_json
@@ -73,6 +73,20 @@ def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_pat
     assert "ended" in read_json(tmp_path / "t" / "outcome.json")["error"]
     assert not (tmp_path / "t" / "reader.json").exists()
     assert running() <= before
+
+
+def test_a_broker_whose_connections_break_before_its_death_is_seen_is_named():
+    class Dying(Cluster):
+        looks = 0
+
+        def check_alive(self):
+            Dying.looks += 1
+            if Dying.looks == 3:
+                raise HarnessError("A broker ended.")
+
+    cluster = Dying(Release.parse("3.9.1"), "127.0.0.1:1")
+    with pytest.raises(HarnessError, match="A broker ended"), _explained(cluster):
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 
 def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, monkeypatch):

@@ -37,6 +37,7 @@ LAB_CONFIG = {
     "main.consumer.heartbeat.interval.ms": "200",
 }
 DRAIN_TIMEOUT = 120.0
+NOTICED_WITHIN = 2.0  # the death of a broker
 
 
 def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
@@ -197,7 +198,10 @@ def _explained(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        cluster.check_alive()
+        deadline = time.monotonic() + NOTICED_WITHIN
+        while time.monotonic() < deadline:  # its connections break before it is seen to be gone
+            cluster.check_alive()
+            time.sleep(0.02)
         raise HarnessError(f"The brokers at {cluster.bootstrap_servers} failed: {error}.") from error
     except OSError as error:
         raise unwritable(error) from error
