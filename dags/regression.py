@@ -20,7 +20,8 @@ cells (nobody, as long as there is none). `drive`: trials driven at once (1).
 **Assets.** `onceproof_verdicts` with every judged run, `onceproof_newly_red` with a newly red cell.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from logging import WARNING
 from pathlib import Path
@@ -47,15 +48,22 @@ NOTIFY = "onceproof_notify"  # the connection that decides where
 NAMED = {"map_index_template": "{{ task.op_kwargs['item']['title'] }}"}
 
 
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """An error of ours ends the task in its sentence."""
+    try:
+        yield
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+
+
 def step(verb: Callable[..., Any], **options: Any) -> Any:
-    """A task that calls the verb with the run's folder; an error of ours ends it in one sentence."""
+    """A task that calls the verb with the run's folder."""
 
     @task(task_id=verb.__name__, doc_md=verb.__doc__, **options)
     def call(run: str, item: dict[str, str] | None = None) -> Any:
-        try:
+        with one_sentence():
             return verb(RunFolder(Path(run)), *([item["key"]] if item else []))
-        except OnceproofError as error:
-            raise AirflowFailException(str(error)) from None
 
     return call
 
@@ -65,11 +73,9 @@ def plan(params: Any = None, dag_run: Any = None) -> str:
     """Make the plan; returns the run folder."""
     if dag_run.run_type == "scheduled" and steps.was_missed(dag_run.run_after):
         raise AirflowSkipException("Airflow was not up at that time: a missed night is not made up for.")
-    try:
+    with one_sentence():
         run_id = params["run"] or steps.new_run_id(dag_run.run_after, dag_run.run_id)
         return str(steps.plan(run_id, request_from_params(params), dag_run.run_id).path)
-    except OnceproofError as error:
-        raise AirflowFailException(str(error)) from None
 
 
 @task(doc_md=steps.stop_clusters.__doc__)
@@ -85,24 +91,20 @@ def stop_clusters(run: str, ti: Any = None) -> None:
 def publish(run: str, outlet_events: Any = None) -> None:
     """Publish the verdicts; the asset's event tells of them."""
     folder = RunFolder(Path(run))
-    try:
+    with one_sentence():
         steps.publish(folder)
         outlet_events[VERDICTS].extra = alerting.event_of(folder)
-    except OnceproofError as error:
-        raise AirflowFailException(str(error)) from None
 
 
 @task(outlets=[NEWLY_RED])
 def alert(run: str, outlet_events: Any = None) -> None:
     """Tell of newly red cells; skipped if there is none."""
     folder = RunFolder(Path(run))
-    try:
+    with one_sentence():
         if not (cells := alerting.newly_red(folder)):
             raise AirflowSkipException("No cell is newly red.")
         outlet_events[NEWLY_RED].extra = alerting.event_of(folder) | {"newly_red": cells}
         notify(f"Onceproof: {len(cells)} newly red", alerting.message(folder, cells))
-    except OnceproofError as error:
-        raise AirflowFailException(str(error)) from None
 
 
 def notify(title: str, body: str) -> None:

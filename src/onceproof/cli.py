@@ -39,7 +39,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 as expected, 1 anomaly (run: regression), 2 usage, 3 inconclusive, 4 error of the harness.",
 )
-SURE = 0.95  # confidence of a boundary
 INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
@@ -196,6 +195,7 @@ def bisect(
     """
     from onceproof.lab.processes import interruptible
     from onceproof.pipeline import bisecting
+    from onceproof.statistics import SURE
 
     search = bisecting.search_from_params(
         {

@@ -7,6 +7,7 @@ from onceproof.model.known_issues import parse_registry, registry
 from onceproof.model.release import Release
 from onceproof.model.verdict import TrialEvidence, Verdict, judge
 from onceproof.results.controls import Control, Tally, control_of, measured, weighed
+from tests.model.test_known_issues import ROW
 
 NOTHING: dict[tuple[str, str], Tally] = {}
 
@@ -135,16 +136,5 @@ def test_red_avoided_and_error_need_no_control():
 
 
 def test_what_the_registry_measured_is_known_before_any_run():
-    row = """
-[[issue]]
-key = "KAFKA-1"
-title = "t"
-scenario = "enumerator"
-variants = ["DEFAULT_CONFIG"]
-anomalies = ["duplicate-id"]
-affected = [{ first = "3.1.0" }]
-fixed = []
-sources = ["JIRA"]
-measured = { DEFAULT_CONFIG = { red = 7, trials = 8 } }
-"""
+    row = f"{ROW}measured = {{ DEFAULT_CONFIG = {{ red = 7, trials = 8 }} }}"
     assert measured(parse_registry(row)) == {("enumerator", "DEFAULT_CONFIG"): Tally(7, 8)}

@@ -8,7 +8,7 @@ from rich.console import Console
 from onceproof import cli
 from onceproof.results.table import cells_table, history_table, verdict_table
 
-WILD = "[/work/x] [bold]y[/]"
+WILD = "[/srv/x] [bold]y[/]"
 VERDICT = {
     **{"scenario": "enumerator", "variant": WILD, "streams": "3.8.1", "broker": "3.9.1", "restart_on": None},
     **{"verdict": "clean", "red": 0, "counted": 2, "trials": 2, "records": 200, "ids": 198, "seconds": 8.25},

@@ -11,7 +11,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.scenarios import scenario
-from onceproof.statistics import probability_missed
+from onceproof.statistics import SURE, probability_missed
 
 
 def bisect_cell(
@@ -64,7 +64,7 @@ def bisect_cell(
         return Probe(red=red, green=exercised and not red, reason=outcome["reason"])
 
     try:
-        bisection = Bisection(lines_of(releases), probe, probability_missed, budget=budget, unknown=refused)
+        bisection = Bisection(lines_of(releases), probe, probability_missed, SURE, budget, unknown=refused)
         boundaries = bisection.run()
     finally:
         cluster.stop()

@@ -169,6 +169,17 @@ def await_condition(
         sleep(interval)
 
 
+def holds_within(seconds: float, condition: Callable[[], object], check: Callable[[], None] = lambda: None) -> bool:
+    """Whether a condition comes to hold within some time; `check` is that of `await_condition`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        check()
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def marked(folder: Path) -> Iterator[tuple[psutil.Process, Path]]:
     """Our processes that bear a mark below `folder`, with the marked folder; not their keepers."""
     prefix = f"-D{MARK}.mark="

@@ -16,7 +16,7 @@ from confluent_kafka.admin import NewTopic
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import PRODUCER_CONFIG, Bulk
-from onceproof.lab.processes import await_condition
+from onceproof.lab.processes import await_condition, holds_within
 from onceproof.lab.quota import set_producer_quota
 from onceproof.lab.reader import Reader, Source
 from onceproof.lab.topics import Topics
@@ -198,10 +198,8 @@ def _explained(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        deadline = time.monotonic() + NOTICED_WITHIN
-        while time.monotonic() < deadline:  # its connections break before it is seen to be gone
-            cluster.check_alive()
-            time.sleep(0.02)
+        # Its connections break before it is seen to be gone.
+        holds_within(NOTICED_WITHIN, lambda: False, cluster.check_alive)
         raise HarnessError(f"The brokers at {cluster.bootstrap_servers} failed: {error}.") from error
     except OSError as error:
         raise unwritable(error) from error
@@ -368,13 +366,7 @@ class TrialLab:
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition comes to hold within some time."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self._check()
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.02)
-        return True
+        return holds_within(seconds, condition, self._check)
 
     def committed(self, role: str = "input") -> int:
         """Records of a topic, the input as a rule, whose processing is committed."""

@@ -1,10 +1,12 @@
 """The named things that must not be, and their witnesses. The same names in code, tables, suites and pages."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+PLACE = re.compile(r"(.+)/(\d+)@(\d+)")  # in a topic: role, partition, offset
 ANOMALIES = {
     "duplicate-id": "One ID was given to more than one key.",
     "unstable-id": "One key was given more than one ID.",
@@ -104,6 +106,13 @@ class Findings:
             "anomalies": self.anomalies,
             "witnesses": first_of_each((w.to_dict() for w in self.witnesses), witnesses),
         }
+
+
+def places_of(witness: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """The places of a witness (in its JSON form) that are in topics: role, partition, offset."""
+    for text in witness["offsets"]:
+        if found := PLACE.fullmatch(text):
+            yield found[1], int(found[2]), int(found[3])
 
 
 def first_of_each(witnesses: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:

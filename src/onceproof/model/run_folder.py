@@ -26,13 +26,14 @@
 import json
 import os
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onceproof.model.cell import Trial
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 
 
@@ -225,6 +226,17 @@ class RunFolder:
         """
         for data in (*read_json(self.run_file)["trials"], *self._further_trials()):
             yield Trial.from_dict(data)
+
+    def trials_by_cell(self) -> dict[Cell, list[Trial]]:
+        """The same trials by their cells, in the order of the plan.
+
+        Raises:
+            HarnessError: the plan is missing or damaged.
+        """
+        trials: dict[Cell, list[Trial]] = defaultdict(list)
+        for trial in self.trials():
+            trials[trial.cell].append(trial)
+        return dict(trials)
 
     def add_trial(self, trial: Trial) -> None:
         """Add a trial to those of the plan."""

@@ -22,6 +22,7 @@ from fastapi.responses import (
 from jinja2 import TemplateError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.run_folder import RunFolder
 from onceproof.page import docs
@@ -232,7 +233,7 @@ class _Page:
     def cell(self, request: Request, run: str, cell: str) -> Response:
         """A cell of a run."""
         folder, verdict = self._cell(run, cell)
-        view = cell_view(folder, verdict, verdicts_of(self._url, trials_of(folder, cell)[0].cell, OVER_TIME))
+        view = cell_view(folder, verdict, verdicts_of(self._url, Cell.from_dict(verdict), OVER_TIME))
         return HTMLResponse(render("cell.html", _links(request), cell=view))
 
     def _cell(self, run: str, cell: str) -> tuple[RunFolder, dict[str, Any]]:

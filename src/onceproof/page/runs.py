@@ -167,8 +167,10 @@ def unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished
     if not runs.is_dir():
         return []
     names = sorted((path.name for path in runs.iterdir() if is_run_id(path.name)), reverse=True)
-    folders = [RunFolder(runs / name) for name in names if is_within(runs, runs / name)]
-    planned = [run for run in folders if run.run_file.exists()]
+    folders = [RunFolder(runs / name) for name in names]
+    # Most are judged and stored: of those nothing more is looked at.
+    open_ = [run for run in folders if run.run_id > (newest or "") or not run.verdicts_file.exists()]
+    planned = [run for run in open_ if is_within(runs, run.path) and run.run_file.exists()]
     later = [run for run in planned if run.run_id > (newest or "")][:SHOWN]
     going = [run for run in planned if not run.verdicts_file.exists() and now - _last_sign(run) < ALIVE]
     return [_stands(run, now) for run in planned if run in later or run in going]

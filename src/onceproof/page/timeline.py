@@ -8,7 +8,6 @@ band is framed.
 
 import html
 import json
-import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any
 import plotly.graph_objects as go
 from pyarrow.dataset import field as column
 
-from onceproof.model.anomaly import ANOMALIES, first_of_each
+from onceproof.model.anomaly import ANOMALIES, first_of_each, places_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
@@ -29,7 +28,6 @@ from onceproof.page.bands import Band, Flow, Mark
 from onceproof.results.spark_tables import rows_of_trial
 
 WITNESSES = 20  # of each anomaly
-PLACE = re.compile(r"(.+)/(\d+)@(\d+)")
 
 
 def figure(folder: TrialFolder, witnesses: Sequence[Mapping[str, Any]], dark: bool = False) -> go.Figure:
@@ -119,8 +117,8 @@ Place = tuple[str, int, int]  # role, partition, offset
 
 def _place(witness: Mapping[str, Any]) -> Place | None:
     """The last of its places in a topic: that is where it became wrong."""
-    found = [match for place in witness["offsets"] if (match := PLACE.fullmatch(place))]
-    return (found[-1][1], int(found[-1][2]), int(found[-1][3])) if found else None
+    found = list(places_of(witness))
+    return found[-1] if found else None
 
 
 def _moment(witness: Mapping[str, Any], events: Sequence[Event], inputs: Mapping[Place, tuple[int, int]]) -> int | None:

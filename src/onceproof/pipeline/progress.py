@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 
 GROUP = "cell."
@@ -53,10 +53,9 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
     stages = {task for (task, _), state in states.items() if state == "running" and task in STAGES}
     cells: dict[str, str] = {}
     if run.run_file.exists():
-        all_trials = list(run.trials())
-        for number, cell in enumerate(read_json(run.run_file)["cells"]):
-            trials = [trial.number for trial in all_trials if trial.cell.key == cell["key"]]
-            cells[cell["title"]] = _phase(run, cell["key"], trials, [states.get((GROUP + p, number)) for p in PARTS])
+        for index, (cell, trials) in enumerate(run.trials_by_cell().items()):
+            of_cell = [states.get((GROUP + part, index)) for part in PARTS]
+            cells[cell.title] = _phase(run, cell.key, [trial.number for trial in trials], of_cell)
     return Progress(tuple(stage for stage in STAGES if stage in stages), cells)
 
 

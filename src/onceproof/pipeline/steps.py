@@ -254,7 +254,7 @@ def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:
     budget = read_json(run.run_file)["budget"]
     before = trials_before_run(run, get_settings().database_url)
     while (cell := cell_that_wants_more(run, budget, registry(), before)) is not None:
-        own = [trial for trial in run.trials() if trial.cell == cell]
+        own = _trials(run, cell.key)
         if all(run.outcome(trial) for trial in own):
             run.add_trial(new_trial(run, cell, len(own) + 1))
         _for_each_open_trial(run, cell.key, drive_one)

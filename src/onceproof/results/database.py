@@ -1,6 +1,6 @@
 """The results database: runs, cells, trials, anomalies. SQLite by default, any SQLAlchemy URL."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -203,14 +203,14 @@ def store_run(run: RunFolder, url: str) -> None:
     Raises:
         HarnessError: the run is not judged, or the database refuses.
     """
-    plan = read_json(run.run_file)
+    plan, trials = read_json(run.run_file), run.trials_by_cell()
     row = RunRow(
         id=run.run_id,
         matrix=plan["matrix"],
         created=plan["created"],
         stored=datetime.now(UTC).replace(tzinfo=None),  # with a zone, PostgreSQL would make it its own local time
         folder=str(run.path),
-        cells=[_cell_row(run, verdict) for verdict in read_json(run.verdicts_file)],
+        cells=[_cell_row(run, verdict, trials) for verdict in read_json(run.verdicts_file)],
     )
     with database(url) as engine, Session(engine.execution_options(**WRITING)) as session, session.begin():
         old = session.get(RunRow, run.run_id)
@@ -220,14 +220,13 @@ def store_run(run: RunFolder, url: str) -> None:
         session.add(row)
 
 
-def _cell_row(run: RunFolder, verdict: dict[str, Any]) -> CellRow:
-    cell = Cell.from_dict(verdict)
-    trials = [trial for trial in run.trials() if trial.cell == cell]
+def _cell_row(run: RunFolder, verdict: dict[str, Any], trials: Mapping[Cell, Sequence[Trial]]) -> CellRow:
+    of_cell = trials.get(Cell.from_dict(verdict), ())
     judged = ("verdict", "sentence", "red", "counted", "issues", "seconds", "missed")
     columns = ("scenario", "variant", "streams", "broker", "restart_on", *judged)
     return CellRow(
         **{name: verdict[name] for name in columns},
-        trials=[_trial_row(run, trial, verdict["errors"].get(trial.key)) for trial in trials],
+        trials=[_trial_row(run, trial, verdict["errors"].get(trial.key)) for trial in of_cell],
     )
 
 

@@ -20,7 +20,6 @@ drained, or with the log.
 import csv
 import io
 import json
-import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from typing import Any
 
 from pyarrow.dataset import field
 
-from onceproof.model.anomaly import first_of_each
+from onceproof.model.anomaly import first_of_each, places_of
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.run_folder import RunFolder, TrialFolder, read_json, replacing
@@ -47,7 +46,6 @@ NEAR = 5  # offsets before and after a place
 MARGIN = 5_000  # milliseconds before the first fault and after the end
 LINES = 100  # of the condensed timeline
 RECORD = ("role", "partition", "offset", "timestamp", "key", "value")  # columns of the table
-PLACE = re.compile(r"(.+)/(\d+)@(\d+)")
 FAULTS = {"step", "topic", "quota", "crash", "checkpoint", "exception"}
 OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "exception"}
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell: the same run gives the same bytes
@@ -301,7 +299,7 @@ def _findings(case: Case) -> Member | None:
 def _place_order(finding: Mapping[str, Any]) -> tuple[str, list[tuple[str, int, int]], int]:
     """By anomaly, and within it as the topics go."""
     key = finding["key"]
-    return finding["anomaly"], list(_places(finding)), -1 if key is None else key
+    return finding["anomaly"], list(places_of(finding)), -1 if key is None else key
 
 
 def _joined(value: Any) -> str:
@@ -346,7 +344,7 @@ def records_around(
         no witness.
     """
     table = run.table("records")
-    places = {number: list(_places(witness)) for number, witness in witnesses.items()}
+    places = {number: list(places_of(witness)) for number, witness in witnesses.items()}
     near: dict[tuple[str, int], dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for number, of_witness in places.items():
         for role, partition, offset in of_witness:
@@ -374,13 +372,6 @@ def records_around(
             why[number] = "place" if "place" in (reason, why.get(number)) else why.get(number, reason)
         told[place] = {**row, "witnesses": {number: why[number] for number in sorted(why)}}
     return [told[place] for place in sorted(told)]
-
-
-def _places(witness: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
-    for text in witness["offsets"]:
-        found = PLACE.fullmatch(text)
-        if found:
-            yield found[1], int(found[2]), int(found[3])
 
 
 def _window(events: Sequence[Event]) -> tuple[int, int | None] | None:

@@ -218,8 +218,17 @@ def changes_of(run: RunFolder, url: str) -> list[Change]:
     Raises:
         HarnessError: the run is not judged, or the database refuses.
     """
+    return changes_against(run, stored_runs(url))
+
+
+def changes_against(run: RunFolder, stored: Sequence[JudgedRun]) -> list[Change]:
+    """The same, of runs that are read already.
+
+    Raises:
+        HarnessError: the run is not judged.
+    """
     plan = read_json(run.run_file)
     cells = tuple(JudgedCell.from_dict(run.run_id, verdict) for verdict in read_json(run.verdicts_file))
     now = JudgedRun(run.run_id, plan["created"], plan["matrix"], str(run.path), cells)
-    others = [other for other in stored_runs(url) if other.id != now.id]
+    others = [other for other in stored if other.id != now.id]
     return changes(_newest_first([now, *others]))[now.id]

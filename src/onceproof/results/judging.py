@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder, read_json, write_json
@@ -46,9 +46,7 @@ def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
     """
     spark = spark_counts(run)
     errors = _errors(run)
-    trials: dict[Cell, list[Trial]] = defaultdict(list)
-    for trial in run.trials():
-        trials[trial.cell].append(trial)
+    trials = run.trials_by_cell()
     verdicts = [
         judge(cell, [evidence(run, trial, spark, errors) for trial in of_cell], registry())
         for cell, of_cell in trials.items()

@@ -1,6 +1,5 @@
 """Sequential stopping: which cell of a run gets another trial, from what its trials have shown so far."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from onceproof.model.cell import Cell, Trial
@@ -21,9 +20,7 @@ def cell_that_wants_more(run: RunFolder, budget: int, registry: Registry, before
         registry: says which cells must be red.
         before: trials of affected cells in the past.
     """
-    trials: dict[Cell, list[Trial]] = defaultdict(list)
-    for trial in run.trials():
-        trials[trial.cell].append(trial)
+    trials = run.trials_by_cell()
     verdicts = {cell: judge(cell, _evidence(run, of_cell), registry) for cell, of_cell in trials.items()}
     tallies = {cell: tally_of(verdict) for cell, verdict in verdicts.items()}
     for cell in sorted(trials, key=lambda cell: not registry.affecting(cell)):
