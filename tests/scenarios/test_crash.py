@@ -1,5 +1,6 @@
 """Seed 002: the independent reader's judgement on the specimens, and what is read off logs and checkpoints."""
 
+import time
 from collections import Counter
 
 import pytest
@@ -226,7 +227,7 @@ def test_a_checkpoint_and_files_that_come_while_one_watches_are_told(tmp_path):
     rocksdb = tmp_path / "rocksdb" / "seen"
     rocksdb.mkdir(parents=True)
     (rocksdb / "000001.sst").touch()
-    watch, lab = StateWatch(tmp_path), Notes()
+    watch, lab = StateWatch(tmp_path, time.time), Notes()
     watch.look()
     (tmp_path / ".checkpoint").write_text("0\n1\na-t1-seen-changelog 0 5\n")
     (rocksdb / "000002.sst").touch()
@@ -245,7 +246,7 @@ def test_offsets_in_rocksdb_are_noticed(tmp_path):
     rocksdb = tmp_path / "rocksdb" / "seen"
     rocksdb.mkdir(parents=True)
     (rocksdb / "OPTIONS-000007").write_text('[CFOptions "default"]\n[CFOptions "offsets"]\n')
-    watch, lab = StateWatch(tmp_path), Notes()
+    watch, lab = StateWatch(tmp_path, time.time), Notes()
     watch.look()
     watch.tell(lab)
     assert (lab[0]["in_rocksdb"], lab[0]["present"], lab[0]["age_ms"]) == (True, 0, None)

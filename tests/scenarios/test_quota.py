@@ -1,5 +1,6 @@
 """Seed 003: the independent reader's judgement on the specimens, and what is read off logs and the timeline."""
 
+import time
 from collections import Counter
 from types import SimpleNamespace
 
@@ -157,7 +158,7 @@ def test_the_log_is_read_again_when_it_has_grown(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text("[2026-11-21T08:45:00.123+0000] INFO [main] started (m)\n")
     events = [THROTTLE]
-    lab = SimpleNamespace(events=events, committed=lambda: 7, note=lambda *_, **__: None)
+    lab = SimpleNamespace(events=events, committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
     watch = Watch(lab, SimpleNamespace(log=log))
     assert not watch.look(9)
     assert (watch.failures, watch.lag) == ([], 2)
@@ -169,7 +170,7 @@ def test_the_log_is_read_again_when_it_has_grown(tmp_path):
 def test_a_failure_before_the_throttle_is_another_matter(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text(LOG)
-    lab = SimpleNamespace(events=[], committed=lambda: 7, note=lambda *_, **__: None)
+    lab = SimpleNamespace(events=[], committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
     with pytest.raises(HarnessError, match="failed before its producer was throttled"):
         Watch(lab, SimpleNamespace(log=log)).look(9)
 

@@ -251,6 +251,10 @@ class TrialLab:
         finally:
             self._seconds[name] = _since(begin)
 
+    def now(self) -> float:
+        """The time in epoch seconds."""
+        return time.time()
+
     def note(self, event: str, **fields: Any) -> None:
         """Record something that the driver did or saw."""
         self._timeline.add("driver", event, **fields)

@@ -22,7 +22,6 @@ the first answer causes, so a key gets two answers, which may be true and true, 
 """
 
 import random
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -201,14 +200,14 @@ def _ends(lab: Lab) -> dict[str, int]:
 
 def _settled_ends(lab: Lab) -> dict[str, int]:
     """Ends of the changelog and the output that stay for a while."""
-    ends, since = _ends(lab), time.monotonic()
+    ends, since = _ends(lab), lab.now()
 
     def settled() -> bool:
         nonlocal ends, since
         now = _ends(lab)
         if now != ends:
-            ends, since = now, time.monotonic()
-        return time.monotonic() - since >= SETTLED
+            ends, since = now, lab.now()
+        return lab.now() - since >= SETTLED
 
     lab.await_("the topics to be still", settled)
     return ends

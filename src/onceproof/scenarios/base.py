@@ -83,6 +83,9 @@ class Lab(Protocol):
     def events(self) -> Sequence[Event]:
         """The timeline so far."""
 
+    def now(self) -> float:
+        """The time in epoch seconds, on the clock of the timeline."""
+
     def note(self, event: str, **fields: Any) -> None:
         """Record something that the driver did or saw in the timeline."""
 

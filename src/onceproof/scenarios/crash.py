@@ -24,8 +24,7 @@ burst), records of it were processed, and, for a persistent store, RocksDB had f
 import random
 import re
 import shutil
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -224,7 +223,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise
     instance = lab.start_instance(NAME, config={"commit.interval.ms": str(own["commit.interval.ms"])})
     lab.await_("the instance to run its task", lambda: runs_its_task(instance))
     known = lab.committed()
-    watch = StateWatch(lab.state_directory(NAME) / TASK)
+    watch = StateWatch(lab.state_directory(NAME) / TASK, lab.now)
     lab.produce("burst", burst)
     # Nearly all: behind the last record the application has time to commit.
     enough = int(len(burst) * 0.9)
@@ -256,7 +255,7 @@ def _crash_while_restoring(lab: Lab) -> Exercise:
     slowly = {"restore.consumer.max.poll.records": "10", "restore.consumer.fetch.max.bytes": "1024"}
     instance = lab.start_instance(NAME, config={"commit.interval.ms": "30000", **slowly})
     lab.await_("the restoration to begin", lambda: "restore" in instance.last)
-    watch = StateWatch(lab.state_directory(NAME) / TASK)
+    watch = StateWatch(lab.state_directory(NAME) / TASK, lab.now)
     watch.look()
     lab.kill_instance(NAME)
     caught = _ended_restorations(lab) == ended
@@ -280,6 +279,7 @@ class StateWatch:
     """Looks at a task's directory again and again: its checkpoint, and the files that RocksDB wrote meanwhile."""
 
     directory: Path
+    now: Callable[[], float]  # epoch seconds
     seen: list[tuple[float, tuple[int, str] | None]] = field(default_factory=list)
     files: set[str] = field(init=False)
 
@@ -293,7 +293,7 @@ class StateWatch:
             checkpoint = (file.stat().st_mtime_ns, file.read_text())
         except FileNotFoundError:
             checkpoint = None
-        self.seen.append((time.time(), checkpoint))
+        self.seen.append((self.now(), checkpoint))
 
     def tell(self, lab: Lab) -> None:
         """Tell in the timeline what the samples showed."""

@@ -20,7 +20,6 @@ trial is stopped long before.
 """
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
@@ -240,7 +239,7 @@ class Watch:
         Raises:
             HarnessError: the instance failed before its producer was throttled: that is another matter.
         """
-        self.ended = time.time()
+        self.ended = self.lab.now()
         if self.ended - self.sampled >= 1.0:  # the lag over time
             self.sampled = self.ended
             self.lag = delivered - self.lab.committed()
