@@ -13,6 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
+from onceproof.harness import harness_version
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import PRODUCER_CONFIG, Bulk
@@ -437,6 +438,7 @@ class TrialLab:
             "produced": {"records": self._delivered(), "keys": len(self._keys())},
             "facts": self.facts(exercise) if exercise else {},
             "attested": self._attested,
+            "harness": harness_version(),
             "seconds": self._seconds | {"total": round(sum(self._seconds.values()), 2)},
         }
 

@@ -53,7 +53,7 @@ def lines_of(releases: Iterable[Release]) -> dict[str, list[Release]]:
     """The releases by line, for example `3.4`, both in order."""
     lines: dict[str, list[Release]] = defaultdict(list)
     for release in sorted(set(releases)):
-        lines[f"{release.major}.{release.minor}"].append(release)
+        lines[release.line].append(release)
     return dict(lines)
 
 

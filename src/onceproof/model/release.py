@@ -55,6 +55,11 @@ class Release:
         """Whether it is a pre-release."""
         return self.candidate != FINAL
 
+    @property
+    def line(self) -> str:
+        """Its release line, for example `3.4`."""
+        return f"{self.major}.{self.minor}"
+
     def since(self, first: "Release") -> bool:
         """Whether it has what came with the release `first`, as a candidate of `first` has, too."""
         return self >= (first if first.is_candidate else replace(first, candidate=0))

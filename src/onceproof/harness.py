@@ -1,0 +1,28 @@
+"""The version of the harness: what is the same as long as trials have the same chance to find a bug.
+
+A number of ours would be forgotten when a wait or a fault changes, so it is the package's version and a digest of
+the sources by which a trial is driven and read: those of the application under test, the scenarios and the lab.
+"""
+
+import hashlib
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from onceproof.settings import get_settings
+
+PACKAGE = Path(__file__).parent
+ROOMS = ("faults", "scenarios", "readers", "lab")  # those that exist
+SOURCES = {".py", ".java", ".properties"}
+
+
+@cache
+def harness_version() -> str:
+    """For example `0.1.0+3f2a9c01`."""
+    digest = hashlib.sha256()
+    java = sorted(get_settings().project.glob("*/src/main"))  # the application, and the agent
+    for folder in [*(PACKAGE / room for room in ROOMS), *java]:
+        for file in sorted(file for file in folder.rglob("*") if file.suffix in SOURCES):
+            digest.update(f"{file.relative_to(folder.parents[1])}\0".encode())
+            digest.update(file.read_bytes())
+    return f"{version('onceproof')}+{digest.hexdigest()[:8]}"

@@ -1,0 +1,99 @@
+"""What planted bugs showed: the record of one planted trial, and what such trials come to for a plant on a release.
+
+A planted trial says nothing about Kafka: it is kept apart from the trials of cells, and never in a cell's history.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from onceproof.model.cell import Cell
+
+
+@dataclass(frozen=True)
+class PlantedTrial:
+    """One trial with a bug planted into the release under test.
+
+    The number of trials of a plant is fixed before the first of them, and all of them are recorded: also those that
+    failed, or in which the plant did not fire.
+    """
+
+    run: str  # id of the run folder
+    trial: str  # its key there
+    plant: str
+    cell: Cell  # whose release carries the plant
+    commit: str  # of Kafka Streams, as the instances attested it; empty if none came up
+    harness: str  # version of what ran it (`onceproof.harness`)
+    seed: int
+    fired: int  # how often the plant did what it was planted for, over all instances
+    exercised: bool  # it fired, and the trial met the scenario's precondition
+    found: bool  # a promise that must see it was broken
+    anomalies: Mapping[str, int] = field(default_factory=dict)
+    seconds: float | None = None
+    error: str | None = None  # the sentence, if the harness failed
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: the fields, those of the cell among them."""
+        own = {name: value for name, value in vars(self).items() if name != "cell"}
+        return {**self.cell.to_dict(), **own, "anomalies": dict(self.anomalies)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "PlantedTrial":
+        """Read what `to_dict` wrote."""
+        own = {name: data[name] for name in cls.__dataclass_fields__ if name != "cell"}
+        return cls(cell=Cell.from_dict(data), **own)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where trials may be counted together: all of it is the same, so only chance tells them apart.
+
+    Releases do not change: evidence of one commit adds up over nights, as long as the harness stays what it is.
+    """
+
+    scenario: str
+    variant: str
+    streams: str  # release of Kafka Streams
+    restart_on: str | None
+    commit: str
+    harness: str
+    broker_line: str  # of the brokers, for example 3.9
+
+    @classmethod
+    def of(cls, cell: Cell, commit: str, harness: str) -> "Place":
+        """The place of a trial of a cell."""
+        restart = str(cell.restart_on) if cell.restart_on else None
+        return cls(cell.scenario, cell.variant, str(cell.streams), restart, commit, harness, cell.broker.line)
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How often a plant was found in one place: in `found` of the `exercised` among `planned` trials."""
+
+    plant: str
+    place: Place
+    trials: tuple[PlantedTrial, ...]
+
+    @property
+    def planned(self) -> int:
+        """Trials whose number was fixed beforehand."""
+        return len(self.trials)
+
+    @property
+    def exercised(self) -> int:
+        """Those in which the plant fired and the scenario's precondition was met."""
+        return sum(trial.exercised for trial in self.trials)
+
+    @property
+    def found(self) -> int:
+        """Exercised ones in which a promise was broken that must see it."""
+        return sum(trial.exercised and trial.found for trial in self.trials)
+
+
+def sensitivities(trials: Iterable[PlantedTrial]) -> list[Sensitivity]:
+    """What trials come to, by plant and place, in the order of their first."""
+    together: dict[tuple[str, Place], list[PlantedTrial]] = defaultdict(list)
+    for trial in trials:
+        together[trial.plant, Place.of(trial.cell, trial.commit, trial.harness)].append(trial)
+    return [Sensitivity(plant, place, tuple(of_plant)) for (plant, place), of_plant in together.items()]

@@ -1,0 +1,34 @@
+"""Planted trials add up where they are of one place, and nowhere else."""
+
+from dataclasses import replace
+
+from onceproof.model.cell import Cell
+from onceproof.model.release import Release
+from onceproof.model.sensitivity import PlantedTrial, sensitivities
+
+CELL = Cell("enumerator", "DEFAULT_CONFIG", Release.parse("4.3.1"), Release.parse("3.9.1"))
+TRIAL = PlantedTrial("r", "t", "stale-cache", CELL, "c0ffee", "0.1.0+1", 1, 3, True, True, {"duplicate-id": 4}, 9.5)
+
+
+def test_a_planted_trial_is_written_and_read():
+    failed = replace(TRIAL, cell=replace(CELL, restart_on=Release.parse("4.2.0")), found=False, error="It broke.")
+    assert [PlantedTrial.from_dict(trial.to_dict()) for trial in (TRIAL, failed)] == [TRIAL, failed]
+
+
+def test_trials_of_one_place_add_up_and_only_exercised_ones_count():
+    idle = replace(TRIAL, fired=0, exercised=False, found=True)  # red for another reason: no evidence of the plant
+    missed = replace(TRIAL, found=False)
+    patch = replace(TRIAL, cell=replace(CELL, broker=Release.parse("3.9.0")))  # of the same line
+    [one] = sensitivities([TRIAL, idle, missed, patch])
+    assert (one.planned, one.exercised, one.found) == (4, 3, 2)
+
+
+def test_another_commit_harness_broker_line_plant_or_restart_is_another_place():
+    others = [
+        replace(TRIAL, commit="abad1dea"),
+        replace(TRIAL, harness="0.1.0+2"),
+        replace(TRIAL, plant="lost-put"),
+        replace(TRIAL, cell=replace(CELL, broker=Release.parse("4.0.0"))),
+        replace(TRIAL, cell=replace(CELL, restart_on=Release.parse("4.2.0"))),
+    ]
+    assert [one.planned for one in sensitivities([TRIAL, *others])] == [1] * 6

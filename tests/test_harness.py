@@ -1,0 +1,39 @@
+"""The version of the harness changes with what it is a digest of, and with nothing else."""
+
+import re
+
+from onceproof import harness
+from onceproof.harness import harness_version
+
+
+def version_of(monkeypatch, package, project):
+    monkeypatch.setattr(harness, "PACKAGE", package)
+    monkeypatch.setattr(harness, "get_settings", lambda: type("Settings", (), {"project": project}))
+    harness_version.cache_clear()
+    try:
+        return harness_version()
+    finally:
+        harness_version.cache_clear()
+
+
+def test_it_is_the_package_s_version_and_a_digest():
+    assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{8}", harness_version())
+
+
+def test_a_wait_that_changes_in_the_lab_or_the_application_is_another_harness(monkeypatch, tmp_path):
+    package = tmp_path / "src" / "onceproof"
+    lab, page, app = (
+        package / "lab" / "trial.py",
+        package / "page" / "app.py",
+        tmp_path / "app" / "src" / "main" / "A.java",
+    )
+    for file in (lab, page, app):
+        file.parent.mkdir(parents=True)
+        file.write_text("wait 1")
+    first = version_of(monkeypatch, package, tmp_path)
+    page.write_text("wait 2")
+    assert version_of(monkeypatch, package, tmp_path) == first
+    for file in (lab, app):
+        file.write_text("wait 2")
+        assert version_of(monkeypatch, package, tmp_path) != first
+        file.write_text("wait 1")
