@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
@@ -11,6 +12,10 @@ from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
+
+# Tests do not assert times, and Hypothesis would by default: an example that takes 200 ms on a busy machine fails.
+hypothesis.settings.register_profile("onceproof", deadline=None)
+hypothesis.settings.load_profile("onceproof")
 
 
 @pytest.fixture(scope="session")
