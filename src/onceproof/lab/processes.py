@@ -169,14 +169,20 @@ def await_condition(
         sleep(interval)
 
 
-def holds_within(seconds: float, condition: Callable[[], object], check: Callable[[], None] = lambda: None) -> bool:
+def holds_within(
+    seconds: float,
+    condition: Callable[[], object],
+    check: Callable[[], None] = lambda: None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
     """Whether a condition comes to hold within some time; `check` is that of `await_condition`."""
-    deadline = time.monotonic() + seconds
+    deadline = clock() + seconds
     while not condition():
         check()
-        if time.monotonic() >= deadline:
+        if clock() >= deadline:
             return False
-        time.sleep(0.02)
+        sleep(0.02)
     return True
 
 

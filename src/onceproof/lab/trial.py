@@ -18,9 +18,9 @@ from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import PRODUCER_CONFIG, Bulk
 from onceproof.lab.processes import await_condition, holds_within
-from onceproof.lab.quota import set_producer_quota
 from onceproof.lab.reader import Reader, Source
 from onceproof.lab.topics import Topics
+from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Findings, witnesses_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
@@ -145,15 +145,18 @@ def _bulk(
     name: str,
     records: Sequence[tuple[int, int]],
     rate: float | None,
+    world: World = REAL,
 ) -> Bulk:
     """Start producing to the trial's input."""
     partitions = scenario(trial.cell.scenario).partitions(trial)
-    return Bulk(
+    return world.bulk(
         cluster, trial.topic("input"), lambda key: partition_of_key(key, partitions), name, records, rate, timeline
     )
 
 
-def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = lambda _: None) -> dict[str, Any]:
+def drive(
+    trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = lambda _: None, world: World = REAL
+) -> dict[str, Any]:
     """Run the application through the scenario, let the independent reader judge, and write the outcome.
 
     Args:
@@ -161,6 +164,7 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
         cluster: the brokers.
         folder: takes timeline, logs, `reader.json`, and `outcome.json` last.
         report: called with the name of each phase as it begins.
+        world: what the trial is made of.
 
     Returns:
         What was written as the outcome.
@@ -168,7 +172,7 @@ def drive(trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = 
     Raises:
         HarnessError: the harness failed; the outcome carries the sentence.
     """
-    lab = TrialLab(trial, cluster, folder, report)
+    lab = TrialLab(trial, cluster, folder, report, world)
     failed = False
     try:
         with _explained(cluster):
@@ -213,7 +217,9 @@ def _since(begin: float) -> float:
 class TrialLab:
     """What a scenario may do to the world (`scenarios.base.Lab`), done for real."""
 
-    def __init__(self, trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report) -> None:
+    def __init__(
+        self, trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report, world: World = REAL
+    ) -> None:
         """Prepare the folder."""
         self.trial = trial
         self.rng = random.Random(trial.seed)
@@ -222,8 +228,8 @@ class TrialLab:
         self.parameters: Mapping[str, Any] = values_of(trial, self.what.parameters, self.what.variants)
         self.workload = self.what.workload(trial)
         self._partitions = self.what.partitions(trial)
-        self._cluster, self._folder, self._report = cluster, folder, report
-        self._topics = Topics(cluster, trial.application_id)
+        self._cluster, self._folder, self._report, self._world = cluster, folder, report, world
+        self._topics = world.topics(cluster, trial.application_id)
         self._instances: dict[str, Instance] = {}
         self._bulks: list[Bulk] = []
         self._readers: list[Reader] = []
@@ -233,7 +239,7 @@ class TrialLab:
         self._seconds: dict[str, float] = dict(notes["seconds"])
         for old in (folder.state, folder.contents, folder.instances):  # of an attempt that was cut off
             shutil.rmtree(old, ignore_errors=True)
-        self._timeline = Timeline(folder.timeline)
+        self._timeline = Timeline(folder.timeline, world.now)
         self._seeded = int(notes["seeded"])
 
     @property
@@ -246,15 +252,15 @@ class TrialLab:
         """Name what happens in a `with` block; its seconds are kept."""
         self._timeline.add("driver", "phase", name=name)
         self._report(name)
-        begin = time.monotonic()
+        begin = self._world.monotonic()
         try:
             yield
         finally:
-            self._seconds[name] = _since(begin)
+            self._seconds[name] = round(self._world.monotonic() - begin, 2)
 
     def now(self) -> float:
         """The time in epoch seconds."""
-        return time.time()
+        return self._world.now()
 
     def note(self, event: str, **fields: Any) -> None:
         """Record something that the driver did or saw."""
@@ -272,7 +278,7 @@ class TrialLab:
         self._starts[name] += 1
         start = log or (f"{name}.{self._starts[name]}" if self._starts[name] > 1 else name)
         file = self._folder.instances / f"{start}.log"
-        instance = Instance(name, release or self.trial.cell.streams, file, self._timeline)
+        instance = self._world.instance(name, release or self.trial.cell.streams, file, self._timeline)
         self._instances[name] = instance
         whole = {
             **self._cluster.java_client(),
@@ -313,7 +319,7 @@ class TrialLab:
 
     def produce(self, name: str, records: Sequence[tuple[int, int]], rate: float | None = None) -> Bulk:
         """Send records in the background."""
-        bulk = _bulk(self.trial, self._cluster, self._timeline, name, records, rate)
+        bulk = _bulk(self.trial, self._cluster, self._timeline, name, records, rate, self._world)
         self._bulks.append(bulk)
         if not self._readers and self._topic_names() <= self._topics.names():
             self._start_readers()  # reads along
@@ -339,7 +345,7 @@ class TrialLab:
             ]
             if sources:
                 group = self.trial.application_id
-                self._readers.append(Reader(self._cluster, group, sources, self._partitions, committed))
+                self._readers.append(self._world.reader(self._cluster, group, sources, self._partitions, committed))
 
     def step(self, command: str, instance: str) -> None:
         """Scale: have an instance carry out a command, and record it."""
@@ -358,7 +364,7 @@ class TrialLab:
     def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
         """Limit what the producer of this client id may send; None lifts the limit."""
         log = self._folder.path / "quota.log"
-        set_producer_quota(self._cluster, self.trial.cell.streams, client, bytes_per_second, log)
+        self._world.set_producer_quota(self._cluster, self.trial.cell.streams, client, bytes_per_second, log)
         self._timeline.add("driver", "quota", client=client, bytes_per_second=bytes_per_second)
 
     def end(self, role: str) -> int:
@@ -367,11 +373,19 @@ class TrialLab:
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition."""
-        await_condition(what, condition, timeout=timeout, check=self._check, last_seen=self._last_seen)
+        await_condition(
+            what,
+            condition,
+            timeout=timeout,
+            check=self._check,
+            last_seen=self._last_seen,
+            clock=self._world.monotonic,
+            sleep=self._world.sleep,
+        )
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition comes to hold within some time."""
-        return holds_within(seconds, condition, self._check)
+        return holds_within(seconds, condition, self._check, self._world.monotonic, self._world.sleep)
 
     def committed(self, role: str = "input") -> int:
         """Records of a topic, the input as a rule, whose processing is committed."""

@@ -22,7 +22,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -39,14 +39,14 @@ _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\]")  # 
 class Timeline:
     """Collects the events of one trial in memory and in its file, from any thread."""
 
-    def __init__(self, path: Path) -> None:
-        """Start a new file at `path`.
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        """Start a new file at `path`; `now` tells epoch seconds.
 
         Raises:
             HarnessError: the file cannot be written.
         """
         self._lock = Lock()
-        self._path = path
+        self._path, self._now = path, now
         self.events: list[Event] = []
         self.failure: HarnessError | None = None  # the file could not be written; threads must not die of it
         try:
@@ -57,7 +57,7 @@ class Timeline:
 
     def add(self, source: str, event: str, **fields: Any) -> None:
         """Record something that happens now."""
-        self.append({"t": int(time.time() * 1000), "source": source, "event": event, **fields})
+        self.append({"t": int(self._now() * 1000), "source": source, "event": event, **fields})
 
     def append(self, event: Event) -> None:
         """Record an event that carries its own time."""

@@ -1,0 +1,28 @@
+"""What a trial is made of, plugged in at one place."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from onceproof.lab.instance import Instance
+from onceproof.lab.load import Bulk
+from onceproof.lab.quota import set_producer_quota
+from onceproof.lab.reader import Reader
+from onceproof.lab.topics import Topics
+
+
+@dataclass(frozen=True)
+class World:
+    """The real things, and the real time; a test may take others."""
+
+    topics: Callable[..., Topics] = Topics
+    instance: Callable[..., Instance] = Instance
+    bulk: Callable[..., Bulk] = Bulk
+    reader: Callable[..., Reader] = Reader
+    set_producer_quota: Callable[..., None] = set_producer_quota
+    now: Callable[[], float] = time.time  # epoch seconds, for events
+    monotonic: Callable[[], float] = time.monotonic  # seconds, for waits
+    sleep: Callable[[float], None] = time.sleep
+
+
+REAL = World()
