@@ -57,6 +57,7 @@ def test_a_run_is_stored_with_its_cells_trials_and_anomalies(database_url, judge
         assert (cell.issues, cell.seconds) == (["KAFKA-14172"], 9.5)
         trial = session.scalars(select(TrialRow)).one()
         assert (trial.records, trial.keys, trial.seconds) == (5, 4, {"total": 9.5})
+        assert (trial.planned, trial.harness) == (True, "0.1.0+1")
         anomaly = session.scalars(select(AnomalyRow)).one()
         assert (anomaly.name, anomaly.count) == ("duplicate-id", 1)
 
@@ -113,7 +114,10 @@ def test_a_database_from_before_the_migrations_keeps_its_runs(database_url, judg
     with database(database_url) as engine:
         with engine.begin() as connection:
             connection.execute(text("DROP TABLE alembic_version"))
-            connection.execute(text("DROP TABLE releases"))
+            for table in ("releases", "planted_trials"):
+                connection.execute(text(f"DROP TABLE {table}"))
+            for column in ("harness", "planned"):
+                connection.execute(text(f"ALTER TABLE trials DROP COLUMN {column}"))
             for column in ("restart_on", "issues", "seconds", "missed"):
                 connection.execute(text(f"ALTER TABLE cells DROP COLUMN {column}"))
         migrate(engine)

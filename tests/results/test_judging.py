@@ -45,6 +45,7 @@ def add_trial(
             "reason": "why",
             "produced": {"records": produced[0], "keys": produced[1]},
             "attested": {},
+            "harness": "0.1.0+1",
             "seconds": {"total": 9.5},
         },
     )

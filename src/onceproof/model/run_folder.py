@@ -238,6 +238,14 @@ class RunFolder:
             trials[trial.cell].append(trial)
         return dict(trials)
 
+    def planned_keys(self) -> set[str]:
+        """Keys of the trials of the plan, whose number was fixed before the first of them.
+
+        Raises:
+            HarnessError: the plan is missing or damaged.
+        """
+        return {Trial.from_dict(data).key for data in read_json(self.run_file)["trials"]}
+
     def add_trial(self, trial: Trial) -> None:
         """Add a trial to those of the plan."""
         write_json(self.further_trials_file, [*self._further_trials(), trial.to_dict()])

@@ -1,6 +1,6 @@
 """The results database: runs, cells, trials, anomalies. SQLite by default, any SQLAlchemy URL."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,19 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import JSON, Connection, Engine, ForeignKey, create_engine, event, func, inspect, make_url, select
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Engine,
+    ForeignKey,
+    create_engine,
+    event,
+    false,
+    func,
+    inspect,
+    make_url,
+    select,
+)
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 
@@ -72,6 +84,7 @@ class TrialRow(Base):
     number: Mapped[int]
     seed: Mapped[int]
     exercised: Mapped[bool]
+    planned: Mapped[bool] = mapped_column(server_default=false())  # before the first trial; not added by `strengthen`
     reason: Mapped[str]
     error: Mapped[str | None]
     records: Mapped[int | None]
@@ -79,6 +92,7 @@ class TrialRow(Base):
     ids: Mapped[int | None]
     seconds: Mapped[dict[str, float]] = mapped_column(JSON)
     attested: Mapped[dict[str, Any]] = mapped_column(JSON)
+    harness: Mapped[str | None]  # version; None of trials before there was one, or that failed early
     anomalies: Mapped[list["AnomalyRow"]] = relationship(cascade="all, delete-orphan")
 
 
@@ -100,6 +114,29 @@ class ReleaseRow(Base):
     first_seen: Mapped[datetime]  # UTC
     triggered: Mapped[str | None]  # id of the DAG run
     incomplete: Mapped[str | None]  # why it cannot be run yet
+
+
+class PlantedTrialRow(Base):
+    """One trial with a planted bug (`model.sensitivity.PlantedTrial`); it belongs to no cell."""
+
+    __tablename__ = "planted_trials"
+    run: Mapped[str] = mapped_column(primary_key=True)
+    trial: Mapped[str] = mapped_column(primary_key=True)
+    plant: Mapped[str]
+    scenario: Mapped[str]
+    variant: Mapped[str]
+    streams: Mapped[str]
+    broker: Mapped[str]
+    restart_on: Mapped[str | None]
+    commit: Mapped[str]
+    harness: Mapped[str]
+    seed: Mapped[int]
+    fired: Mapped[int]
+    exercised: Mapped[bool]
+    found: Mapped[bool]
+    anomalies: Mapped[dict[str, int]] = mapped_column(JSON)
+    seconds: Mapped[float | None]
+    error: Mapped[str | None]
 
 
 @contextmanager
@@ -203,14 +240,14 @@ def store_run(run: RunFolder, url: str) -> None:
     Raises:
         HarnessError: the run is not judged, or the database refuses.
     """
-    plan, trials = read_json(run.run_file), run.trials_by_cell()
+    plan, trials, planned = read_json(run.run_file), run.trials_by_cell(), run.planned_keys()
     row = RunRow(
         id=run.run_id,
         matrix=plan["matrix"],
         created=plan["created"],
         stored=datetime.now(UTC).replace(tzinfo=None),  # with a zone, PostgreSQL would make it its own local time
         folder=str(run.path),
-        cells=[_cell_row(run, verdict, trials) for verdict in read_json(run.verdicts_file)],
+        cells=[_cell_row(run, verdict, trials, planned) for verdict in read_json(run.verdicts_file)],
     )
     with database(url) as engine, Session(engine.execution_options(**WRITING)) as session, session.begin():
         old = session.get(RunRow, run.run_id)
@@ -220,17 +257,19 @@ def store_run(run: RunFolder, url: str) -> None:
         session.add(row)
 
 
-def _cell_row(run: RunFolder, verdict: dict[str, Any], trials: Mapping[Cell, Sequence[Trial]]) -> CellRow:
+def _cell_row(
+    run: RunFolder, verdict: dict[str, Any], trials: Mapping[Cell, Sequence[Trial]], planned: Collection[str]
+) -> CellRow:
     of_cell = trials.get(Cell.from_dict(verdict), ())
     judged = ("verdict", "sentence", "red", "counted", "issues", "seconds", "missed")
     columns = ("scenario", "variant", "streams", "broker", "restart_on", *judged)
     return CellRow(
         **{name: verdict[name] for name in columns},
-        trials=[_trial_row(run, trial, verdict["errors"].get(trial.key)) for trial in of_cell],
+        trials=[_trial_row(run, trial, trial.key in planned, verdict["errors"].get(trial.key)) for trial in of_cell],
     )
 
 
-def _trial_row(run: RunFolder, trial: Trial, error: str | None) -> TrialRow:
+def _trial_row(run: RunFolder, trial: Trial, planned: bool, error: str | None) -> TrialRow:
     outcome = run.outcome(trial)
     reader_file = run.trial(trial).reader_file
     reader = read_json(reader_file) if reader_file.exists() else {}
@@ -238,6 +277,7 @@ def _trial_row(run: RunFolder, trial: Trial, error: str | None) -> TrialRow:
         number=trial.number,
         seed=trial.seed,
         exercised=outcome.get("exercised", False),
+        planned=planned,
         reason=outcome.get("reason") or "",
         error=error,
         records=reader.get("records"),
@@ -245,6 +285,7 @@ def _trial_row(run: RunFolder, trial: Trial, error: str | None) -> TrialRow:
         ids=reader.get("ids"),
         seconds=outcome.get("seconds", {}),
         attested=outcome.get("attested", {}),
+        harness=outcome.get("harness"),
         anomalies=[AnomalyRow(name=name, count=count) for name, count in reader.get("anomalies", {}).items()],
     )
 
