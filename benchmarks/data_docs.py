@@ -26,7 +26,7 @@ from onceproof.settings import Settings, get_settings
 from tests.expectations.conftest import ASSIGNMENTS, CHANGELOGS, HEALTHY
 
 RUN = "20261121T084500-3f2a"
-SUITES = {"id_uniqueness": {}, "changelog_consistency": {}}
+PROMISES = {"identities": "keys", "counters": "keys"}
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
     for results in [int(text) for text in sys.argv[1:]] or [100, 1_000]:
         with tempfile.TemporaryDirectory() as folder:
             run = RunFolder(Path(folder) / "runs" / RUN)
-            fill(run, results // len(SUITES))
+            fill(run, results // len(PROMISES))
             begin = time.perf_counter()
             validate(run, get_settings().artifacts / "data-docs-vendor")
             built = time.perf_counter() - begin
@@ -56,7 +56,7 @@ def fill(run: RunFolder, trials: int) -> None:
     write_json(run.run_file, {"cells": cells, "trials": [trial.to_dict() for trial in planned]})
     write_json(run.table("errors.json"), {})
     for trial in planned:
-        write_json(run.trial(trial).trial_file, {"partitions": 2, "suites": SUITES})
+        write_json(run.trial(trial).trial_file, {"partitions": 2, "promises": PROMISES})
         write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": 4}})
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):
         columns = zip(*HEALTHY[name], strict=True)

@@ -22,6 +22,7 @@ from expectations.data_docs import localise
 from expectations.suites import SUITES, Suite
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.promise import promises_of, suites_of
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 
 # A suite on one trial takes 0.05 s in pandas and 5 to 8 s in Spark; a trial has 63,000 rows. Beyond this, one trial's
@@ -52,7 +53,7 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
     for trial in _checked_trials(run):
         outcomes[trial.key] = {
             name: _validate(context, run, trial, SUITES[name], name)
-            for name in read_json(run.trial(trial).trial_file)["suites"]
+            for name in suites_of(read_json(run.trial(trial).trial_file)["promises"])
         }
         write_json(run.validation_file(trial), outcomes[trial.key])
     context.build_data_docs()
@@ -155,10 +156,11 @@ def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
         `keys`; `entries` that the changelogs must at least show; `rows_<promise>` that the suite must at least see.
     """
     stated = read_json(run.trial(trial).trial_file)
-    produced = {**run.outcome(trial)["produced"], "seeded": stated.get("seeded", 0)}
+    produced = run.outcome(trial)["produced"]
+    number = {**produced, "seeded": 0, **{name: n for name, n in stated.items() if isinstance(n, int)}}
+    least = {promise.name: stated["promises"][promise.name] for promise in promises_of(suite)}
+    rows = {f"rows_{name}": int(rule if isinstance(rule, int) else number[rule]) for name, rule in least.items()}
     keys = int(produced["keys"])
-    floors = {**dict.fromkeys(SUITES[suite].promises, 0), **stated["suites"][suite]}
-    rows = {f"rows_{p}": int(floor if isinstance(floor, int) else produced[floor]) for p, floor in floors.items()}
     return {"keys": keys, "entries": keys + int(stated["partitions"]), **rows}
 
 

@@ -4,14 +4,16 @@ They run unchanged on GX's pandas and Spark engines. `$PARAMETER`s come from the
 delivered before Spark or a topic came into play.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from great_expectations import ExpectationSuite
 from great_expectations import expectations as gxe
 from great_expectations.expectations.row_conditions import Column
 
 from expectations.showing_rows import ExpectEqualPairs, ExpectGreaterPairs, ExpectNoAnomaly, ExpectUniqueValues
+from onceproof.model.promise import PROMISES, promises_of, suites_of
 
 ID_UNIQUENESS = "id_uniqueness"
 CHANGELOG_CONSISTENCY = "changelog_consistency"
@@ -74,114 +76,25 @@ def changelog_consistency() -> ExpectationSuite:
     )
 
 
-def over_comparisons(name: str, seen: Mapping[str, str], anomalies: Mapping[str, str]) -> ExpectationSuite:
-    """Over promises' rows of the table `comparisons`.
-
-    Args:
-        name: of the suite.
-        seen: of each promise, what the number of its rows shows, which is at least the parameter `rows_<promise>`.
-        anomalies: each anomaly that the promises can show, with the sentence that the reader of Data Docs needs.
-    """
+def over_comparisons(name: str) -> ExpectationSuite:
+    """Over promises' rows of the table `comparisons`: each promise was looked at often enough, and not broken."""
+    anomalies = {anomaly: promise.sentence for promise in promises_of(name) for anomaly in promise.anomalies}
     return ExpectationSuite(
         name=name,
         expectations=[
             *(
                 gxe.ExpectTableRowCountToBeBetween(
-                    min_value={"$PARAMETER": f"rows_{promise}"},
-                    row_condition=Column("promise") == promise,
-                    description=sentence,
+                    min_value={"$PARAMETER": f"rows_{promise.name}"},
+                    row_condition=Column("promise") == promise.name,
+                    description=promise.counted,
                 )
-                for promise, sentence in seen.items()
+                for promise in promises_of(name)
             ),
             *(
                 ExpectNoAnomaly(column="anomaly", value_set=[anomaly], description=f"{sentence} ({anomaly})")
                 for anomaly, sentence in anomalies.items()
             ),
         ],
-    )
-
-
-def store_reads() -> ExpectationSuite:
-    """Over the promise `reads`."""
-    return over_comparisons(
-        "store_reads",
-        {
-            "reads": "Every record that was delivered told what it found in the store.",
-            "assertions": "So did the application, which asserts the same while it runs.",
-        },
-        {
-            "stale-read": "A cached store never gives an older value than the one put last, also when its task was "
-            "active, standby and active again on one thread (KAFKA-14624).",
-            "dirty-read": "Under exactly-once a store never gives a value that no committed record put there.",
-        },
-    )
-
-
-def deliveries() -> ExpectationSuite:
-    """Over the promise `deliveries`."""
-    return over_comparisons(
-        "deliveries",
-        {"deliveries": "Every key that was delivered to the input was looked for behind the application."},
-        {
-            "lost-record": "No record is lost: a record that is delivered again after a crash is not dropped because "
-            "the store remembers it from an aborted transaction (KAFKA-20685).",
-            "duplicate-output": "Under exactly-once no record comes out more often than it should.",
-        },
-    )
-
-
-def state_recovery() -> ExpectationSuite:
-    """Over the promises `checkpoint`, `wipe` and `state`."""
-    return over_comparisons(
-        "state_recovery",
-        {
-            "checkpoint": "The checkpoint was sampled while records flowed (not if the crash fell into a restoration).",
-            "wipe": "Of each store it is known how it was initialised after the crash.",
-            "state": "Every record that was committed before the crash was looked for in the store after it.",
-        },
-        {
-            "stale-checkpoint": "Under exactly-once a task has no checkpoint while it is RUNNING: one that is there "
-            "when the process dies vouches for a store that may hold uncommitted writes (KAFKA-20685).",
-            "skipped-wipe": "A store whose process was killed in a transaction is wiped and restored from its "
-            "changelog, not trusted from a checkpoint.",
-            "uncommitted-state": "After the restart the store holds nothing that a committed changelog record does not "
-            "explain.",
-            "lost-state": "After the restart the store holds all that its changelog holds as committed.",
-        },
-    )
-
-
-def answers() -> ExpectationSuite:
-    """Over the promises `answers` and `published`."""
-    return over_comparisons(
-        "answers",
-        {
-            "answers": "For every request to delete, its answers were looked at.",
-            "published": "So was what was published of it when the process died (not if the record is deleted later).",
-        },
-        {
-            "false-after-true": "No request is answered with false although its record was there: the deletion of an "
-            "earlier attempt is not seen by a later one.",
-            "duplicate-output": "No request is answered twice.",
-            "lost-record": "Every request is answered.",
-            "changelog-output-mismatch": "A deletion in the changelog and its answer in the output are published "
-            "together or not at all.",
-        },
-    )
-
-
-def throttling() -> ExpectationSuite:
-    """Over the promises `throttle` and `transactions`."""
-    return over_comparisons(
-        "throttling",
-        {
-            "throttle": "The throttle, the lag and the log of the instance were looked at.",
-            "transactions": "So were the transactions of the changelog.",
-        },
-        {
-            "aborted-by-throttle": "A producer that is only throttled keeps its transaction: none is aborted, and "
-            "there is no exception of the transaction (KAFKA-17455)."
-        },
     )
 
 
@@ -194,12 +107,12 @@ class Suite:
     promises: tuple[str, ...] = ()
 
 
-SUITES = {
-    ID_UNIQUENESS: Suite(id_uniqueness, "assignments"),
-    CHANGELOG_CONSISTENCY: Suite(changelog_consistency, "changelogs"),
-    "store_reads": Suite(store_reads, "comparisons", ("reads", "assertions")),
-    "deliveries": Suite(deliveries, "comparisons", ("deliveries",)),
-    "state_recovery": Suite(state_recovery, "comparisons", ("checkpoint", "wipe", "state")),
-    "throttling": Suite(throttling, "comparisons", ("throttle", "transactions")),
-    "answers": Suite(answers, "comparisons", ("answers", "published")),
-}
+def _suite(name: str) -> Suite:
+    """The suite of this name; those over other tables than `comparisons` are written above."""
+    [table] = {promise.table for promise in promises_of(name)}
+    if table == "comparisons":
+        return Suite(partial(over_comparisons, name), table, tuple(promise.name for promise in promises_of(name)))
+    return Suite({ID_UNIQUENESS: id_uniqueness, CHANGELOG_CONSISTENCY: changelog_consistency}[name], table)
+
+
+SUITES = {name: _suite(name) for name in suites_of(PROMISES)}

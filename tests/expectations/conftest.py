@@ -49,8 +49,7 @@ def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"trials": [trial.to_dict()]})
-    suites = {"id_uniqueness": {}, "changelog_consistency": {}}
-    write_json(run.trial(trial).trial_file, {"partitions": 2, "suites": suites})
+    write_json(run.trial(trial).trial_file, {"partitions": 2, "promises": {"identities": "keys", "counters": "keys"}})
     write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": keys}})
     write_json(run.table("errors.json"), {})
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):

@@ -9,9 +9,8 @@ import pytest
 from expectations import checkpoints
 from expectations.checkpoints import validate
 from expectations.suites import SUITES
-from onceproof.model.anomaly import ANOMALIES
+from onceproof.model.promise import ANOMALIES, seen_by_suite
 from onceproof.model.run_folder import RunFolder, write_json
-from onceproof.results.judging import SEES
 from tests.conftest import a_trial
 
 ROW = pa.schema(
@@ -27,6 +26,7 @@ ROW = pa.schema(
     ]
 )
 OVER_COMPARISONS = [name for name, suite in SUITES.items() if suite.table == "comparisons"]
+SEES = seen_by_suite()
 ROWS = "expect_table_row_count_to_be_between"
 
 
@@ -38,7 +38,10 @@ def make_run(home, suite, anomalies, rows=3, observed="31"):
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"trials": [trial.to_dict()]})
-    write_json(run.trial(trial).trial_file, {"partitions": 2, "suites": {suite: {SUITES[suite].promises[0]: rows}}})
+    write_json(
+        run.trial(trial).trial_file,
+        {"partitions": 2, "promises": {**dict.fromkeys(SUITES[suite].promises, 0), SUITES[suite].promises[0]: rows}},
+    )
     write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": 5}})
     write_json(run.table("errors.json"), {})
     promise = SUITES[suite].promises[0]

@@ -1,9 +1,9 @@
 import pytest
 
-from onceproof.model.anomaly import ANOMALIES
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import parse_registry, registry
+from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
 

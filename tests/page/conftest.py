@@ -81,7 +81,7 @@ def _make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
         "description": f"The variant {SCRIPT}",
         "partitions": 1,
         "roles": {},
-        "suites": {},
+        "promises": {},
         "seeded": 10,
     }
     write_json(folder.trial_file, stated)

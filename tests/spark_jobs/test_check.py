@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceproof.model.anomaly import Witness
+from onceproof.model.promise import PROMISES
 from onceproof.model.run_folder import RunFolder
-from onceproof.results.judging import SEES
 from spark_jobs import tables
 from spark_jobs.check import check
 from tests.specimens.enumerator import ANOMALOUS, HEALTHY, SPECIMENS, Specimen
@@ -67,7 +67,7 @@ def in_order(witnesses: list[Witness]) -> list[Witness]:
 
 
 def test_every_anomaly_has_a_specimen() -> None:
-    seen = SEES["id_uniqueness"] | SEES["changelog_consistency"]
+    seen = {*PROMISES["identities"].anomalies, *PROMISES["counters"].anomalies}
     assert seen == {name for specimen in ANOMALOUS for name in specimen.expected}
 
 

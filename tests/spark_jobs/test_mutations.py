@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from expectations.checkpoints import validate
-from onceproof.model.anomaly import ANOMALIES, Findings
+from onceproof.model.anomaly import Findings
+from onceproof.model.promise import ANOMALIES, seen_by_suite
 from onceproof.model.run_folder import RunFolder, write_json
-from onceproof.results.judging import SEES
 from spark_jobs.check import check
 from tests.specimens.mutations import MUTATIONS, Mutation, planted, untouched
 from tests.specimens.trials import READERS, findings_of, kept_trials, run_of
@@ -84,4 +84,4 @@ def test_the_suites_fail_where_their_anomalies_were_planted_and_nowhere_else(jud
         for suite, outcome in outcomes[trial].items():
             told = named(mutation), suite, outcome["failed"]
             assert outcome["error"] is None, told
-            assert outcome["success"] == (not planted & SEES[suite]), told
+            assert outcome["success"] == (not planted & seen_by_suite()[suite]), told

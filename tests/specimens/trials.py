@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.promise import Least, least_of
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.scenarios import at_least_once, crash, enumerator, multirunner, quota
@@ -33,17 +34,14 @@ READERS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "deleter": at_least_once.check,
     "values": quota.check,
 }
-# Of each check, the suites that look at records, with the rows that they must see at least; what timelines show is not
-# there.
-SUITES: dict[str, dict[str, dict[str, str | int]]] = {
-    "enumerator": dict(enumerator.SYSTEM.suites),
-    "counting": {
-        **multirunner.SYSTEM.suites,
-        "store_reads": {"reads": multirunner.SYSTEM.suites["store_reads"]["reads"]},
-    },
-    "dedup": {"deliveries": {"deliveries": "keys"}, "state_recovery": {"state": 1}},
-    "deleter": {"answers": {"answers": "keys", "published": "keys"}},
-    "values": {"throttling": {"transactions": 1}, "deliveries": {"deliveries": "keys"}},
+# Of each check, the promises of suites that look at records, and the rows that they must see at least: of what timelines
+# show there are none.
+PROMISES: dict[str, dict[str, Least]] = {
+    "enumerator": least_of(enumerator.SYSTEM.promises),
+    "counting": {**least_of(multirunner.SYSTEM.promises), "assertions": 0},
+    "dedup": {"deliveries": "keys", "wipe": 0, "state": 1},
+    "deleter": least_of(("answers", "published")),
+    "values": {"throttle": 0, **least_of(("transactions", "deliveries"))},
 }
 COLUMNS = ["partition", "offset", "key", "value"]
 # As `spark_jobs.tables.RECORDS`, without the role, which is a folder's name.
@@ -103,8 +101,8 @@ def run_of(folder: Path, mutations: Sequence[Mutation]) -> tuple[RunFolder, dict
         cell = Cell("mutations", clean.check, Release(4, 3, 1), Release(3, 9, 1))
         trial = Trial(run.run_id, cell, number, seed=number)
         trials[trial] = mutation
-        partitions, suites = clean.facts["partitions"], SUITES[clean.check]
-        stated = {"trial": trial.to_dict(), "check": clean.check, "partitions": partitions, "suites": suites}
+        partitions, promises = clean.facts["partitions"], PROMISES[clean.check]
+        stated = {"trial": trial.to_dict(), "check": clean.check, "partitions": partitions, "promises": promises}
         write_json(run.trial(trial).trial_file, stated)
         produced = {"records": len(clean.topics["input"]), "keys": len(clean.by_key["input"])}
         write_json(run.trial(trial).outcome_file, {"error": None, "facts": dict(clean.facts), "produced": produced})

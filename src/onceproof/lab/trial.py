@@ -24,6 +24,7 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Findings, witnesses_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.promise import least_of
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
 from onceproof.model.timeline import Event, Timeline
@@ -69,7 +70,8 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
                 for name, role in system.roles.items()
             },
             "check": system.topology,
-            "suites": dict(system.suites),
+            "promises": least_of(system.promises),
+            "stores": system.stores,
             "app": dict(what.app(trial)),
             "streams_config": _streams_config(trial),
             "producer_config": PRODUCER_CONFIG,

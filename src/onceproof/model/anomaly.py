@@ -1,4 +1,4 @@
-"""The named things that must not be, and their witnesses. The same names in code, tables, suites and pages."""
+"""Comparisons, and the witnesses of anomalies, whose names are those of `model.promise`."""
 
 import re
 from collections import Counter
@@ -7,23 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 PLACE = re.compile(r"(.+)/(\d+)@(\d+)")  # in a topic: role, partition, offset
-ANOMALIES = {
-    "duplicate-id": "One ID was given to more than one key.",
-    "unstable-id": "One key was given more than one ID.",
-    "wrong-id": "A key's ID is its own and stable, but not the one that the order of the input determines.",
-    "lost-record": "A key has fewer records in the output than in the input.",
-    "duplicate-output": "A key has more records in the output than in the input.",
-    "counter-regression": "The counter's changelog did not grow from one record to the next.",
-    "changelog-output-mismatch": "A changelog and the output do not tell the same.",
-    "stale-read": "A store gave an older value than was put last.",
-    "dirty-read": "Under exactly-once, a store gave a value that no record before had put there.",
-    "stale-checkpoint": "Under exactly-once, a checkpoint of the stores stayed in place while the task was running.",
-    "skipped-wipe": "Under exactly-once, a store was trusted after its process had been killed in a transaction.",
-    "uncommitted-state": "After a restart, a store held what no committed changelog record explains.",
-    "lost-state": "After a restart, a store lacked what the committed changelog holds.",
-    "false-after-true": "A delete was answered with false, though the record was there when it was asked for.",
-    "aborted-by-throttle": "A transaction failed although its producer was only throttled.",
-}
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from onceproof.model.anomaly import ANOMALIES
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 
 LATER = Release(999, 0, 0)  # the last of a range that is open

@@ -5,10 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from onceproof.model.anomaly import ANOMALIES
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import registry
+from onceproof.model.promise import meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
 from onceproof.page.docs import pages_by_trial
@@ -135,7 +135,7 @@ def _anomalies(case: Case) -> list[dict[str, Any]]:
         {
             "name": name,
             "count": count,
-            "meaning": ANOMALIES.get(name, ""),
+            "meaning": meaning(name),
             "first": witnesses[name][:FIRST],
             "more": witnesses[name][FIRST:],
         }

@@ -18,9 +18,10 @@ from typing import Any
 import plotly.graph_objects as go
 from pyarrow.dataset import field as column
 
-from onceproof.model.anomaly import ANOMALIES, first_of_each, places_of
+from onceproof.model.anomaly import first_of_each, places_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.promise import dated_by, meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
 from onceproof.model.timeline import Event, Return, returns
 from onceproof.page import bands
@@ -124,25 +125,16 @@ def _place(witness: Mapping[str, Any]) -> Place | None:
 def _moment(witness: Mapping[str, Any], events: Sequence[Event], inputs: Mapping[Place, tuple[int, int]]) -> int | None:
     """From what was seen at once if there is such an event, else from when the record was processed."""
     anomaly, place = witness["anomaly"], _place(witness)
-    seen = {
-        "stale-checkpoint": "checkpoint",
-        "skipped-wipe": "restore",  # which the last start began where the checkpoint said
-        "uncommitted-state": "contents",
-        "lost-state": "contents",
-    }.get(anomaly)
-    if anomaly == "changelog-output-mismatch" and place is not None and place[0] == "input":
-        seen = "crash"  # a request whose answer and deletion were parted by it
-    if seen is not None:
-        return max((event["t"] for event in events if event["event"] == seen), default=None)
-    if place is None:
-        failed = {"aborted-by-throttle": ("exception", "uncaught"), "stale-read": ("stale-read",)}.get(anomaly, ())
-        return min((_time(event) for event in events if event["event"] in failed), default=None)
-    if place not in inputs:
+    dated = dated_by(anomaly, place[0] if place else None)
+    if dated is not None:
+        times = [_time(event) for event in events if event["event"] in dated.by]
+        return (max if dated.last else min)(times, default=None)
+    if place is None or place not in inputs:
         return None
     offset, end = inputs[place]
-    times = bands.processed_at(events, f"0_{place[1]}", offset, end)
+    between = bands.processed_at(events, f"0_{place[1]}", offset, end)
     # A transaction that was aborted was tried again; all else is wrong with what was processed last.
-    return None if times is None else times[0 if anomaly == "aborted-by-throttle" else 1]
+    return None if between is None else between[0 if anomaly == "aborted-by-throttle" else 1]
 
 
 def _time(event: Event) -> int:
@@ -662,7 +654,7 @@ def _hatched(color: str, pattern: str, ink: str) -> dict[str, Any]:
 
 
 def _anomaly_hover(kind: str, seen: Sequence[Mapping[str, Any]], when: str) -> str:
-    lines = [f"<b>{_plain(kind)}</b>: {ANOMALIES.get(kind, '')}", when]
+    lines = [f"<b>{_plain(kind)}</b>: {meaning(kind)}", when]
     for witness in seen[:3]:
         key = "" if witness["key"] is None else f", key {witness['key']}"
         lines.append(

@@ -8,22 +8,13 @@ from typing import Any
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import registry
+from onceproof.model.promise import seen_by_suite, suites_of
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
 from onceproof.results.controls import Before, measured, trials_before, weighed
 from onceproof.results.spark_tables import rows_of
 
-# Which suite sees which anomaly. A suite that stays green beside one checks nothing; one that fails without any of
-# its anomalies saw what the readers did not.
-SEES = {
-    "id_uniqueness": {"duplicate-id", "unstable-id", "wrong-id", "lost-record", "duplicate-output"},
-    "changelog_consistency": {"counter-regression", "changelog-output-mismatch"},
-    "store_reads": {"stale-read", "dirty-read"},
-    "deliveries": {"lost-record", "duplicate-output"},
-    "state_recovery": {"stale-checkpoint", "skipped-wipe", "uncommitted-state", "lost-state"},
-    "throttling": {"aborted-by-throttle"},
-    "answers": {"false-after-true", "duplicate-output", "lost-record", "changelog-output-mismatch"},
-}
+SEES = seen_by_suite()
 
 
 @dataclass(frozen=True)
@@ -143,7 +134,7 @@ def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark:
 def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
     file = run.validation_file(trial)
     suites: dict[str, Any] = read_json(file) if file.exists() else {}
-    for name in read_json(run.trial(trial).trial_file)["suites"]:
+    for name in suites_of(read_json(run.trial(trial).trial_file)["promises"]):
         if not suites.get(name, {}).get("evaluated"):
             raise HarnessError(f"{trial.key}: the suite {name} was not run; the log of the task validate says why.")
         if suites[name]["error"]:

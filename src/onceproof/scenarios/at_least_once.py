@@ -285,12 +285,12 @@ def _published(
 
 def system(trial: Trial) -> System:
     """The topology `deleter`; with a deletion downstream of its answer, they are not compared at the kill."""
-    published = {} if values(trial)["delete"] == "downstream" else {"published": "keys"}
+    published = () if values(trial)["delete"] == "downstream" else ("published",)
     return System(
         topology="deleter",
         roles={"input": Role(), OUTPUT: Role(may_refuse=True), CHANGELOG: Role(may_refuse=True)},
         check=check,
-        suites={"answers": {"answers": "keys", **published}},
+        promises=("answers", *published),
     )
 
 

@@ -240,9 +240,8 @@ class System:
     topology: str  # its name in the application's jar and among the Spark checks
     roles: Mapping[str, Role]
     check: Callable[[Topics, Facts], Findings]  # the independent reader's judgement
-    # Suite -> promise -> the comparisons that it must see at least: one for each of `records`, `keys` or `seeded`
-    # records, or a number. Suites over other tables have none.
-    suites: Mapping[str, Mapping[str, str | int]]
+    promises: tuple[str, ...]  # that are looked at, see `model.promise`
+    stores: int = 1
 
 
 def refuse_restarts(cell: Cell) -> str | None:

@@ -387,7 +387,8 @@ SYSTEM = System(
     topology="enumerator",
     roles={role: Role() for role in ("input", "output", "counter-changelog", "ids-changelog")},
     check=check,
-    suites={"id_uniqueness": {}, "changelog_consistency": {}},
+    promises=("identities", "counters"),
+    stores=2,
 )
 SCENARIO = Scenario(
     name="enumerator",

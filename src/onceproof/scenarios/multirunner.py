@@ -309,7 +309,7 @@ SYSTEM = System(
     topology="counting",
     roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
     check=check,
-    suites={"store_reads": {"reads": "keys", "assertions": 1}, "deliveries": {"deliveries": "keys"}},
+    promises=("reads", "assertions", "deliveries"),
 )
 SCENARIO = Scenario(
     name="multirunner",

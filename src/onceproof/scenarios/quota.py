@@ -343,7 +343,7 @@ def system(trial: Trial) -> System:
             ALL: Role(value_bytes=size, topic=CHANGELOG, committed=False),
         },
         check=check,
-        suites={"throttling": {"throttle": 1, "transactions": 1}, "deliveries": {"deliveries": "keys"}},
+        promises=("throttle", "transactions", "deliveries"),
     )
 
 

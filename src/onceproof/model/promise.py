@@ -1,0 +1,271 @@
+"""What Kafka Streams promises, each promise a value, and the named breaches of it.
+
+Whoever knows of promises takes them from here: both readers, the Great Expectations suites, the judge, the page, and
+`docs/reading-a-verdict.md` (whose table a test holds against this one). A promise that is looked at, and an anomaly
+that a check can raise, has its row here and nowhere else.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+# The least number of comparisons, as a rule of the workload: a number, or one for each of these. Never 0.
+Least = str | int
+RULES = {
+    "keys": "a key that was delivered",
+    "seeded": "a record that was seeded",
+    "partitions": "a partition",
+    "stores": "a store of the topology",
+}
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """A named thing that must not be: what it means, for people, and of what it has one witness."""
+
+    name: str
+    sentence: str
+    per: str
+
+
+@dataclass(frozen=True)
+class Dated:
+    """The events of the timeline that date a breach: the `last` of them or the first.
+
+    `role` is that of the topic in which the breach is seen (None: in none, `any`: it does not matter).
+    """
+
+    by: tuple[str, ...]
+    last: bool = True
+    role: str | None = None
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What must hold.
+
+    Attributes:
+        name: as it stands in tables and results.
+        sentence: what must hold, for people.
+        counted: what one comparison is, as a sentence: it stands beside their number.
+        anomalies: the names of its breaches.
+        suite: the Great Expectations suite that judges it. A trial makes all promises of a suite or none.
+        least: comparisons that it must have seen at least, see `RULES`.
+        table: of `spark_jobs.tables`, the one that it is judged in.
+        dated: what dates a breach; None if it arose when the record at its last place was processed.
+    """
+
+    name: str
+    sentence: str
+    counted: str
+    anomalies: tuple[str, ...]
+    suite: str
+    least: Least
+    table: str = "comparisons"
+    dated: Dated | None = None
+
+
+ANOMALIES = {
+    anomaly.name: anomaly
+    for anomaly in (
+        Anomaly("duplicate-id", "One ID was given to more than one key.", "ID"),
+        Anomaly("unstable-id", "One key was given more than one ID.", "key"),
+        Anomaly(
+            "wrong-id",
+            "A key's ID is its own and stable, but not the one that the order of the input determines.",
+            "key",
+        ),
+        Anomaly("lost-record", "A key has fewer records behind the application than it should.", "key"),
+        Anomaly("duplicate-output", "A key has more records behind the application than it should.", "key"),
+        Anomaly("counter-regression", "The counter's changelog did not grow from one record to the next.", "record"),
+        Anomaly("changelog-output-mismatch", "A changelog and the output do not tell the same.", "key, or partition"),
+        Anomaly("stale-read", "A store gave an older value than was put last.", "output record"),
+        Anomaly(
+            "dirty-read",
+            "Under exactly-once, a store gave a value that no record before had put there.",
+            "output record",
+        ),
+        Anomaly(
+            "stale-checkpoint",
+            "Under exactly-once, a checkpoint of the stores stayed in place while the task was running.",
+            "task",
+        ),
+        Anomaly(
+            "skipped-wipe",
+            "Under exactly-once, a store was trusted after its process had been killed in a transaction.",
+            "store",
+        ),
+        Anomaly(
+            "uncommitted-state", "After a restart, a store held what no committed changelog record explains.", "key"
+        ),
+        Anomaly("lost-state", "After a restart, a store lacked what the committed changelog holds.", "key"),
+        Anomaly(
+            "false-after-true",
+            "A delete was answered with false, though the record was there when it was asked for.",
+            "key",
+        ),
+        Anomaly(
+            "aborted-by-throttle",
+            "A transaction failed although its producer was only throttled.",
+            "transaction, or class of exception",
+        ),
+    )
+}
+
+PROMISES = {
+    promise.name: promise
+    for promise in (
+        Promise(
+            "identities",
+            "Each key comes out as often as it went in, always with the ID that the order of the input determines.",
+            "Every key that was delivered came out with an ID.",
+            ("duplicate-id", "unstable-id", "wrong-id", "lost-record", "duplicate-output"),
+            "id_uniqueness",
+            "keys",
+            table="assignments",
+        ),
+        Promise(
+            "counters",
+            "The counter grows, and both changelogs end with what the output shows.",
+            "The last entry of every key in the store ids, and every record of the counter's changelog.",
+            ("counter-regression", "changelog-output-mismatch"),
+            "changelog_consistency",
+            "keys",
+            table="changelogs",
+        ),
+        Promise(
+            "reads",
+            "A cached store never gives an older value than the one put last, also when its task was active, standby "
+            "and active again on one thread (KAFKA-14624); under exactly-once it never gives one that no record had "
+            "put there.",
+            "Every record that came out told what it had found in the store.",
+            ("stale-read", "dirty-read"),
+            "store_reads",
+            "keys",
+        ),
+        Promise(
+            "assertions",
+            "The application, which asserts the same while it runs, never sees an old value either.",
+            "The application was asked what it had asserted.",
+            ("stale-read",),
+            "store_reads",
+            1,
+            dated=Dated(("stale-read",), last=False),
+        ),
+        Promise(
+            "deliveries",
+            "No record is lost, also not one that is delivered again after a crash (KAFKA-20685), and under "
+            "exactly-once none comes out more often than it should.",
+            "Every key that was delivered to the input was looked for behind the application.",
+            ("lost-record", "duplicate-output"),
+            "deliveries",
+            "keys",
+        ),
+        Promise(
+            "checkpoint",
+            "Under exactly-once a task has no checkpoint while it is RUNNING: one that is there when the process dies "
+            "vouches for a store that may hold uncommitted writes (KAFKA-20685).",
+            "The checkpoint was sampled while records flowed.",
+            ("stale-checkpoint",),
+            "checkpoints",
+            1,
+            dated=Dated(("checkpoint",)),
+        ),
+        Promise(
+            "wipe",
+            "A store whose process was killed in a transaction is wiped and restored from its changelog, not trusted "
+            "from a checkpoint.",
+            "Of each store it is known how it was initialised after the crash.",
+            ("skipped-wipe",),
+            "state_recovery",
+            "stores",
+            dated=Dated(("restore",)),  # which the last start began where the checkpoint said
+        ),
+        Promise(
+            "state",
+            "After the restart a store holds all that its changelog holds as committed, and nothing else.",
+            "Every record that was committed before the crash was looked for in the store after it.",
+            ("uncommitted-state", "lost-state"),
+            "state_recovery",
+            "seeded",
+            dated=Dated(("contents",), role="any"),
+        ),
+        Promise(
+            "throttle",
+            "A producer that is only throttled keeps its transaction: there is no exception of the transaction "
+            "(KAFKA-17455).",
+            "The throttle, the lag and the log of the instance were looked at.",
+            ("aborted-by-throttle",),
+            "throttling",
+            1,
+            dated=Dated(("exception", "uncaught"), last=False),
+        ),
+        Promise(
+            "transactions",
+            "None of its transactions is aborted.",
+            "The transactions of the changelog were looked at.",
+            ("aborted-by-throttle",),
+            "throttling",
+            1,
+        ),
+        Promise(
+            "answers",
+            "Every request is answered once, and with what is true: the deletion of an earlier attempt is not seen by "
+            "a later one.",
+            "For every request to delete, its answers were looked at.",
+            ("false-after-true", "duplicate-output", "lost-record"),
+            "answers",
+            "keys",
+        ),
+        Promise(
+            "published",
+            "A deletion in the changelog and its answer in the output are published together or not at all.",
+            "For every request to delete, what was published of it when the process died.",
+            ("changelog-output-mismatch",),
+            "publication",
+            "keys",
+            dated=Dated(("crash",), role="input"),  # which parted a request's answer from its deletion
+        ),
+    )
+}
+
+
+def suites_of(promises: Iterable[str]) -> list[str]:
+    """The suites that judge these promises, each once."""
+    return list(dict.fromkeys(PROMISES[name].suite for name in promises))
+
+
+def promises_of(suite: str) -> list[Promise]:
+    """The promises that a suite judges."""
+    return [promise for promise in PROMISES.values() if promise.suite == suite]
+
+
+def least_of(promises: Iterable[str]) -> dict[str, Least]:
+    """Of each of these promises, the least number of comparisons, as a rule."""
+    return {name: PROMISES[name].least for name in promises}
+
+
+def seen_by_suite() -> Mapping[str, frozenset[str]]:
+    """Which suite sees which anomaly.
+
+    One that stays green beside an anomaly that it sees checks nothing; one that fails without any saw what the readers
+    did not.
+    """
+    seen: dict[str, set[str]] = defaultdict(set)
+    for promise in PROMISES.values():
+        seen[promise.suite].update(promise.anomalies)
+    return {suite: frozenset(anomalies) for suite, anomalies in seen.items()}
+
+
+def dated_by(anomaly: str, role: str | None) -> Dated | None:
+    """What dates a breach that is seen in the topic of this role, or in none; None if the processing of its record."""
+    for promise in PROMISES.values():
+        if anomaly in promise.anomalies and promise.dated and promise.dated.role in ("any", role):
+            return promise.dated
+    return None
+
+
+def meaning(anomaly: str) -> str:
+    """The sentence of an anomaly; nothing of one that an earlier version knew."""
+    known = ANOMALIES.get(anomaly)
+    return known.sentence if known else ""

@@ -1,0 +1,34 @@
+"""The catalogue of promises holds together: nothing in it cannot fail, and nothing is named that no check can raise."""
+
+import pytest
+
+from onceproof.model.promise import ANOMALIES, PROMISES, RULES, dated_by, promises_of, suites_of
+from onceproof.scenarios import SCENARIOS
+from tests.conftest import a_trial
+
+
+def test_every_anomaly_is_the_breach_of_a_promise_and_every_breach_has_its_sentence():
+    assert {name for promise in PROMISES.values() for name in promise.anomalies} == set(ANOMALIES)
+
+
+@pytest.mark.parametrize("promise", PROMISES.values(), ids=lambda promise: promise.name)
+def test_every_promise_must_have_compared_something(promise):
+    assert promise.least in RULES or int(promise.least) > 0
+    assert promise.anomalies
+
+
+@pytest.mark.parametrize(
+    "variant", [(s, v) for s in SCENARIOS.values() for v in s.variants], ids=lambda v: f"{v[0].name}-{v[1]}"
+)
+def test_a_trial_makes_all_promises_of_a_suite_or_none(variant):
+    scenario, name = variant
+    made = scenario.system(a_trial("4.3.1", name, scenario=scenario.name)).promises
+    assert sorted(made) == sorted(p.name for suite in suites_of(made) for p in promises_of(suite))
+
+
+def test_a_breach_is_dated_by_where_it_is_seen():
+    assert dated_by("stale-read", "output") is None
+    assert dated_by("stale-read", None).by == ("stale-read",)
+    assert dated_by("changelog-output-mismatch", "input").by == ("crash",)
+    assert dated_by("changelog-output-mismatch", "ids-changelog") is None
+    assert dated_by("uncommitted-state", "seen-changelog").by == ("contents",)
