@@ -1,0 +1,309 @@
+"""An instance without a process: it obeys and tells as the application does (`streams_app/README.md`)."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from onceproof.lab.instance import Instance
+from onceproof.model.release import Release
+from onceproof.model.timeline import Timeline
+from tests.fakes.clock import FakeClock
+from tests.fakes.group import SESSION, Group, Member, Task
+
+THROTTLED_AFTER = 3.0  # seconds from the first record under a quota
+THROTTLED_SPEED = 30.0  # records/s under it
+RECORDS_A_FILE = 2_000  # after which RocksDB flushes, if its write buffer is small
+INVALID_EPOCH = (
+    "ERROR [a-StreamThread-1] Error encountered sending record to topic: "
+    "org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce with an old epoch. (a)"
+)
+
+
+class FakeProcess:
+    """A process as far as a driver sees it."""
+
+    def __init__(self) -> None:
+        """It runs."""
+        self.code: int | None = None
+
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self.code is None
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self.code
+
+    def terminate(self, timeout: float = 10) -> None:
+        """It is dead already."""
+
+
+class FakeInstance(Instance):
+    """An instance of the application that is simulated by a group."""
+
+    def __init__(
+        self, name: str, release: Release, log: Path, timeline: Timeline, group: Group, clock: FakeClock
+    ) -> None:
+        """Not started."""
+        super().__init__(name, release, log, timeline)
+        self._group, self._clock, self._nature = group, clock, group.nature
+        self._fake = FakeProcess()
+        self._members: list[Member] = []
+        self._numbers = count(1)
+        self._committed_at = self._started_at = clock.now()
+        self._throttled_at: float | None = None
+        self._restoring: list[tuple[float, str, int, int]] = []  # when it ends, store, partition, records
+
+    # --- the process -----------------------------------------------------------------------------------------
+
+    def start(self, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
+        """Greet, and join the group."""
+        self._process: Any = self._fake
+        self._fake.kill = self._killed
+        self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
+        self._config, self._directory = config, Path(config["state.dir"]) / config["application.id"]
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.touch()
+        self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
+        versions = {f"{jar}_version": str(self.release) for jar in ("streams", "clients")}
+        self._tell("hello", topology=topology, java="17", streams_commit="c", clients_commit="c", **versions)
+        for _ in range(int(config["num.stream.threads"])):
+            self._add_thread()
+        self._to("REBALANCING")
+        self._group.assigned.append(self._assigned)
+        self._clock.listeners.append(self._pass)
+
+    def _send(self, line: str) -> None:
+        """Carry out a command."""
+        result: Any = True
+        if line == "add-thread":
+            result = self._add_thread()
+        elif line == "remove-thread":
+            member = self._members.pop(0)
+            self._end(member, leaves=self.release.removed_threads_leave_group)
+            self._tell_assignment()
+            result = member.name
+        else:
+            self._close(leaves=line == "close-and-leave-group" and self.release.removed_threads_leave_group)
+        self._tell("command", command=line, result=result)
+
+    def _add_thread(self) -> str:
+        static = "group.instance.id" in self._config
+        session = float(self._config.get("main.consumer.session.timeout.ms", SESSION * 1_000)) / 1_000
+        name = f"{self._config['client.id']}-StreamThread-{next(self._numbers)}"
+        self._members.append(Member(name, self.name, session, static))
+        self._group.join(self._members[-1])
+        return name
+
+    def _close(self, *, leaves: bool) -> None:
+        for member in self._members:
+            for directory, task in self._directories(member):
+                self._write_checkpoint(directory, task)
+            self._end(member, leaves=leaves)
+        self._members.clear()
+        self._tell("closed", clean=self._nature.closes)
+        self._gone(0)
+
+    def _end(self, member: Member, *, leaves: bool) -> None:
+        self._group.commit(member)
+        if leaves:
+            self._group.leave(member)
+        else:
+            self._group.vanish(member)
+
+    def _killed(self) -> None:
+        for member in self._members:
+            self._group.abort(member)
+            self._group.vanish(member)
+        self._gone(-9)
+
+    def _gone(self, code: int) -> None:
+        self._fake.code = code
+        self._clock.listeners.remove(self._pass)
+        self._group.assigned.remove(self._assigned)
+
+    # --- what it tells ---------------------------------------------------------------------------------------
+
+    def _tell(self, event: str, **fields: Any) -> None:
+        self.last[event] = {"t": self._clock.milliseconds(), "source": self.name, "event": event, **fields}
+        self._timeline.append(self.last[event])
+
+    def _log(self, text: str) -> None:
+        stamp = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+        with self.log.open("a") as log:
+            log.write(f"[{stamp}+0000] {text}\n")
+
+    def _to(self, state: str) -> None:
+        if state != self.state:
+            self._tell("state", **{"from": self.state, "to": state})
+
+    def _tell_assignment(self) -> None:
+        self._tell(
+            "assignment",
+            threads=[
+                {
+                    "thread": member.name,
+                    "state": "RUNNING",
+                    "active": [task.name for task in member.active],
+                    "standby": [task.name for task in member.standby],
+                }
+                for member in self._members
+            ],
+        )
+
+    def _assigned(self) -> None:
+        before = {*self.tasks("active"), *self.tasks("standby")}
+        self._tell_assignment()
+        self._to("RUNNING")
+        for member in self._members:
+            for task in self._group.recycled.pop(member, ()):
+                self._log(f"INFO [{member.name}] stream-thread [{member.name}] task [{task}] Closed and recycled state")
+            for directory, task in self._directories(member):
+                if task.name not in before:
+                    self._open_stores(directory, task)
+
+    # --- what it does ----------------------------------------------------------------------------------------
+
+    def _pass(self, _seconds: float) -> None:
+        now, nature = self._clock.now(), self._nature
+        if self.state == "ERROR":
+            return
+        for done in [restoring for restoring in self._restoring if restoring[0] <= now]:
+            self._restoring.remove(done)
+            self._tell("restored", store=done[1], partition=done[2], records=done[3])
+        if any(member.standby for member in self._members):
+            self._tell_lags()
+        self._tell_progress()
+        if now - self._committed_at >= int(self._config.get("commit.interval.ms", 100)) / 1_000:
+            self._committed_at = now
+            for member in self._members:
+                self._group.commit(member)
+        if nature.flushes and "onceproof.rocksdb.write.buffer.bytes" in self._config:
+            self._flush()
+        if nature.throws_after is not None and self.processed >= nature.throws_after and "uncaught" not in self.last:
+            self._throw()
+        if nature.fails_early and self.processed:
+            self._log(INVALID_EPOCH)
+        self._be_throttled(now)
+
+    def _tell_progress(self) -> None:
+        rows = [
+            {"task": task, "thread": member.name, "count": number}
+            for member in self._members
+            for task, number in sorted(member.processed.items())
+        ]
+        rows = [*self._of_removed(rows), *rows]
+        if rows and rows != self.last.get("progress", {}).get("processed"):
+            self._tell("progress", processed=rows)
+
+    def _of_removed(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """What threads did that were removed since stays told."""
+        told = {(row["task"], row["thread"]) for row in rows}
+        for row in self.last.get("progress", {}).get("processed", []):
+            if (row["task"], row["thread"]) not in told:
+                yield row
+
+    def _tell_lags(self) -> None:
+        stores = [
+            {"store": store, "partition": task.partition, "position": task.committed, "end": task.position}
+            for member in self._members
+            for task in member.standby
+            for store in stores_of(task)
+        ]
+        if stores != self.last.get("lags", {}).get("stores"):
+            self._tell("lags", stores=stores)
+
+    def _throw(self) -> None:
+        told = {"exception": "java.lang.IllegalStateException", "message": "There is no such task.", "causes": []}
+        response = "REPLACE_THREAD" if self._replaces_threads else "SHUTDOWN_CLIENT"
+        frame = "org.apache.kafka.streams.processor.internals.TaskManager.handle(TaskManager.java:1)"
+        self._tell("uncaught", thread=self._members[0].name, **told, frame=frame, response=response)
+        for member in self._members:
+            self._group.abort(member)
+            self._group.vanish(member)
+        if self._replaces_threads:
+            self._members.clear()
+            self._add_thread()
+        else:
+            self._to("ERROR")
+
+    def _be_throttled(self, now: float) -> None:
+        """A quota that is set is met after a while."""
+        if not self._group.quota or not self._nature.throttles:
+            if self._throttled_at is not None and "throttle" in self.last and self.last["throttle"]["producers"]:
+                self._group.speed = self._nature.speed
+                self._tell("throttle", producers=[])
+            return
+        if self.processed and self._throttled_at is None:
+            self._throttled_at = now + THROTTLED_AFTER
+        if self._throttled_at is None or now < self._throttled_at:
+            return
+        if "throttle" not in self.last:
+            self._group.speed = THROTTLED_SPEED
+            times = {"produce_throttle_time_max": 120.0, "produce_throttle_time_avg": 40.0}
+            self._tell("throttle", producers=[{"client_id": f"{self._members[0].name}-producer", **times}])
+        failing = int(self._config["producer.request.timeout.ms"]) / 1_000
+        if self._nature.fails_throttled and now >= self._throttled_at + failing:
+            self._log(INVALID_EPOCH)
+
+    # --- its stores ------------------------------------------------------------------------------------------
+
+    def _directories(self, member: Member) -> Iterator[tuple[Path, Task]]:
+        for task in member.active:
+            yield self._directory / task.name, task
+
+    def _open_stores(self, directory: Path, task: Task) -> None:
+        """Restore from what the checkpoint names; from the beginning, where there is none."""
+        checkpoint = directory / ".checkpoint"
+        trusted = int(checkpoint.read_text().split()[-1]) if checkpoint.exists() else None
+        if trusted is None and list(directory.glob("rocksdb/*/*.sst")):
+            self._log(f"WARN [a] task [{task.name}] did not find checkpoint offsets while stores are not empty (a)")
+            for file in directory.glob("rocksdb/*/*.sst"):
+                file.unlink()
+        for store in stores_of(task):
+            (directory / "rocksdb" / store).mkdir(parents=True, exist_ok=True)
+            start, end = trusted or 0, self._group.ends[f"{store}-changelog", task.partition]
+            if trusted is not None:
+                topic = f"a-t1-{store}-changelog-0"
+                self._log(
+                    f"INFO [a] State store {store} initialized from checkpoint with offset {start} at {topic} (a)"
+                )
+            if end > start:
+                task.ready_at = self._clock.now() + self._nature.restoration
+                self._tell("restore", store=store, partition=task.partition, **{"from": start, "end": end})
+                self._restoring.append((task.ready_at, store, task.partition, end - start))
+        if not self._nature.keeps_checkpoint:
+            checkpoint.unlink(missing_ok=True)
+
+    def _write_checkpoint(self, directory: Path, task: Task) -> None:
+        stores = list(stores_of(task))
+        if not stores:
+            return
+        ends = [f"a-t1-{s}-changelog 0 {self._group.ends[f'{s}-changelog', task.partition]}" for s in stores]
+        self._touch(directory / ".checkpoint", "\n".join(["0", str(len(ends)), *ends]) + "\n")
+
+    def _flush(self) -> None:
+        """Have RocksDB write a file for each so many records."""
+        for member in self._members:
+            for directory, task in self._directories(member):
+                for store in stores_of(task):
+                    files = member.processed[task.name] // RECORDS_A_FILE
+                    for number in range(files):
+                        file = directory / "rocksdb" / store / f"{self._started_at:.0f}-{number:06}.sst"
+                        if not file.exists():
+                            self._touch(file, "")
+
+    def _touch(self, file: Path, text: str) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        os.utime(file, (self._clock.now(), self._clock.now()))
+
+
+def stores_of(task: Task) -> Iterator[str]:
+    """The stores of a task: those whose changelog it writes."""
+    for sink in task.sinks:
+        if sink.endswith("-changelog"):
+            yield sink.removesuffix("-changelog")

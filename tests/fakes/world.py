@@ -1,0 +1,167 @@
+"""The fake things, plugged into the real driver."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from onceproof.lab.trial import TrialLab
+from onceproof.lab.world import World
+from onceproof.model.cell import Trial
+from onceproof.model.run_folder import TrialFolder, write_json
+from onceproof.model.timeline import Timeline
+from onceproof.scenarios import scenario
+from onceproof.scenarios.base import values_of
+from tests.fakes.clock import FakeClock
+from tests.fakes.group import Group, Nature, Task
+from tests.fakes.instance import FakeInstance
+
+FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
+
+
+class FakeCluster:
+    """Brokers that are always well."""
+
+    def java_client(self) -> dict[str, str]:
+        """Nothing is connected to them."""
+        return {}
+
+    def check_alive(self) -> None:
+        """They live."""
+
+
+@dataclass
+class FakeTopics:
+    """The topics of a group, in which records are counted."""
+
+    group: Group
+    prefix: str
+
+    def names(self) -> set[str]:
+        """Those that somebody has written to."""
+        return {f"{self.prefix}-{role}" for role, _ in self.group.ends}
+
+    def ends(self, names: Iterable[str], partitions: int) -> dict[tuple[str, int], int]:
+        """End offsets by topic and partition."""
+        return {(name, p): self.group.ends[self._role(name), p] for name in names for p in range(partitions)}
+
+    def committed(self, topic: str, partitions: int) -> int:
+        """Offsets that the group has committed."""
+        role = self._role(topic)
+        return sum(t.committed for t in self.group.tasks if t.source == role and t.partition < partitions)
+
+    def alter(self, name: str, config: Mapping[str, str]) -> None:
+        """Let a topic refuse records, or take them again."""
+        refuses = config["min.insync.replicas"] == "2" and self.group.nature.refuses
+        (self.group.refusing.add if refuses else self.group.refusing.discard)(self._role(name))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _role(self, topic: str) -> str:
+        return topic.removeprefix(f"{self.prefix}-")
+
+
+@dataclass
+class FakeBulk:
+    """Records that are counted into the input."""
+
+    group: Group
+    partition: Callable[[int], int]
+    name: str
+    records: Sequence[tuple[int, int]]
+    rate: float | None
+    timeline: Timeline
+    delivered: int = 0
+    due: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin."""
+        self.timeline.add("driver", "bulk", name=self.name, records=len(self.records), rate=self.rate)
+        self.group.clock.listeners.append(self._pass)
+
+    @property
+    def keys(self) -> set[int]:
+        """Keys of what was delivered."""
+        return {key for key, _ in self.records[: self.delivered]}
+
+    def full_speed(self) -> None:
+        """Stop pacing."""
+        self.rate = None
+
+    def stop(self) -> None:
+        """Send no more."""
+        self.records = self.records[: self.delivered]
+
+    def done(self) -> bool:
+        """Whether every record is delivered."""
+        return self.delivered == len(self.records)
+
+    def check(self) -> None:
+        """Every delivery succeeds."""
+
+    def await_delivered(self) -> None:
+        """Let time pass until every record is delivered."""
+        while not self.done():
+            self.group.clock.sleep(0)
+
+    def _pass(self, seconds: float) -> None:
+        if self.done():
+            return
+        self.due += seconds * (self.rate or FULL_SPEED)
+        for key, _ in self.records[self.delivered : int(self.due)]:
+            self.group.ends["input", self.partition(key)] += 1
+            self.delivered += 1
+        self.due = max(self.due, float(self.delivered))
+        self.timeline.add("driver", "produced", name=self.name, records=self.delivered)
+
+
+class FakeReader:
+    """Nobody reads where records are only counted."""
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+
+def tasks_of(trial: Trial) -> list[Task]:
+    """The tasks of the trial's topology: one sub-topology, but where the deletion comes downstream of the answer."""
+    what = scenario(trial.cell.scenario)
+    sinks = [name for name, role in what.system(trial).roles.items() if name != "input" and role.topic is None]
+    parts: list[tuple[str, list[str]]] = [("input", sinks)]
+    if values_of(trial, what.parameters, what.variants).get("delete") == "downstream":
+        parts = [("input", ["output"]), ("output", ["records-changelog"])]
+    return [
+        Task(f"{number}_{partition}", source, partition, written)
+        for number, (source, written) in enumerate(parts)
+        for partition in range(what.partitions(trial))
+    ]
+
+
+def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab:
+    """The real driver of a trial in a fake world, seeded, with its run folder below `path`."""
+    what, clock, folder = scenario(trial.cell.scenario), FakeClock(), TrialFolder(path)
+    first = what.workload(trial).first
+    group = Group(clock, nature or Nature(), tasks_of(trial), int(what.config(trial)["num.standby.replicas"]))
+    write_json(folder.trial_file, {"seconds": {}, "seeded": len(first)})
+
+    def bulk(_cluster: object, _topic: str, partition: Callable[[int], int], *rest: Any) -> FakeBulk:
+        return FakeBulk(group, partition, *rest)
+
+    def quota(_cluster: object, _release: object, _client: str, bytes_per_second: int | None, _log: Path) -> None:
+        group.quota = bytes_per_second
+
+    world = World(
+        topics=lambda _cluster, application_id: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]
+        instance=partial(FakeInstance, group=group, clock=clock),
+        bulk=bulk,  # type: ignore[arg-type]
+        reader=lambda *_: FakeReader(),  # type: ignore[arg-type, return-value]
+        set_producer_quota=quota,
+        now=clock.now,
+        monotonic=clock.now,
+        sleep=clock.sleep,
+    )
+    lab = TrialLab(trial, FakeCluster(), folder, lambda _: None, world)  # type: ignore[arg-type]
+    for key, _ in first:
+        group.ends["input", (key + 1) % what.partitions(trial)] += 1
+    return lab

@@ -1,0 +1,180 @@
+"""What each scenario concludes from each way in which its drive can go, in a fake world (`tests/fakes`)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onceproof.lab.trial import TrialLab
+from onceproof.model.errors import OnceproofError
+from onceproof.scenarios import SCENARIOS
+from tests.conftest import a_trial
+from tests.fakes.group import Nature
+from tests.fakes.world import fake_lab
+
+RETURN = {"program": "1 2 2"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a drive goes, and what the scenario must say of it."""
+
+    scenario: str
+    name: str
+    exercised: bool
+    reason: str  # a pattern
+    variant: str = "DEFAULT_CONFIG"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    nature: Nature = field(default_factory=Nature)
+    all_steps_tried: bool | None = None  # None: it does not matter
+    restart_on: str | None = None
+
+    def lab(self, path: Path) -> TrialLab:
+        """The driver in this world."""
+        trial = a_trial("4.3.1", self.variant, 1, self.scenario, self.restart_on, **self.parameters)
+        return fake_lab(trial, path, self.nature)
+
+
+CAME_BACK = (
+    r"^Task 0_\d+ was active, standby, active on instance-1-StreamThread-1.*: away for [\d,]+ ms, in which other "
+)
+STAYED = "^No task went active, standby, active on one thread while records flowed"
+WAYS = [
+    Way("enumerator", "a task comes back", True, CAME_BACK),
+    Way("enumerator", "a task comes back after a restart", True, CAME_BACK, restart_on="4.2.1"),
+    Way("enumerator", "no task moves", False, STAYED, nature=Nature(moves=False), all_steps_tried=True),
+    Way(
+        "enumerator",
+        "the records run out before the steps",
+        False,
+        STAYED,
+        nature=Nature(moves=False, rebalance=4.0),
+        all_steps_tried=False,
+    ),
+    Way("enumerator", "a task comes back that was closed", False, STAYED, nature=Nature(recycles=False)),
+    Way("multirunner", "a task comes back", True, CAME_BACK, "SEED_PROGRAM", RETURN),
+    Way("multirunner", "no task comes back", False, "^No task came back .* in 2 steps", parameters={"program": "1 2"}),
+    Way("multirunner", "nobody is left to drain", False, "in 2 steps", parameters={"program": "1 1"}),
+    Way(
+        "multirunner",
+        "a task comes back that was closed",
+        False,
+        "^No task came back .* in 3 steps",
+        "SEED_PROGRAM",
+        RETURN,
+        Nature(recycles=False),
+    ),
+    Way("multirunner", "there is no standby", False, "^No task came back", "NO_STANDBY", RETURN),
+    Way("crash", "killed in a transaction", True, "with [1-9][\\d,]+ processed .* had flushed [1-9]"),
+    Way("crash", "killed in a transaction of two stores", True, "had flushed [1-9]", "ENUMERATOR"),
+    Way("crash", "killed between transactions", False, "with 0 processed", parameters={"commit.interval.ms": 1}),
+    Way("crash", "nothing was flushed", False, "had flushed 0 files", nature=Nature(flushes=False)),
+    Way("crash", "nothing was to be flushed", True, "had flushed 0 files", "ROCKSDB_OWN_MEMORY"),
+    Way("crash", "killed while restoring", True, "not ended", "DURING_RESTORATION"),
+    Way(
+        "crash",
+        "restored before it is killed",
+        False,
+        "had ended before",
+        "DURING_RESTORATION",
+        nature=Nature(restoration=0.0),
+    ),
+    Way("quota", "throttled for long enough", True, "throttled for up to 120 ms, .* the load went on for 4[0-9] s"),
+    Way("quota", "never throttled", False, "throttled for up to 0 ms", nature=Nature(throttles=False)),
+    Way("quota", "throttled too late", False, "the load went on for 1[0-9] s", parameters={"seconds": 20}),
+    Way("quota", "failed", True, "of which a failure takes 30", nature=Nature(fails_throttled=True)),
+    Way("at-least-once", "the changelog without the output", True, r"when [1-9][\d,]* records of the changelog and 0 "),
+    Way("at-least-once", "the output without the changelog", True, "of the output and 0 of", "OUTPUT_FIRST"),
+    Way("at-least-once", "the same with transactions", True, "of the changelog and 0 of", "EXACTLY_ONCE"),
+    Way("at-least-once", "deleted downstream", True, r"[1-9][\d,]* of the changelog were", "DELETE_DOWNSTREAM"),
+    Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
+]
+
+
+def named(way: Way) -> str:
+    return f"{way.scenario}: {way.name}"
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TrialLab]:
+    """The driver in the world of a way."""
+    driver = request.param.lab(tmp_path)
+    yield driver
+    driver.stop()
+
+
+@pytest.mark.parametrize(("lab", "way"), [(way, way) for way in WAYS], ids=map(named, WAYS), indirect=["lab"])
+def test_what_is_concluded(lab: TrialLab, way: Way) -> None:
+    told = lab.what.drive(lab)
+    assert (told.exercised, bool(re.search(way.reason, told.reason))) == (way.exercised, True), told.reason
+    assert way.all_steps_tried in (None, told.all_steps_tried)
+    assert lab.events[-1]["action"] == "closed"
+    [drained] = [event for event in lab.events if event["event"] == "drained"]
+    assert drained["committed"] == lab.end("input") > 0
+
+
+THROWS = [
+    Way(scenario, "a thread dies", False, "IllegalStateException: There is no", nature=Nature(throws_after=1_000))
+    for scenario in SCENARIOS
+    if scenario != "quota"  # which replaces threads
+]
+HALTS = [
+    Way(scenario, "nobody goes on", False, r"Waited \d+ s for .* in vain", nature=Nature(halts_after=halts))
+    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000), strict=True)
+]
+UNCLEAN = [
+    Way(scenario, "unclean", False, r"instance-\d.*close", nature=Nature(closes=False)) for scenario in SCENARIOS
+]
+FAILING = [
+    *THROWS,
+    *HALTS,
+    *UNCLEAN,
+    Way(
+        "quota",
+        "failed before it was throttled",
+        False,
+        "before its producer was throttled",
+        nature=Nature(fails_early=True),
+    ),
+]
+
+
+@pytest.mark.parametrize(("lab", "way"), [(way, way) for way in FAILING], ids=map(named, FAILING), indirect=["lab"])
+def test_what_ends_a_drive_is_named(lab: TrialLab, way: Way) -> None:
+    with pytest.raises(OnceproofError, match=way.reason):
+        lab.what.drive(lab)
+    assert "drained" not in {event["event"] for event in lab.events} or way in UNCLEAN
+
+
+@pytest.mark.parametrize("lab", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
+def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(lab: TrialLab) -> None:
+    lab.what.drive(lab)
+    told = [c for c in lab.what.observe(lab.trial, lab.events) if c.anomaly]
+    assert [c.observed for c in told] == ["1 threads ended with an exception: java.lang.IllegalStateException"]
+
+
+@pytest.mark.parametrize(
+    ("lab", "how"),
+    [
+        (Way("crash", "", True, ""), "wiped"),
+        (Way("crash", "", True, "", nature=Nature(keeps_checkpoint=True)), "trusted"),
+        (Way("crash", "", True, "", nature=Nature(flushes=False)), "kept"),
+    ],
+    indirect=["lab"],
+)
+def test_how_the_store_was_initialised_after_the_crash_is_told(lab: TrialLab, how: str) -> None:
+    lab.what.drive(lab)
+    assert [event["how"] for event in lab.events if event["event"] == "initialised"] == [how]
+    anomalies = {comparison.anomaly for comparison in lab.what.observe(lab.trial, lab.events)} - {None}
+    assert anomalies == {"wiped": set(), "kept": {"skipped-wipe"}, "trusted": {"skipped-wipe", "stale-checkpoint"}}[how]
+
+
+@pytest.mark.parametrize("lab", [Way("quota", "", True, "", nature=Nature(fails_throttled=True))], indirect=True)
+def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(lab: TrialLab) -> None:
+    lab.what.drive(lab)
+    [told] = [c for c in lab.what.observe(lab.trial, lab.events) if c.anomaly]
+    assert (told.anomaly, told.expected) == ("aborted-by-throttle", "no InvalidProducerEpochException")
+    assert lab.end("input") < len(lab.workload.second)
