@@ -170,7 +170,7 @@ class Instance:
         )
 
     def command(self, command: str, timeout: float = 30.0) -> Any:
-        """Have a command carried out (`add-thread`, `remove-thread`) and return its result."""
+        """Have a command carried out (`add-thread`, `remove-thread`, `dump`) and return its result."""
         seen = self.last.get("command")
         self._send(command)
         self.await_(lambda: self.last.get("command") is not seen, f"{self.name} to {command}", timeout)

@@ -239,7 +239,7 @@ class TrialLab:
         self._attested: dict[str, Any] = {}
         notes = read_json(folder.trial_file)
         self._seconds: dict[str, float] = dict(notes["seconds"])
-        for old in (folder.state, folder.contents, folder.instances):  # of an attempt that was cut off
+        for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):  # of one that was cut off
             shutil.rmtree(old, ignore_errors=True)
         self._timeline = Timeline(folder.timeline, world.now)
         self._seeded = int(notes["seeded"])
@@ -402,7 +402,9 @@ class TrialLab:
         self._timeline.add("driver", "drained", committed=end)
 
     def close_instances(self) -> None:
-        """Let all instances leave, side by side."""
+        """Have all instances write what their stores hold, then let them leave, side by side."""
+        for instance in self._instances.values():
+            instance.command(f"dump {instance.name} {self._folder.dumps_folder}")
         for instance in self._instances.values():
             instance.close()
         for instance in self._instances.values():

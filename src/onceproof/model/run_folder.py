@@ -11,6 +11,8 @@
     timeline.jsonl                 every event in order: bulks, states, assignments, faults, drains
     instances/<name>.log           log of each instance
     contents/<task>.csv            what stores held when an instance began to work; where a scenario asks for it
+    dumps/<instance>.<store>.<partition>.<active|standby>.<offset>.csv
+                                   what a store held at the end, beside the changelog offset that it claimed
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
     reader.json                    what the independent reader counted (no Spark involved)
     outcome.json                   exercised or not, seconds by phase, or the error; written last
@@ -101,6 +103,34 @@ def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
 
 
 @dataclass(frozen=True)
+class Dump:
+    """What a store of an instance held at the end of a trial: its changelog before `offset`, it claims."""
+
+    instance: str
+    store: str
+    partition: int
+    role: str  # `active` or `standby`
+    offset: int
+    file: Path  # one line `key,value` an entry
+
+    @staticmethod
+    def of(file: Path) -> "Dump":
+        """The dump in a file, by the file's name."""
+        instance, store, partition, role, offset, _ = file.name.rsplit(".", 5)
+        return Dump(instance, store, int(partition), role, int(offset), file)
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.role} store {self.store} of {self.instance}, partition {self.partition}, at offset {self.offset}"
+
+    def entries(self) -> dict[int, int]:
+        """What the store held."""
+        with self.file.open() as lines:
+            return {int(key): int(value) for key, value in (line.split(",") for line in lines)}
+
+
+@dataclass(frozen=True)
 class TrialFolder:
     """The folder of one trial."""
 
@@ -130,6 +160,15 @@ class TrialFolder:
     def contents(self) -> Path:
         """Folder of what stores held when an instance began to work: `store,partition,number,key,value` a line."""
         return self.path / "contents"
+
+    @property
+    def dumps_folder(self) -> Path:
+        """Folder of what stores held at the end."""
+        return self.path / "dumps"
+
+    def dumps(self) -> list[Dump]:
+        """What stores held at the end, in the order of their files' names."""
+        return [Dump.of(file) for file in sorted(self.dumps_folder.glob("*.csv"))]
 
     @property
     def observations_file(self) -> Path:

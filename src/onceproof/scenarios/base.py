@@ -159,7 +159,7 @@ class Lab(Protocol):
         """Wait until everything produced is processed and committed."""
 
     def close_instances(self) -> None:
-        """Let all instances leave."""
+        """Have all instances write what their stores hold, then let them leave."""
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,10 @@ def drive(lab: Lab) -> Exercise:
         steps = _scale_until_returned(lab, second, bulk)
     with lab.phase("drain"):
         bulk.full_speed()
+        if not second.threads:  # a standby that stands until the end is looked at, too
+            lab.step("add-thread", second.name)
         lab.await_drained()
+        lab.await_("instance-2 to sync", lambda: _synced(second))
     with lab.phase("leave"):
         lab.close_instances()
     return _exercise(lab, steps)

@@ -1,5 +1,6 @@
 package onceproof.streams;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,14 +39,19 @@ final class Instance {
         sampler.start();
     }
 
-    /** Carry out a command of the owner. */
-    void obey(String command) {
+    /** Carry out a command of the owner: a word, for {@code dump} followed by its two arguments. */
+    void obey(String line) {
+        String[] words = line.split(" ", 3);
+        String command = words[0];
         switch (command) {
             case "add-thread":
                 done(command, streams.addStreamThread().orElse(null));
                 break;
             case "remove-thread":
                 done(command, streams.removeStreamThread().orElse(null));
+                break;
+            case "dump":
+                dump(words);
                 break;
             case "close":
                 closeFor(command);
@@ -56,7 +62,7 @@ final class Instance {
                 break;
             default:
                 events.error("Unknown command " + command
-                        + "; known are: add-thread, remove-thread, close, close-and-leave-group.");
+                        + "; known are: add-thread, remove-thread, dump, close, close-and-leave-group.");
         }
     }
 
@@ -65,6 +71,15 @@ final class Instance {
         boolean clean = streams.close(patience);
         sampler.finish();
         return clean;
+    }
+
+    private void dump(String[] words) {
+        if (words.length != 3) {
+            throw new IllegalArgumentException("Write dump, the name of the instance, and the folder to write to.");
+        }
+        List<Map<String, Object>> stores = new Dumps(streams).write(Path.of(words[2]), words[1]);
+        events.emit("dump", Events.fields("stores", stores));
+        done(words[0], stores.size());
     }
 
     private void closeFor(String command) {

@@ -57,6 +57,13 @@ class MainTest {
 
         say("dance");
         assertTrue(next("error").get("message").asText().startsWith("Unknown command dance; known are: add-thread,"));
+        say("dump instance-1");
+        String refused = next("error").get("message").asText();
+        assertTrue(refused.endsWith("Write dump, the name of the instance, and the folder to write to."), refused);
+        say("dump instance-1 " + folder.resolve("dumps"));
+        JsonNode dump = next("dump");
+        assertEquals(0, dump.get("stores").size(), "it holds no task");
+        assertEquals(0, next("command").get("result").asInt());
         say("add-thread");
         assertTrue(next("command").get("result").asText().endsWith("-StreamThread-2"));
         say("remove-thread");

@@ -1,0 +1,176 @@
+package onceproof.streams;
+
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.LagInfo;
+import org.apache.kafka.streams.StoreQueryParameters;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.QueryableStoreTypes;
+import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
+
+/**
+ * What the stores of a running instance hold, active and standby, in memory or in RocksDB, each with the offset in its
+ * changelog that it claims: everything before it, and nothing else.
+ *
+ * <p>Asked for by interactive queries, which every release answers alike, so an entry is what a processor would read,
+ * be it from the record cache, from memory or from disk. An active store claims the end of its changelog, a standby
+ * the offset up to which it was restored. What a store that is closed leaves on disk is another matter: {@link
+ * TaskDirectory}.
+ *
+ * <p>One file a store, {@code <instance>.<store>.<partition>.<active|standby>.<offset>.csv}, one line {@code key,value}
+ * an entry. A file that exists is complete. Of values longer than an integer only their first four bytes are written.
+ */
+final class Dumps {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(20);
+    private static final Duration PAUSE = Duration.ofMillis(20);
+
+    private final KafkaStreams streams;
+
+    Dumps(KafkaStreams streams) {
+        this.streams = streams;
+    }
+
+    /**
+     * Write all stores once they are at rest: what they claim is the same before and after they are read.
+     *
+     * @return of each store: store, partition, role, position, end of its changelog, entries
+     * @throws IllegalStateException they do not come to rest
+     */
+    List<Map<String, Object>> write(Path folder, String instance) {
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        String why;
+        do {
+            List<Held> held = held();
+            try {
+                List<Map<String, Object>> written = write(held, folder, instance);
+                if (held.equals(held())) {
+                    for (Held store : held) {
+                        Files.move(store.draft(folder, instance), store.file(folder, instance), StandardCopyOption.ATOMIC_MOVE);
+                    }
+                    return written;
+                }
+                why = "they were still moving";
+            } catch (InvalidStateStoreException e) { // its task is moving
+                why = e.getMessage();
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+            pause();
+        } while (System.nanoTime() < deadline);
+        throw new IllegalStateException(
+                "the stores did not come to rest within " + PATIENCE.toSeconds() + " s: " + why);
+    }
+
+    private List<Map<String, Object>> write(List<Held> held, Path folder, String instance) throws IOException {
+        Files.createDirectories(folder);
+        List<Map<String, Object>> written = new ArrayList<>();
+        for (Held store : held) {
+            StoreQueryParameters<ReadOnlyKeyValueStore<Object, Object>> query =
+                    StoreQueryParameters.fromNameAndType(store.name, QueryableStoreTypes.keyValueStore())
+                            .withPartition(store.partition)
+                            .enableStaleStores();
+            try (KeyValueIterator<Object, Object> entries = streams.store(query).all()) {
+                written.add(store.told(writeEntries(entries, store.draft(folder, instance))));
+            }
+        }
+        return written;
+    }
+
+    /** Write a line {@code key,value} for each entry and count them. */
+    static long writeEntries(Iterator<KeyValue<Object, Object>> entries, Path file) throws IOException {
+        long count = 0;
+        try (BufferedWriter lines = Files.newBufferedWriter(file)) {
+            while (entries.hasNext()) {
+                KeyValue<Object, Object> entry = entries.next();
+                lines.write(entry.key + "," + number(entry.value) + "\n");
+                count++;
+            }
+        }
+        return count;
+    }
+
+    private static int number(Object value) {
+        return value instanceof byte[] ? ByteBuffer.wrap((byte[]) value).getInt() : (Integer) value;
+    }
+
+    private List<Held> held() {
+        Map<Integer, Boolean> standby = new TreeMap<>();
+        streams.metadataForLocalThreads().forEach(thread -> {
+            thread.standbyTasks().forEach(task -> standby.put(task.taskId().partition(), true));
+            thread.activeTasks().forEach(task -> standby.put(task.taskId().partition(), false));
+        });
+        List<Held> held = new ArrayList<>();
+        new TreeMap<>(streams.allLocalStorePartitionLags()).forEach((store, partitions) ->
+                new TreeMap<Integer, LagInfo>(partitions).forEach((partition, lag) ->
+                        held.add(new Held(store, partition, standby.getOrDefault(partition, false), lag))));
+        return held;
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(PAUSE.toMillis());
+        } catch (InterruptedException e) {
+            throw new IllegalStateException("interrupted", e);
+        }
+    }
+
+    /** A store of a task, and the offset that it claims. */
+    private static final class Held {
+
+        private final String name;
+        private final int partition;
+        private final String role;
+        private final LagInfo lag;
+
+        private Held(String name, int partition, boolean standby, LagInfo lag) {
+            this.name = name;
+            this.partition = partition;
+            this.role = standby ? "standby" : "active";
+            this.lag = lag;
+        }
+
+        private Path file(Path folder, String instance) {
+            return folder.resolve(String.join(
+                    ".", instance, name, String.valueOf(partition), role, String.valueOf(lag.currentOffsetPosition()), "csv"));
+        }
+
+        private Path draft(Path folder, String instance) {
+            return folder.resolve(instance + "." + name + "." + partition + ".draft");
+        }
+
+        private Map<String, Object> told(long entries) {
+            return Events.fields(
+                    "store", name,
+                    "partition", partition,
+                    "role", role,
+                    "position", lag.currentOffsetPosition(),
+                    "end", lag.endOffsetPosition(),
+                    "entries", entries);
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Held && told(0).equals(((Held) other).told(0));
+        }
+
+        @Override
+        public int hashCode() {
+            return told(0).hashCode();
+        }
+    }
+}

@@ -1,0 +1,165 @@
+package onceproof.streams;
+
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.kafka.streams.KeyValue;
+import org.rocksdb.ColumnFamilyDescriptor;
+import org.rocksdb.ColumnFamilyHandle;
+import org.rocksdb.DBOptions;
+import org.rocksdb.Options;
+import org.rocksdb.RocksDB;
+import org.rocksdb.RocksDBException;
+import org.rocksdb.RocksIterator;
+
+/**
+ * Reads a task's directory that no process has open (closed, or copied after a kill): what RocksDB holds on disk, and
+ * the offsets that Kafka Streams would trust at the next start.
+ *
+ * <p>A program of its own: arguments {@code <task directory> <output folder>}. Writes {@code <store>.csv}, one line
+ * {@code key,value} an entry, and prints one event {@code directory} with its {@code stores}: store, entries, position
+ * (the first offset of its changelog that it does not claim to hold, from the file {@code .checkpoint}, or from 4.3 on out
+ * of RocksDB's column family {@code offsets}, KIP-1035; null if there is none); or {@code error} with exit code 1. The directory is opened read-only and stays as it is.
+ *
+ * <p>What was in memory when the process died is not on disk: Kafka Streams writes no log ahead (WAL).
+ */
+public final class TaskDirectory {
+
+    private static final String PLAIN = "default";
+    private static final String OFFSETS = "offsets";
+    private static final int TIMESTAMP_BYTES = Long.BYTES;
+    private static final String CHANGELOG = ".*-changelog-\\d+"; // key of an offset among the others of `offsets`
+
+    private TaskDirectory() {}
+
+    public static void main(String[] arguments) {
+        Events events = new Events(new FileOutputStream(FileDescriptor.out));
+        System.setOut(System.err);
+        if (arguments.length != 2) {
+            events.error("Give two arguments: a task's directory, and the folder to write to.");
+            Exit.FAILED.now();
+        }
+        try {
+            List<Map<String, Object>> stores = dump(Path.of(arguments[0]), Path.of(arguments[1]));
+            events.emit("directory", Events.fields("stores", stores));
+        } catch (IOException | RocksDBException | RuntimeException e) {
+            events.error(arguments[0] + " cannot be read: " + e.getClass().getSimpleName() + ": " + e.getMessage());
+            Exit.FAILED.now();
+        }
+        Exit.CLOSED.now();
+    }
+
+    /** Write the entries of every RocksDB store in the directory; returns store, entries and position of each. */
+    static List<Map<String, Object>> dump(Path task, Path folder) throws IOException, RocksDBException {
+        Files.createDirectories(folder);
+        Map<String, Long> checkpoint = checkpoint(task.resolve(".checkpoint"));
+        List<Map<String, Object>> told = new ArrayList<>();
+        for (Path directory : stores(task.resolve("rocksdb"))) {
+            String store = directory.getFileName().toString();
+            try (Store opened = new Store(directory)) {
+                long entries = Dumps.writeEntries(opened.entries(), folder.resolve(store + ".csv"));
+                Long last = opened.last();
+                for (Map.Entry<String, Long> line : checkpoint.entrySet()) {
+                    last = line.getKey().endsWith("-" + store + "-changelog") ? line.getValue() : last;
+                }
+                Long position = last == null || last < 0 ? null : Long.valueOf(last + 1); // negative: none is known
+                told.add(Events.fields("store", store, "entries", entries, "position", position));
+            }
+        }
+        return told;
+    }
+
+    private static List<Path> stores(Path parent) throws IOException {
+        if (!Files.isDirectory(parent)) {
+            return List.of();
+        }
+        try (Stream<Path> directories = Files.list(parent)) {
+            return directories.filter(d -> Files.exists(d.resolve("CURRENT"))).sorted().collect(Collectors.toList());
+        }
+    }
+
+    /** Changelog topic to the last offset that its store holds: after two lines of head, lines {@code topic partition offset}. */
+    private static Map<String, Long> checkpoint(Path file) throws IOException {
+        Map<String, Long> offsets = new HashMap<>();
+        if (Files.exists(file)) {
+            for (String line : Files.readAllLines(file)) {
+                String[] parts = line.split(" ");
+                if (parts.length == 3) {
+                    offsets.put(parts[0], Long.parseLong(parts[2]));
+                }
+            }
+        }
+        return offsets;
+    }
+
+    /** A RocksDB as Kafka Streams lays it out: values in one column family, with or without a timestamp before them. */
+    private static final class Store implements AutoCloseable {
+
+        private final Map<String, ColumnFamilyHandle> families = new HashMap<>();
+        private final DBOptions options = new DBOptions();
+        private final RocksDB database;
+
+        private Store(Path directory) throws RocksDBException {
+            List<ColumnFamilyDescriptor> descriptors = new ArrayList<>();
+            try (Options any = new Options()) {
+                for (byte[] name : RocksDB.listColumnFamilies(any, directory.toString())) {
+                    descriptors.add(new ColumnFamilyDescriptor(name));
+                }
+            }
+            List<ColumnFamilyHandle> handles = new ArrayList<>();
+            database = RocksDB.openReadOnly(options, directory.toString(), descriptors, handles);
+            for (int i = 0; i < handles.size(); i++) {
+                families.put(new String(descriptors.get(i).getName(), StandardCharsets.UTF_8), handles.get(i));
+            }
+        }
+
+        private Iterator<KeyValue<Object, Object>> entries() {
+            List<KeyValue<Object, Object>> entries = new ArrayList<>();
+            families.forEach((name, family) -> {
+                int skipped = name.equals(PLAIN) ? 0 : TIMESTAMP_BYTES;
+                if (!name.equals(OFFSETS)) {
+                    try (RocksIterator rows = database.newIterator(family)) {
+                        for (rows.seekToFirst(); rows.isValid(); rows.next()) {
+                            int key = ByteBuffer.wrap(rows.key()).getInt();
+                            entries.add(KeyValue.pair(key, ByteBuffer.wrap(rows.value()).getInt(skipped)));
+                        }
+                    }
+                }
+            });
+            return entries.iterator();
+        }
+
+        /** The last changelog offset it claims by the column family {@code offsets}; null if it has none. */
+        private Long last() {
+            Long last = null;
+            if (families.containsKey(OFFSETS)) {
+                try (RocksIterator rows = database.newIterator(families.get(OFFSETS))) {
+                    for (rows.seekToFirst(); rows.isValid(); rows.next()) {
+                        if (new String(rows.key(), StandardCharsets.UTF_8).matches(CHANGELOG)) {
+                            last = ByteBuffer.wrap(rows.value()).getLong();
+                        }
+                    }
+                }
+            }
+            return last;
+        }
+
+        @Override
+        public void close() {
+            families.values().forEach(ColumnFamilyHandle::close);
+            database.close();
+            options.close();
+        }
+    }
+}
