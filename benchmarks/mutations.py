@@ -24,10 +24,11 @@ from rich.table import Table
 from onceproof.model.anomaly import Findings
 from onceproof.model.errors import UsageError
 from onceproof.model.run_folder import RunFolder
+from onceproof.readers.checks import CHECKS
 from onceproof.settings import get_settings
 from spark_jobs.check import check
 from tests.specimens.mutations import MUTATIONS, Clean, Mutation, untouched
-from tests.specimens.trials import READERS, clean_trials, findings_of, run_of
+from tests.specimens.trials import clean_trials, findings_of, run_of
 
 BATCH = 50  # trials that Spark checks at once
 
@@ -110,7 +111,7 @@ def judge(spark: SparkSession, mutations: Sequence[Mutation], tallies: dict[str,
         spoken = findings_of(run)
     for trial, mutation in trials.items():
         told = spoken[trial]
-        read = READERS[mutation.clean.check](mutation.topics, mutation.clean.facts)
+        read = CHECKS[mutation.clean.check](mutation.topics, mutation.clean.facts)
         count(tallies[f"{mutation.clean.check}: {mutation.kind}"], mutation, told, agrees=same(told, read))
 
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
+from onceproof.readers.answers import FALSE, TRUE
+from onceproof.readers.checks import check_deleter as check
 from onceproof.scenarios import SCENARIOS
-from onceproof.scenarios.at_least_once import DELETE, FALSE, PARAMETERS, PUT, TRUE, VARIANTS, check, config, workload
+from onceproof.scenarios.at_least_once import DELETE, PARAMETERS, PUT, VARIANTS, config, workload
 from tests.specimens.deleter import SPECIMENS
 
 SCENARIO = SCENARIOS["at-least-once"]

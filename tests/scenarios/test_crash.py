@@ -11,15 +11,14 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
+from onceproof.readers.checks import check_dedup, check_enumerator
+from onceproof.readers.state import compare_state
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.crash import (
     PARAMETERS,
     VARIANTS,
     StateWatch,
-    check_dedup,
-    check_enumerator,
     checkpointed,
-    compare_state,
     config,
     initialised,
     observe,

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
+from onceproof.readers.enumerator import check
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.enumerator import FIRST, SECOND, VARIANTS, check, config, workload
+from onceproof.scenarios.enumerator import FIRST, SECOND, VARIANTS, config, workload
 from tests.specimens.enumerator import SPECIMENS, Specimen
 
 

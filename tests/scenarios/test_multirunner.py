@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
+from onceproof.readers.checks import check_counting as check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.multirunner import (
@@ -18,7 +19,6 @@ from onceproof.scenarios.multirunner import (
     TOGETHER,
     VARIANTS,
     asserted,
-    check,
     config,
     draw_program,
     parse_program,

@@ -12,6 +12,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
+from onceproof.readers.checks import check_values as check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.quota import (
     ALL,
@@ -21,7 +22,6 @@ from onceproof.scenarios.quota import (
     VARIANTS,
     Watch,
     _longest_stall,
-    check,
     config,
     failures,
     observe,

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from onceproof.model.anomaly import Comparison, Witness
-from onceproof.scenarios import crash
+from onceproof.readers.state import compare_state as read_state
 from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings
@@ -146,7 +146,7 @@ def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
         found[row.trial].add(_comparison(row))
     for number, trial in trials.items():
         assert found[number] == {
-            c for store in ("counter", "ids") for c in crash.compare_state(store, trial.topics, trial.facts)
+            c for store in ("counter", "ids") for c in read_state(store, trial.topics, trial.facts)
         }
     assert {c.anomaly for c in found[0]} == {None}
     assert {(c.anomaly, c.place) for c in found[1]} == {

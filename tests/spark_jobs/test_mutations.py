@@ -11,9 +11,10 @@ from expectations.checkpoints import validate
 from onceproof.model.anomaly import Findings
 from onceproof.model.promise import ANOMALIES, seen_by_suite
 from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.readers.checks import CHECKS
 from spark_jobs.check import check
 from tests.specimens.mutations import MUTATIONS, Mutation, planted, untouched
-from tests.specimens.trials import READERS, findings_of, kept_trials, run_of
+from tests.specimens.trials import findings_of, kept_trials, run_of
 
 SEEDS = (1, 2)
 KEPT = kept_trials()
@@ -30,13 +31,13 @@ def named(mutation: Mutation) -> str:
 
 
 def test_every_check_has_a_real_trial_and_every_anomaly_that_records_can_show_is_planted() -> None:
-    assert {clean.check for clean in KEPT} == set(MUTATIONS) == set(READERS)
+    assert {clean.check for clean in KEPT} == set(MUTATIONS) == set(CHECKS)
     assert {w.anomaly for mutation in TRIALS for w in mutation.witnesses} == set(ANOMALIES) - OF_TIMELINES
 
 
 @pytest.mark.parametrize("mutation", TRIALS, ids=named)
 def test_the_independent_reader_finds_exactly_what_was_planted(mutation: Mutation) -> None:
-    found = READERS[mutation.clean.check](mutation.topics, mutation.clean.facts)
+    found = CHECKS[mutation.clean.check](mutation.topics, mutation.clean.facts)
     assert Counter(found.witnesses) == Counter(mutation.witnesses)
 
 
@@ -68,7 +69,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
 def test_spark_finds_exactly_what_was_planted_and_counts_as_the_independent_reader(judged: Judged, number: int) -> None:
     mutation, found = TRIALS[number], judged.found[number]
     assert Counter(found.witnesses) == Counter(mutation.witnesses)
-    read = READERS[mutation.clean.check](mutation.topics, mutation.clean.facts)
+    read = CHECKS[mutation.clean.check](mutation.topics, mutation.clean.facts)
     assert (found.records, found.outputs, found.keys, found.ids) == (read.records, read.outputs, read.keys, read.ids)
 
 

@@ -7,7 +7,8 @@ was killed, the deletion and the answer of key 1 were published, and nothing of 
 from dataclasses import dataclass, field, replace
 
 from onceproof.model.anomaly import Witness
-from onceproof.scenarios.at_least_once import DELETE, FALSE, PUT, TRUE
+from onceproof.readers.answers import DELETE, FALSE, TRUE
+from onceproof.scenarios.at_least_once import PUT
 
 Record = tuple[int, int, int, int]
 Change = tuple[int, int, int, int | None]  # a changelog's record; None is a tombstone

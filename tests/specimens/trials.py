@@ -7,7 +7,7 @@ its check, facts and what was produced as metadata.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +20,11 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.promise import Least, least_of
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, write_json
-from onceproof.scenarios import at_least_once, crash, enumerator, multirunner, quota
-from onceproof.scenarios.base import Facts, Topics
+from onceproof.scenarios import enumerator, multirunner
 from spark_jobs import tables
 from tests.specimens.mutations import Clean, Mutation, Record
 
 REAL = Path(__file__).parent / "real"
-# The independent reader's judgement of each check.
-READERS: dict[str, Callable[[Topics, Facts], Findings]] = {
-    "enumerator": enumerator.check,
-    "counting": multirunner.check,
-    "dedup": crash.check_dedup,
-    "deleter": at_least_once.check,
-    "values": quota.check,
-}
 # Of each check, the promises of suites that look at records, and the rows that they must see at least: of what timelines
 # show there are none.
 PROMISES: dict[str, dict[str, Least]] = {

@@ -1,5 +1,6 @@
 """Producing the input: in the background, paced, and counted as it is delivered."""
 
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +11,6 @@ from confluent_kafka import KafkaException, Producer
 from onceproof.lab.cluster import Cluster
 from onceproof.model.errors import HarnessError
 from onceproof.model.timeline import Timeline
-from onceproof.scenarios.base import encode_integer
 
 PRODUCER_CONFIG = {
     # Each record once and in order, or the trial is an error: the input itself must be beyond doubt. (An idempotent
@@ -127,3 +127,8 @@ class Bulk:
         if time.monotonic() - self._reported >= every:
             self._reported = time.monotonic()
             self._timeline.add("driver", "produced", name=self._name, records=self.delivered)
+
+
+def encode_integer(number: int) -> bytes:
+    """Write as Kafka's IntegerSerializer does."""
+    return struct.pack(">i", number)

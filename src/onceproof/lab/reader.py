@@ -8,7 +8,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from onceproof.lab.cluster import Cluster
 from onceproof.model.errors import HarnessError
-from onceproof.scenarios.base import Record, decode_record
+from onceproof.model.record import Record
+from onceproof.readers.kafka import decode_record
 
 BATCH = 10_000
 FINISH_TIMEOUT = 60.0
@@ -97,7 +98,16 @@ class Reader:
         error = message.error()
         if error is None:
             source = self._sources[topic]
-            record = decode_record(topic, partition, offset, message.key(), message.value(), source.value_bytes)
+            record = decode_record(
+                topic,
+                partition,
+                offset,
+                message.key(),
+                message.value(),
+                source.value_bytes,
+                message.timestamp()[1],
+                message.headers() or (),
+            )
             self._records[source.role].append(record)
         elif error.code() == KafkaError._PARTITION_EOF:
             self._ends[topic, partition] = offset

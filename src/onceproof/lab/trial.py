@@ -25,11 +25,13 @@ from onceproof.model.anomaly import Findings, witnesses_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.promise import least_of
+from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
 from onceproof.model.timeline import Event, Timeline
+from onceproof.readers.checks import CHECKS
 from onceproof.scenarios import scenario
-from onceproof.scenarios.base import Exercise, Record, System, partition_of_key, values_of
+from onceproof.scenarios.base import Exercise, System, partition_of_key, values_of
 
 Report = Callable[[str], None]
 
@@ -180,7 +182,7 @@ def drive(
         with _explained(cluster):
             exercise = lab.what.drive(lab)
             with lab.phase("read"):
-                findings = lab.system.check(lab.read(), lab.facts(exercise))
+                findings = CHECKS[lab.system.topology](lab.read(), lab.facts(exercise))
                 lab.compare(findings)
         observed = lab.what.observe(trial, lab.events)
         findings.witnesses += witnesses_of(observed)
@@ -419,7 +421,7 @@ class TrialLab:
         while self._readers:
             records |= self._readers.pop().finish(ends)
         for role, partition, line, key, value in read_contents(self._folder.contents):
-            records.setdefault(role, []).append((partition, line, key, value))
+            records.setdefault(role, []).append(Record(partition, line, key, value))
         return records
 
     def facts(self, exercise: Exercise) -> dict[str, int]:

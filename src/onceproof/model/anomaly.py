@@ -1,12 +1,11 @@
 """Comparisons, and the witnesses of anomalies, whose names are those of `model.promise`."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-PLACE = re.compile(r"(.+)/(\d+)@(\d+)")  # in a topic: role, partition, offset
+from onceproof.model.place import Place
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,9 @@ class Findings:
         }
 
 
-def places_of(witness: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
-    """The places of a witness (in its JSON form) that are in topics: role, partition, offset."""
-    for text in witness["offsets"]:
-        if found := PLACE.fullmatch(text):
-            yield found[1], int(found[2]), int(found[3])
+def places_of(witness: Mapping[str, Any]) -> Iterator[Place]:
+    """The places of a witness (in its JSON form) that are in topics."""
+    return (place for text in witness["offsets"] if (place := Place.parse(text)))
 
 
 def first_of_each(witnesses: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from pyarrow.dataset import field as column
 from onceproof.model.anomaly import first_of_each, places_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.place import Place
 from onceproof.model.promise import dated_by, meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
 from onceproof.model.timeline import Event, Return, returns
@@ -113,9 +114,6 @@ def moments(
     return found
 
 
-Place = tuple[str, int, int]  # role, partition, offset
-
-
 def _place(witness: Mapping[str, Any]) -> Place | None:
     """The last of its places in a topic: that is where it became wrong."""
     found = list(places_of(witness))
@@ -125,14 +123,14 @@ def _place(witness: Mapping[str, Any]) -> Place | None:
 def _moment(witness: Mapping[str, Any], events: Sequence[Event], inputs: Mapping[Place, tuple[int, int]]) -> int | None:
     """From what was seen at once if there is such an event, else from when the record was processed."""
     anomaly, place = witness["anomaly"], _place(witness)
-    dated = dated_by(anomaly, place[0] if place else None)
+    dated = dated_by(anomaly, place.role if place else None)
     if dated is not None:
         times = [_time(event) for event in events if event["event"] in dated.by]
         return (max if dated.last else min)(times, default=None)
     if place is None or place not in inputs:
         return None
     offset, end = inputs[place]
-    between = bands.processed_at(events, f"0_{place[1]}", offset, end)
+    between = bands.processed_at(events, f"0_{place.partition}", offset, end)
     # A transaction that was aborted was tried again; all else is wrong with what was processed last.
     return None if between is None else between[0 if anomaly == "aborted-by-throttle" else 1]
 
@@ -167,10 +165,10 @@ def input_records(folder: TrialFolder, trial: Trial, places: Iterable[Place]) ->
     ends = Counter(row["partition"] for row in rows_of_trial(table, trial, ("partition",), of_input) or [])
     found = {}
     for record in records:
-        place = (record["role"].removesuffix("-all"), record["partition"], record["offset"])
+        place = Place(record["role"].removesuffix("-all"), record["partition"], record["offset"])
         at = origins[record["partition"], record["timestamp"]]
         if at and place in wanted:
-            offset = place[2] if place[0] == "input" else at.get(record["key"], max(at.values()))
+            offset = place.offset if place.role == "input" else at.get(record["key"], max(at.values()))
             found[place] = (offset, ends[record["partition"]])
     return found
 

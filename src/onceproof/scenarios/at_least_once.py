@@ -22,33 +22,25 @@ the first answer causes, so a key gets two answers, which may be true and true, 
 """
 
 import random
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
 from onceproof.scenarios.base import (
     Exercise,
-    Facts,
     Lab,
     Parameter,
-    Record,
     Role,
     Scenario,
     System,
-    Topics,
     Variant,
     Workload,
-    by_place,
-    findings_of,
     values_of,
     variants_of,
 )
 
 PUT, DELETE = 1, 0  # values of the input
-TRUE, FALSE = 1, 0  # values of the output
 PARTITIONS = 1
 SETTLED = 0.2  # seconds in which a topic that is still does not grow
 NAME = "instance-1"
@@ -217,70 +209,7 @@ def _named(role: str) -> str:
     return "output" if role == OUTPUT else "changelog"
 
 
-# --- check ---------------------------------------------------------------------------------------------------
-
-
-def check(topics: Topics, facts: Facts) -> Findings:
-    """Judge the committed records of a trial without Spark.
-
-    Args:
-        topics: `input` (1 put, 0 delete), `output` (1 true, 0 false), `records-changelog`.
-        facts: `changelog_end` and `output_end`, where both topics ended when the process was killed; `downstream` is 1
-            if the deletion comes after the answer by design, so that they are not compared.
-    """
-    inputs, outputs = topics["input"], topics["output"]
-    comparisons = list(_answers(inputs, outputs))
-    if not facts["downstream"]:
-        comparisons += _published(inputs, outputs, topics[CHANGELOG], facts)
-    return findings_of(inputs, outputs, comparisons)
-
-
-def _deletes(inputs: Sequence[Record]) -> dict[int | None, Record]:
-    """The request to delete each key."""
-    return {record[2]: record for record in inputs if record[3] == DELETE}
-
-
-def _answers(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iterator[Comparison]:
-    """Each key's answers: one, and true."""
-    answers: dict[int | None, list[Record]] = defaultdict(list)
-    for record in sorted(outputs, key=by_place):
-        answers[record[2]].append(record)
-    for key, request in _deletes(inputs).items():
-        got = [record[3] for record in answers[key]]
-        anomaly = None
-        if not got:
-            anomaly = "lost-record"
-        elif FALSE in got:
-            anomaly = "false-after-true"
-        elif len(got) > 1:
-            anomaly = "duplicate-output"
-        p, offset = answers[key][-1][:2] if got else request[:2]
-        place = f"{'output' if got else 'input'}/{p}@{offset}"
-        yield Comparison("answers", anomaly, p, key, place, "true", _told(got))
-
-
-def _told(answers: Sequence[int | None]) -> str:
-    return ", ".join("true" if answer == TRUE else "false" for answer in answers) or "nothing"
-
-
-def _published(
-    inputs: Sequence[Record], outputs: Sequence[Record], changelog: Sequence[Record], facts: Facts
-) -> Iterator[Comparison]:
-    """Each key at the moment of the crash: its deletion and its answer are both published, or neither is."""
-    answered = {r[2]: r[1] for r in reversed(outputs) if r[1] < facts["output_end"]}
-    deleted = {r[2]: r[1] for r in reversed(changelog) if r[3] is None and r[1] < facts["changelog_end"]}
-    for key, (p, offset, _, _) in _deletes(inputs).items():
-        answer, deletion = answered.get(key), deleted.get(key)
-        parted = (answer is None) != (deletion is None)
-        expected = "both or neither" if parted else "both" if answer is not None else "neither"
-        observed = ", ".join(
-            [
-                *([] if deletion is None else [f"deletion records-changelog/{p}@{deletion}"]),
-                *([] if answer is None else [f"answer output/{p}@{answer}"]),
-            ]
-        )
-        anomaly = "changelog-output-mismatch" if parted else None
-        yield Comparison("published", anomaly, p, key, f"input/{p}@{offset}", expected, observed or "neither")
+# --- system --------------------------------------------------------------------------------------------------
 
 
 def system(trial: Trial) -> System:
@@ -289,7 +218,6 @@ def system(trial: Trial) -> System:
     return System(
         topology="deleter",
         roles={"input": Role(), OUTPUT: Role(may_refuse=True), CHANGELOG: Role(may_refuse=True)},
-        check=check,
         promises=("answers", *published),
     )
 

@@ -6,25 +6,18 @@ check is sound. Scenarios do not know the lab: they drive it through the protoco
 
 import math
 import random
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.errors import UsageError
+from onceproof.model.record import Facts
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Return, proved_returns
-
-# A committed record as the independent reader hands it over: partition, offset, key, value.
-Record = tuple[int, int, int | None, int | None]
-# The records of a trial by role, each partition in offset order.
-Topics = Mapping[str, Sequence[Record]]
-# Whole numbers that a check needs beside the records: `partitions`, `exactly_once` (1 or 0), and what `drive` measured.
-Facts = Mapping[str, int]
 
 
 class Instance(Protocol):
@@ -237,9 +230,8 @@ class Role:
 class System:
     """A topology of the application under test, its topics, and how they are judged."""
 
-    topology: str  # its name in the application's jar and among the Spark checks
+    topology: str  # its name in the application's jar and among the checks of both readers
     roles: Mapping[str, Role]
-    check: Callable[[Topics, Facts], Findings]  # the independent reader's judgement
     promises: tuple[str, ...]  # that are looked at, see `model.promise`
     stores: int = 1
 
@@ -335,63 +327,3 @@ def runs_its_task(instance: Instance) -> bool:
 def recycled_returns(lab: Lab) -> list[Return]:
     """Returns that count (the precondition of KAFKA-14172), of tasks that were recycled and not closed."""
     return [proof for proof in proved_returns(lab.events) if lab.recycled(proof.thread, proof.task)]
-
-
-def findings_of(inputs: Sequence[Record], outputs: Sequence[Record], comparisons: Iterable[Comparison]) -> Findings:
-    """What a check found that has nothing but comparisons."""
-    keys = {key for _, _, key, _ in inputs}
-    return Findings(len(inputs), len(outputs), len(keys), 0, witnesses_of(comparisons))
-
-
-def by_place(record: Record) -> tuple[int, int]:
-    """Orders records by partition and offset."""
-    return record[:2]
-
-
-def records_text(count: int) -> str:
-    """A number of records for people."""
-    return f"{count} record" if count == 1 else f"{count} records"
-
-
-def value_text(value: int | None) -> str:
-    """A store's value for people."""
-    return "nothing" if value is None else str(value)
-
-
-def decode_integer(data: bytes | None, size: int = 4) -> int | None:
-    """Read what Kafka's IntegerSerializer (LongSerializer for a size of 8) wrote: big-endian, padding after it.
-
-    Raises:
-        ValueError: it has another length.
-    """
-    if data is None:
-        return None
-    if len(data) != size:
-        raise ValueError(f"has {len(data)} bytes, {_described(size)} was expected")
-    return int(struct.unpack_from(">q" if size == 8 else ">i", data)[0])
-
-
-def _described(size: int) -> str:
-    return {4: "a 4-byte integer", 8: "an 8-byte integer"}.get(size, f"a 4-byte integer padded to {size} bytes")
-
-
-def encode_integer(number: int) -> bytes:
-    """Write as Kafka's IntegerSerializer does."""
-    return struct.pack(">i", number)
-
-
-def decode_record(
-    topic: str, partition: int, offset: int, key: bytes | None, value: bytes | None, value_bytes: int = 4
-) -> Record:
-    """A record of integers.
-
-    Raises:
-        HarnessError: key or value is not an integer; names the place.
-    """
-    name = "key"
-    try:
-        number = decode_integer(key)
-        name = "value"
-        return partition, offset, number, decode_integer(value, value_bytes)
-    except ValueError as error:
-        raise HarnessError(f"topic {topic} partition {partition} offset {offset}: the {name} {error}.") from None

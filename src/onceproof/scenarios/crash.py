@@ -24,37 +24,30 @@ burst), records of it were processed, and, for a persistent store, RocksDB had f
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     Exercise,
-    Facts,
     Lab,
     Parameter,
-    Record,
     Role,
     Scenario,
     System,
-    Topics,
     Variant,
     Workload,
-    by_place,
-    findings_of,
     refuse_restart_pair,
     runs_its_task,
-    value_text,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.deliveries import compare_deliveries
 
 PARTITIONS = 1
 TASK = "0_0"
@@ -416,52 +409,9 @@ def _compare_wipe(event: Event) -> Comparison:
     )
 
 
-# --- check ---------------------------------------------------------------------------------------------------
+# --- system --------------------------------------------------------------------------------------------------
 
 STORES = {"dedup": ("seen",), "enumerator": ("counter", "ids")}
-
-
-def check_dedup(topics: Topics, facts: Facts) -> Findings:
-    """Judge the committed records of a trial with the topology `dedup`: each key comes out once.
-
-    Args:
-        topics: `input`, `output`, `seen-changelog`, and `seen-contents`: what the store held after the restart.
-        facts: `seen_end`, the end of the changelog when the process was killed.
-    """
-    inputs, outputs = topics["input"], topics["output"]
-    comparisons = [
-        *compare_deliveries(inputs, outputs, once=True, at_least=not facts["exactly_once"]),
-        *compare_state("seen", topics, facts),
-    ]
-    return findings_of(inputs, outputs, comparisons)
-
-
-def check_enumerator(topics: Topics, facts: Facts) -> Findings:
-    """Judge the committed records of a trial with the topology `enumerator`: its own check, and its two stores."""
-    findings = enumerator.check(topics, facts)
-    for store in STORES["enumerator"]:
-        findings.witnesses += witnesses_of(compare_state(store, topics, facts))
-    return findings
-
-
-def compare_state(store: str, topics: Topics, facts: Facts) -> Iterator[Comparison]:
-    """What a store held after the restart, beside what its changelog held as committed when the process was killed."""
-    end = facts[f"{store}_end"]
-    changelog = sorted(topics[f"{store}-changelog"], key=by_place)
-    committed: dict[int | None, Record] = {record[2]: record for record in changelog if record[1] < end}
-    held = {key: (line, value) for _, line, key, value in topics.get(f"{store}-contents", ())}
-    for key in committed.keys() | held.keys():
-        record, entry = committed.get(key), held.get(key)
-        expected, observed = record[3] if record else None, entry[1] if entry else None
-        if expected is None and observed is None:
-            continue
-        anomaly = None
-        if observed is None:
-            anomaly = "lost-state"
-        elif observed != expected:
-            anomaly = "uncommitted-state"
-        place = f"{store}-changelog/0@{record[1]}" if record else f"{store}-contents/0@{entry[0] if entry else 0}"
-        yield Comparison("state", anomaly, 0, key, place, value_text(expected), value_text(observed))
 
 
 def system(trial: Trial) -> System:
@@ -469,11 +419,10 @@ def system(trial: Trial) -> System:
     own = values(trial)
     recovery = ("wipe", "state") if own["during"] == "restoration" else ("checkpoint", "wipe", "state")
     if own["topology"] == "enumerator":
-        return replace(enumerator.SYSTEM, check=check_enumerator, promises=(*enumerator.SYSTEM.promises, *recovery))
+        return replace(enumerator.SYSTEM, promises=(*enumerator.SYSTEM.promises, *recovery))
     return System(
         topology="dedup",
         roles={role: Role() for role in ("input", "output", "seen-changelog")},
-        check=check_dedup,
         promises=("deliveries", *recovery),
     )
 

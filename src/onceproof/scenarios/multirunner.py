@@ -14,35 +14,29 @@ made twice, by the application while it runs (event `stale-read`) and from the t
 """
 
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.timeline import Event, told_return
 from onceproof.scenarios.base import (
     Exercise,
-    Facts,
     Instance,
     Lab,
     Parameter,
-    Record,
     Role,
     Scenario,
     System,
-    Topics,
     Variant,
     Workload,
-    by_place,
-    findings_of,
     recycled_returns,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.deliveries import compare_deliveries
 
 STABLE_WITHIN = 20.0  # seconds that the group is given to become stable after a step
 PROCESSED_WITHIN = 20.0  # seconds that it is given to process what the next step waits for
@@ -269,46 +263,11 @@ def asserted(events: Sequence[Event]) -> Iterator[str]:
         )
 
 
-# --- check ---------------------------------------------------------------------------------------------------
-
-
-def check(topics: Topics, facts: Facts) -> Findings:
-    """Judge the committed records of a trial without Spark.
-
-    Args:
-        topics: `input` (value: the number), `output` (value: the number, and in its lower half what was found).
-        facts: `exactly_once`.
-    """
-    inputs, outputs = topics["input"], topics["output"]
-    comparisons = [
-        *_reads(inputs, outputs, bool(facts["exactly_once"])),
-        *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
-    ]
-    return findings_of(inputs, outputs, comparisons)
-
-
-def _reads(inputs: Sequence[Record], outputs: Sequence[Record], exactly_once: bool) -> Iterator[Comparison]:
-    """Each output record: what the record before it of the same key had put, and what the store gave."""
-    before: dict[tuple[int | None, int | None], int] = {}
-    last: dict[int | None, int] = defaultdict(int)
-    for _, _, key, number in sorted(inputs, key=by_place):
-        before[key, number] = last[key]
-        last[key] = number or 0
-    for p, offset, key, pair in outputs:
-        number, found = divmod(pair or 0, 2**32)
-        expected = before.get((key, number), number - 1)
-        anomaly = None
-        if found < expected:
-            anomaly = "stale-read"
-        elif found > expected and exactly_once:
-            anomaly = "dirty-read"
-        yield Comparison("reads", anomaly, p, key, f"output/{p}@{offset}", str(expected), str(found))
-
+# --- system --------------------------------------------------------------------------------------------------
 
 SYSTEM = System(
     topology="counting",
     roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
-    check=check,
     promises=("reads", "assertions", "deliveries"),
 )
 SCENARIO = Scenario(

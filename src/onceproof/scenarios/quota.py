@@ -22,34 +22,27 @@ trial is stopped long before.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any
 
-from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.scenarios.base import (
     Exercise,
-    Facts,
     Instance,
     Lab,
     Parameter,
-    Record,
     Role,
     Scenario,
     System,
-    Topics,
     Variant,
     Workload,
-    by_place,
-    findings_of,
-    records_text,
     runs_its_task,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.deliveries import compare_deliveries
 
 PARTITIONS = 1
 NAME = "instance-1"
@@ -297,39 +290,7 @@ def _comparison(anomaly: str | None, expected: str, observed: str) -> Comparison
     return Comparison("throttle", anomaly, 0, None, NAME, expected, observed)
 
 
-# --- check ---------------------------------------------------------------------------------------------------
-
-
-def check(topics: Topics, facts: Facts) -> Findings:
-    """Judge the records of a trial without Spark.
-
-    Args:
-        topics: `input`, `values-changelog` as committed, and `values-changelog-all` with what was aborted.
-        facts: `exactly_once`.
-    """
-    inputs, changelog = topics["input"], topics[CHANGELOG]
-    comparisons = [
-        *compare_deliveries(inputs, changelog, role=CHANGELOG, at_least=not facts["exactly_once"]),
-        *_transactions(topics[ALL], {record[:2] for record in changelog}),
-    ]
-    return findings_of(inputs, changelog, comparisons)
-
-
-def _transactions(written: Sequence[Record], committed: set[tuple[int, int]]) -> Iterator[Comparison]:
-    """Each transaction of the changelog: it must be committed.
-
-    One producer writes one transaction after the other, and each ends with a marker, which takes an offset of its
-    own: so records with consecutive offsets are one transaction.
-    """
-    places = sorted(by_place(record) for record in written)
-    numbered = enumerate(places)
-    for _, run in groupby(numbered, key=lambda item: (item[1][0], item[1][1] - item[0])):
-        transaction = [place for _, place in run]
-        p, offset = transaction[0]
-        whole = transaction[0] in committed
-        observed = f"{'committed' if whole else 'aborted'}, {records_text(len(transaction))}"
-        anomaly = None if whole else "aborted-by-throttle"
-        yield Comparison("transactions", anomaly, p, None, f"{CHANGELOG}/{p}@{offset}", "committed", observed)
+# --- system --------------------------------------------------------------------------------------------------
 
 
 def system(trial: Trial) -> System:
@@ -342,7 +303,6 @@ def system(trial: Trial) -> System:
             CHANGELOG: Role(value_bytes=size),
             ALL: Role(value_bytes=size, topic=CHANGELOG, committed=False),
         },
-        check=check,
         promises=("throttle", "transactions", "deliveries"),
     )
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceproof.model.anomaly import Comparison
-from onceproof.scenarios.base import records_text
-from onceproof.scenarios.deliveries import compare_deliveries
+from onceproof.readers.comparisons import records_text
+from onceproof.readers.deliveries import compare_deliveries
 
 INPUT = [(1, 0, 7, 0), (0, 9, 7, 0), (0, 5, 8, 0)]
 

@@ -1,10 +1,12 @@
-"""A promise that several scenarios share: a key comes out as often as it goes in."""
+"""The promise `deliveries`: a key comes out as often as it goes in."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from onceproof.model.anomaly import Comparison
-from onceproof.scenarios.base import Record, by_place, records_text
+from onceproof.model.place import Place
+from onceproof.model.record import Record
+from onceproof.readers.comparisons import by_place, records_text
 
 
 def compare_deliveries(
@@ -25,8 +27,8 @@ def compare_deliveries(
         role: of the topic that the key comes out in.
     """
     entered, left = Counter(r[2] for r in inputs), Counter(r[2] for r in outputs)
-    first = {key: (p, offset) for p, offset, key, _ in sorted(inputs, key=by_place, reverse=True)}
-    last = {key: (p, offset) for p, offset, key, _ in sorted(outputs, key=by_place)}
+    first = {key: (p, offset) for p, offset, key, *_ in sorted(inputs, key=by_place, reverse=True)}
+    last = {key: (p, offset) for p, offset, key, *_ in sorted(outputs, key=by_place)}
     for key in entered.keys() | left.keys():
         expected = min(1, entered[key]) if once else entered[key]
         anomaly = None
@@ -35,5 +37,5 @@ def compare_deliveries(
         elif left[key] > expected and not at_least:
             anomaly = "duplicate-output"
         where, (partition, offset) = ("input", first[key]) if left[key] < expected else (role, last[key])
-        place = f"{where}/{partition}@{offset}"
+        place = str(Place(where, partition, offset))
         yield Comparison("deliveries", anomaly, partition, key, place, records_text(expected), records_text(left[key]))

@@ -1,0 +1,27 @@
+"""What the promises share: the texts of comparisons, and the findings that are made of them."""
+
+from collections.abc import Iterable, Sequence
+
+from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.record import Record
+
+
+def findings_of(inputs: Sequence[Record], outputs: Sequence[Record], comparisons: Iterable[Comparison]) -> Findings:
+    """What a check found that has nothing but comparisons."""
+    keys = {record[2] for record in inputs}
+    return Findings(len(inputs), len(outputs), len(keys), 0, witnesses_of(comparisons))
+
+
+def by_place(record: Record) -> tuple[int, int]:
+    """Orders records by partition and offset."""
+    return record[:2]
+
+
+def records_text(count: int) -> str:
+    """A number of records for people."""
+    return f"{count} record" if count == 1 else f"{count} records"
+
+
+def value_text(value: int | None) -> str:
+    """A store's value for people."""
+    return "nothing" if value is None else str(value)

@@ -1,0 +1,158 @@
+"""What the enumerator must have done, and where it did not, by exact replay of the input."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from onceproof.model.anomaly import Findings, Witness, witnesses_of
+from onceproof.model.place import Place
+from onceproof.model.record import Facts, Record, Topics
+from onceproof.readers.comparisons import by_place, value_text
+from onceproof.readers.deliveries import compare_deliveries
+
+COUNTER_KEY = 0
+
+
+def check(topics: Topics, facts: Facts) -> Findings:
+    """Judge the committed records of a trial without Spark, by exact replay of the input.
+
+    Args:
+        topics: by role (`input`, `output`, `counter-changelog`, `ids-changelog`), each partition in offset order.
+        facts: `partitions` of the input topic.
+    """
+    partitions = facts["partitions"]
+    inputs, outputs = topics["input"], topics["output"]
+    expected = _replay(inputs, partitions)
+    keys_of, ids_of = _first_places(outputs)
+    witnesses = [
+        *_duplicate_ids(keys_of),
+        *_unstable_ids(ids_of),
+        *_wrong_ids(expected, keys_of, ids_of),
+        *witnesses_of(compare_deliveries(inputs, outputs)),
+        *_counter_regressions(topics["counter-changelog"]),
+        *_ids_mismatches(outputs, topics["ids-changelog"]),
+        *_counter_mismatches(outputs, topics["counter-changelog"], partitions),
+    ]
+    return Findings(len(inputs), len(outputs), len(expected), len(keys_of), witnesses)
+
+
+Places = dict[Any, dict[Any, tuple[int, int]]]  # of each ID its keys (or the reverse), with their first place
+
+
+def _replay(inputs: Sequence[Record], partitions: int) -> dict[int | None, int]:
+    """The ID that each key must get."""
+    counters: Counter[int] = Counter()
+    expected = {}
+    for p, _, key, *_ in inputs:
+        if key not in expected:
+            expected[key] = counters[p] * partitions + p
+            counters[p] += 1
+    return expected
+
+
+def _first_places(outputs: Sequence[Record]) -> tuple[Places, Places]:
+    keys_of: Places = defaultdict(dict)
+    ids_of: Places = defaultdict(dict)
+    for p, offset, key, number, *_ in outputs:
+        place = (p, offset)
+        keys_of[number][key] = min(place, keys_of[number].get(key, place))
+        ids_of[key][number] = min(place, ids_of[key].get(number, place))
+    return keys_of, ids_of
+
+
+def _place(role: str, place: tuple[int, int]) -> str:
+    return str(Place(role, *place))
+
+
+def _listed(numbers: Sequence[Any]) -> str:
+    return ", ".join(str(number) for number in numbers)
+
+
+def _duplicate_ids(keys_of: Places) -> Iterator[Witness]:
+    for number, keys in keys_of.items():
+        if len(keys) > 1:
+            places = sorted((place, key) for key, place in keys.items())[:5]
+            yield Witness(
+                "duplicate-id",
+                places[0][0][0],
+                None,
+                (number,),
+                tuple(_place("output", place) for place, _ in places),
+                "one key",
+                f"{len(keys)} keys: {_listed([key for _, key in places])}",
+            )
+
+
+def _unstable_ids(ids_of: Places) -> Iterator[Witness]:
+    for key, ids in ids_of.items():
+        if len(ids) > 1:
+            places = sorted((place, number) for number, place in ids.items())
+            numbers = tuple(number for _, number in places)
+            offsets = tuple(_place("output", place) for place, _ in places)
+            observed = f"{len(ids)} IDs: {_listed(numbers)}"
+            yield Witness("unstable-id", places[0][0][0], key, numbers, offsets, "one ID", observed)
+
+
+def _wrong_ids(expected: Mapping[int | None, int], keys_of: Places, ids_of: Places) -> Iterator[Witness]:
+    for key, ids in ids_of.items():
+        if len(ids) > 1 or key not in expected:
+            continue
+        [(number, place)] = ids.items()
+        if len(keys_of[number]) == 1 and number != expected[key]:
+            offsets = (_place("output", place),)
+            yield Witness("wrong-id", place[0], key, (number,), offsets, str(expected[key]), str(number))
+
+
+def _counter_regressions(counter: Sequence[Record]) -> Iterator[Witness]:
+    previous: dict[int, tuple[int, int]] = {}  # partition -> offset, value
+    for p, offset, key, value, *_ in sorted(counter, key=by_place):
+        if value is None:  # deleted: what follows starts anew
+            previous.pop(p, None)
+            continue
+        if p in previous and value <= previous[p][1]:
+            places = tuple(_place("counter-changelog", (p, o)) for o in (previous[p][0], offset))
+            yield Witness("counter-regression", p, key, (), places, f"more than {previous[p][1]}", str(value))
+        previous[p] = (offset, value)
+
+
+Last = tuple[tuple[int, int], int | None]  # place and value of the last record
+
+
+def _ids_mismatches(outputs: Sequence[Record], changelog: Sequence[Record]) -> Iterator[Witness]:
+    shown, stored = _last_by_key(outputs), _last_by_key(changelog)
+    for key in shown.keys() | {key for key, (_, value) in stored.items() if value is not None}:
+        output, store = shown.get(key), stored.get(key)
+        if _value(output) != _value(store):
+            ids = tuple(number for number in (_value(store), _value(output)) if number is not None)
+            yield _mismatch("ids-changelog", key, ids, output, store)
+
+
+def _last_by_key(records: Sequence[Record]) -> dict[int | None, Last]:
+    return {key: ((p, offset), value) for p, offset, key, value, *_ in sorted(records, key=by_place)}
+
+
+def _counter_mismatches(outputs: Sequence[Record], changelog: Sequence[Record], partitions: int) -> Iterator[Witness]:
+    implied: dict[
+        int, tuple[tuple[int, int], int]
+    ] = {}  # the last place of a partition, and the highest counter its IDs imply
+    for p, offset, _, number, *_ in sorted(outputs, key=by_place):
+        counter = ((number or 0) - p) // partitions
+        implied[p] = ((p, offset), max(counter, implied[p][1] if p in implied else counter))
+    stored = {p: ((p, offset), value) for p, offset, _, value, *_ in sorted(changelog, key=by_place)}
+    for p in implied.keys() | stored.keys():
+        output, store = implied.get(p), stored.get(p)
+        if _value(output) != _value(store):
+            yield _mismatch("counter-changelog", COUNTER_KEY, (), output, store)
+
+
+def _value(last: Last | None) -> int | None:
+    return last[1] if last else None
+
+
+def _mismatch(role: str, key: int | None, ids: tuple[int, ...], output: Last | None, store: Last | None) -> Witness:
+    places = [(role, store), ("output", output)]
+    offsets = tuple(_place(where, last[0]) for where, last in places if last)
+    partition = next(last[0][0] for _, last in places if last)
+    return Witness(
+        "changelog-output-mismatch", partition, key, ids, offsets, value_text(_value(output)), value_text(_value(store))
+    )

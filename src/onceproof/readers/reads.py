@@ -1,0 +1,27 @@
+"""The promise `reads`: a store gives what was put last."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.place import Place
+from onceproof.model.record import Record
+from onceproof.readers.comparisons import by_place
+
+
+def compare_reads(inputs: Sequence[Record], outputs: Sequence[Record], exactly_once: bool) -> Iterator[Comparison]:
+    """Each output record: what the record before it of the same key had put, and what the store gave."""
+    before: dict[tuple[int | None, int | None], int] = {}
+    last: dict[int | None, int] = defaultdict(int)
+    for _, _, key, number, *_ in sorted(inputs, key=by_place):
+        before[key, number] = last[key]
+        last[key] = number or 0
+    for p, offset, key, pair, *_ in outputs:
+        number, found = divmod(pair or 0, 2**32)
+        expected = before.get((key, number), number - 1)
+        anomaly = None
+        if found < expected:
+            anomaly = "stale-read"
+        elif found > expected and exactly_once:
+            anomaly = "dirty-read"
+        yield Comparison("reads", anomaly, p, key, str(Place("output", p, offset)), str(expected), str(found))
