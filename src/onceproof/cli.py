@@ -354,6 +354,10 @@ def run(
     budget: Annotated[
         int | None, typer.Option(min=1, help="Trials of a cell whose verdict needs more, at most.")
     ] = None,
+    risk: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=0.5, metavar="P", help="Of a green: that it misses a bug, at most, e.g. 0.05."),
+    ] = None,
     resume: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="Go on with an interrupted run, or with `last`."),
@@ -370,7 +374,7 @@ def run(
     from onceproof.results.history import changes_of
 
     request = Request(
-        matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on), budget
+        matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on), budget, risk
     )
     interrupted = None
     if resume is not None:

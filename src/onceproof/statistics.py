@@ -1,15 +1,27 @@
-"""The arithmetic of verdicts, by scipy: how sure a rate is, and what a green is worth.
+"""The arithmetic of verdicts, by scipy and numpy: how sure a rate is, and what a green is worth.
 
-A trial that counts is red or green. How often trials of a bug are red is not known, only that `red` of `counted` were.
-With Jeffreys' prior the rate then follows a Beta(red + 1/2, counted - red + 1/2) distribution, and the number of reds
-among further trials a beta-binomial one. Numbers of trials may be fractions, where they count for less.
+The rule of a green. A control was red in `red` of `counted` exercised trials, whose number was fixed before the first
+of them. A cell has `greens` exercised trials without an anomaly. If it had a bug that shows as often as the control,
+at some rate p that nobody knows, then both would come together with the probability
+
+    P(red in `red` of `counted`) * (1 - p) ** greens
+
+`greens_needed` asks for so many greens, for each number of reds, that the sum over all numbers of reds is at most
+`risk`, *whatever p is*: of the cells that have such a bug, no more are called green. The numbers are found from the
+best control downwards, the fewest greens first (an exact test by inversion, as that of Clopper and Pearson, 1934, for
+one rate). No prior, and nothing is averaged over rates. Numbers of greens may follow from what the controls showed; the
+number of control trials may not.
 """
 
-from scipy.stats import betabinom, binomtest
+from functools import cache
 
-SURE = 0.95  # confidence of intervals and boundaries; a green may miss a bug with a probability of 1 - SURE at most
-JEFFREYS = 0.5
+import numpy as np
+from scipy.stats import binom, binomtest, fisher_exact
+
+SURE = 0.95  # confidence of intervals and boundaries
 MANY = 1000  # trials; who needs more has no control worth the name
+# Rates at which the rule is checked: dense where few greens are needed, and where many are.
+RATES = np.union1d(np.linspace(0.001, 1, 1000), np.geomspace(1e-4, 0.05, 500))
 
 
 def wilson_interval(red: int, counted: int) -> tuple[float, float]:
@@ -18,17 +30,49 @@ def wilson_interval(red: int, counted: int) -> tuple[float, float]:
     return round(float(interval.low), 4), round(float(interval.high), 4)
 
 
-def probability_missed(red: float, counted: float, greens: int) -> float:
-    """How probable it is that a bug which was red in `red` of `counted` trials is green in all of `greens` others."""
-    return float(betabinom.pmf(0, greens, red + JEFFREYS, counted - red + JEFFREYS))
+def greens_needed(red: int, counted: int, risk: float) -> int:
+    """How many trials must be green so that a bug as visible as the control is missed with the probability `risk` at
+    most; MANY if no number would do.
+
+    Args:
+        red: exercised trials of the control that were red; at least 0.
+        counted: all its exercised trials, their number fixed beforehand.
+        risk: for example 0.05.
+    """
+    return _needed(counted, risk).get(red, MANY)
 
 
-def greens_needed(red: float, counted: float) -> int:
-    """How many trials must be green so that such a bug would have been missed with 5 % probability at most."""
-    return next((n for n in range(1, MANY) if probability_missed(red, counted, n) <= 1 - SURE), MANY)
+@cache
+def _needed(counted: int, risk: float) -> dict[int, int]:
+    """Greens by the number of reds."""
+    needed: dict[int, int] = {}
+    missed, greens = np.zeros_like(RATES), 1
+    for red in range(counted, 0, -1):
+        seen = binom.pmf(red, counted, RATES)
+        while greens < MANY and np.max(missed + seen * (1 - RATES) ** greens) > risk:
+            greens += 1
+        if greens >= MANY:
+            break
+        needed[red] = greens
+        missed = missed + seen * (1 - RATES) ** greens
+    return needed
+
+
+def probability_missed(red: int, counted: int, greens: int) -> float:
+    """The largest probability, over all rates, that a control is red so often or oftener and a cell with a bug of its
+    rate is green in all of `greens` trials.
+    """
+    return float(np.max(binom.sf(red - 1, counted, RATES) * (1 - RATES) ** greens))
+
+
+def control_trials(risk: float) -> int:
+    """How many trials of a control, if all are red, let one green trial carry a claim."""
+    return next(n for n in range(1, MANY) if greens_needed(n, n, risk) == 1)
 
 
 def is_too_few(red: int, counted: int, red_before: int, counted_before: int) -> bool:
-    """Whether so few reds would come with 5 % probability at most, were they of the same rate as those before."""
-    before = red_before + JEFFREYS, counted_before - red_before + JEFFREYS
-    return float(betabinom.cdf(red, counted, *before)) <= 1 - SURE
+    """Whether so few reds would come with 5 % probability at most, were they of the same rate as those before
+    (Fisher's exact test, one-sided).
+    """
+    table = [[red, counted - red], [red_before, counted_before - red_before]]
+    return float(fisher_exact(table, alternative="less").pvalue) <= 1 - SURE

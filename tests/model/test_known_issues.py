@@ -46,7 +46,6 @@ def test_ranges_are_inclusive_and_may_be_several():
         (ROW + 'afected = "3.9.1"', "there is no field 'afected'"),
         (ROW + 'culprit = "both"', "culprit is 'both'"),
         (ROW + 'must_show = { OTHER = ["duplicate-id"] }', "'OTHER' is not one of its variants"),
-        (ROW + "measured = { DEFAULT_CONFIG = { red = 3, trials = 2 } }", "3 of 2 trials cannot have been red"),
         (ROW + ROW, "KAFKA-1 has more than one row"),
         ("[[isue]]\n", "there is no field 'isue'"),
         ("[[issue", "the file cannot be read"),

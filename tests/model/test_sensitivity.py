@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
-from onceproof.model.sensitivity import PlantedTrial, sensitivities
+from onceproof.model.sensitivity import PlantedTrial, Tally, commit_of, sensitivities
 
 CELL = Cell("enumerator", "DEFAULT_CONFIG", Release.parse("4.3.1"), Release.parse("3.9.1"))
 TRIAL = PlantedTrial("r", "t", "stale-cache", CELL, "c0ffee", "0.1.0+1", 1, 3, True, True, {"duplicate-id": 4}, 9.5)
@@ -20,7 +20,7 @@ def test_trials_of_one_place_add_up_and_only_exercised_ones_count():
     missed = replace(TRIAL, found=False)
     patch = replace(TRIAL, cell=replace(CELL, broker=Release.parse("3.9.0")))  # of the same line
     [one] = sensitivities([TRIAL, idle, missed, patch])
-    assert (one.planned, one.exercised, one.found) == (4, 3, 2)
+    assert (one.planned, one.tally) == (4, Tally(2, 3))
 
 
 def test_another_commit_harness_broker_line_plant_or_restart_is_another_place():
@@ -32,3 +32,13 @@ def test_another_commit_harness_broker_line_plant_or_restart_is_another_place():
         replace(TRIAL, cell=replace(CELL, restart_on=Release.parse("4.2.0"))),
     ]
     assert [one.planned for one in sensitivities([TRIAL, *others])] == [1] * 6
+
+
+def test_the_commit_is_that_of_the_release_and_of_the_one_it_is_restarted_on():
+    attested = {
+        "a": {"streams_version": "4.3.1", "streams_commit": "c0ffee"},
+        "a.2": {"streams_version": "4.4.0", "streams_commit": "abad1dea"},
+    }
+    restarted = replace(CELL, restart_on=Release.parse("4.4.0"))
+    assert (commit_of(CELL, attested), commit_of(restarted, attested)) == ("c0ffee", "c0ffee → abad1dea")
+    assert commit_of(restarted, {"a": attested["a"]}) == commit_of(CELL, {}) == ""

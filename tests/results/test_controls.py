@@ -1,15 +1,21 @@
 """What a green is worth: rule 3 of the verdict."""
 
+from dataclasses import replace
+
 import pytest
 
-from onceproof.model.cell import Cell
-from onceproof.model.known_issues import parse_registry, registry
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.sensitivity import Place, PlantedTrial, Tally, sensitivities
 from onceproof.model.verdict import TrialEvidence, Verdict, judge
-from onceproof.results.controls import Control, Tally, control_of, measured, weighed
-from tests.model.test_known_issues import ROW
+from onceproof.results.controls import Past, control_of, control_trials_lacking, past_of, weighed
+from onceproof.results.database import store_run
+from onceproof.results.sensitivity import store_planted
 
-NOTHING: dict[tuple[str, str], Tally] = {}
+HARNESS, COMMIT = "0.1.0+1", "c0ffee"
+NOTHING = Past()
 
 
 def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator"):
@@ -22,38 +28,69 @@ SHOWN = {
 }
 
 
-def judged(where, red=0, green=0):
-    trials = [TrialEvidence(f"r{n}", n, exercised=True, anomalies=SHOWN[where.scenario]) for n in range(red)]
-    trials += [TrialEvidence(f"g{n}", n, exercised=True, reason="It came back.") for n in range(green)]
+def judged(where, red=0, green=0, idle_red=0, added_red=0):
+    told = {"commit": COMMIT, "harness": HARNESS}
+    shown = SHOWN[where.scenario]
+    trials = [TrialEvidence(f"r{n}", n, exercised=True, anomalies=shown, **told) for n in range(red)]
+    trials += [TrialEvidence(f"g{n}", n, exercised=True, reason="It came back.", **told) for n in range(green)]
+    trials += [TrialEvidence(f"i{n}", n, anomalies=shown, **told) for n in range(idle_red)]
+    trials += [TrialEvidence(f"a{n}", n, True, anomalies=shown, planned=False, **told) for n in range(added_red)]
     return judge(where, trials, registry())
 
 
-def verdicts(*of_run, before=NOTHING):
-    return [str(v.verdict) for v in weighed(of_run, registry(), before)]
+def place(where, **other):
+    return replace(Place.of(where, COMMIT, HARNESS), **other)
+
+
+def planted(where, plant, found, exercised, commit=COMMIT, harness=HARNESS, run="20261120T084500-3f2a"):
+    return [
+        PlantedTrial(run, f"{plant}-t{n}", plant, where, commit, harness, n, 3, True, n < found, {}, 9.0)
+        for n in range(exercised)
+    ]
+
+
+def verdicts(*of_run, past=NOTHING, risk=0.05):
+    return [str(v.verdict) for v in weighed(of_run, registry(), past, risk)]
+
+
+CONTROL, GREEN = cell("3.3.1"), cell("3.4.1")
+
+
+# --- known bugs on other releases
 
 
 def test_a_green_stands_on_as_many_trials_as_its_control_asks_for():
-    control = judged(cell("3.3.1"), red=1)
-    assert verdicts(control, judged(cell("3.4.1"), green=4)) == ["known", "inconclusive"]
-    assert verdicts(control, judged(cell("3.4.1"), green=5)) == ["known", "clean"]
+    assert verdicts(judged(CONTROL, red=7), judged(GREEN, green=1)) == ["known", "clean"]
+    assert verdicts(judged(CONTROL, red=3), judged(GREEN, green=1)) == ["known", "inconclusive"]
+    assert verdicts(judged(CONTROL, red=3), judged(GREEN, green=2)) == ["known", "clean"]
+    assert verdicts(judged(CONTROL, red=1), judged(GREEN, green=1), risk=0.25) == ["known", "clean"]
 
 
-def test_earlier_trials_of_the_variant_count_for_less_and_not_for_ever():
-    before = {("enumerator", "DEFAULT_CONFIG"): Tally(20, 20), ("crash", "DEFAULT_CONFIG"): Tally(0, 50)}
-    control, green = judged(cell("3.3.1"), red=1), judged(cell("3.4.1"), green=1)
-    assert verdicts(control, green, before=before) == ["known", "clean"]
-    many = Control({cell("3.3.1"): Tally(1, 1)}, Tally(1000, 1000))
-    assert many.weight == pytest.approx(0.01)
+def test_only_exercised_trials_count_whose_number_was_fixed_beforehand():
+    assert verdicts(judged(CONTROL, red=3, idle_red=4), judged(GREEN, green=1)) == ["known", "inconclusive"]
+    assert verdicts(judged(CONTROL, red=3, added_red=4), judged(GREEN, green=1)) == ["known", "inconclusive"]
+    control = judged(CONTROL, red=1, idle_red=1)
+    assert (control.red, control.counted, control.rated) == (2, 1, Tally(1, 1))
+
+
+def test_earlier_trials_of_the_control_s_own_place_add_up():
+    now, green = judged(CONTROL, red=1), judged(GREEN, green=1)
+    assert verdicts(now, green, past=Past({place(CONTROL): Tally(6, 6)})) == ["known", "clean"]
+    for other in (
+        place(CONTROL, commit="abad1dea"),
+        place(CONTROL, harness="0.1.0+2"),
+        place(CONTROL, broker_line="4.0"),
+        place(CONTROL, variant="REPEATED_KEYS"),
+        place(cell("3.3.2")),
+    ):
+        assert verdicts(now, green, past=Past({other: Tally(6, 6)})) == ["known", "inconclusive"], other
 
 
 def test_a_control_that_is_red_too_seldom_is_not_talked_away_by_the_past():
-    before = {("enumerator", "DEFAULT_CONFIG"): Tally(40, 40)}
-    sick = judged(cell("3.3.1"), red=1, green=5)
-    assert verdicts(sick, judged(cell("3.4.1"), green=5), before=before) == ["known", "inconclusive"]
-    well, other = judged(cell("3.3.1"), red=1), judged(cell("3.3.2"), green=6)
-    said = weighed([well, other, judged(cell("3.4.1"), green=5)], registry(), before)
-    assert said[2].verdict is Verdict.INCONCLUSIVE  # one of two controls does not fit
-    assert "and before in 40 of 40 trials, which tonight does not fit" in said[2].arithmetic
+    past = Past({place(CONTROL): Tally(40, 40)})
+    said = weighed([judged(CONTROL, red=1, green=5), judged(GREEN, green=9)], registry(), past, 0.05)
+    assert said[1].verdict is Verdict.INCONCLUSIVE
+    assert "was red in only 1 of 6 trials, and before in 40 of 40 trials" in said[1].sentence
 
 
 @pytest.mark.parametrize("anomaly", ["stale-checkpoint", "duplicate-output"])
@@ -61,42 +98,47 @@ def test_a_red_that_is_not_what_a_control_must_show_is_none(anomaly):
     shown = TrialEvidence("t", 1, exercised=True, anomalies={anomaly: 1})
     control = judge(cell("4.1.2", scenario="crash"), [shown], registry())
     green = judged(cell("4.3.1", scenario="crash"), green=9)
-    said = weighed([control, green], registry(), measured(registry()))
+    said = weighed([control, green], registry(), NOTHING, 0.05)
     assert said[1].verdict is Verdict.INCONCLUSIVE
     assert "was not red as expected in this run" in said[1].sentence
 
 
 def test_a_control_that_stays_green_takes_the_greens_of_its_scenario_with_it():
-    green, silent = judged(cell("3.4.1"), green=9), judged(cell("3.3.2"), green=9)
+    green, silent = judged(GREEN, green=9), judged(cell("3.3.2"), green=9)
     other = [judged(cell("4.1.2", scenario="crash"), red=3), judged(cell("3.6.2", scenario="crash"), green=2)]
-    said = weighed([green, silent, *other], registry(), measured(registry()))
+    said = weighed([green, silent, *other], registry(), Past({place(cell("3.3.2")): Tally(7, 7)}), 0.05)
     assert said[0].verdict is Verdict.INCONCLUSIVE
-    assert said[0].sentence.startswith(
-        "Its positive control 3.3.2 × DEFAULT_CONFIG was not red as expected in this run"
-    )
+    assert said[0].sentence.startswith("Its positive control 3.3.2 × DEFAULT_CONFIG was not red as expected")
     assert said[3].verdict is Verdict.CLEAN
 
 
 def test_without_a_control_a_green_says_nothing():
-    [said] = weighed([judged(cell("3.4.1"), green=50)], registry(), measured(registry()))
+    [said] = weighed([judged(GREEN, green=50)], registry(), NOTHING, 0.05)
     assert said.verdict is Verdict.INCONCLUSIVE
     assert "nobody knows what a green is worth" in said.sentence
 
 
 def test_an_affected_release_that_stays_green_is_fixed_if_others_were_red_often_enough():
-    control, still = judged(cell("3.3.1"), red=9), judged(cell("3.4.0"), green=1)
+    control, still = judged(CONTROL, red=9), judged(cell("3.4.0"), green=1)
     assert verdicts(control, still) == ["known", "fixed"]
-    assert verdicts(judged(cell("3.3.1"), red=1), still) == ["known", "inconclusive"]
+    assert verdicts(judged(CONTROL, red=1), still) == ["known", "inconclusive"]
     assert verdicts(still) == ["inconclusive"]  # it is not its own control
 
 
+def controlled_by(green, of_run, past=NOTHING):
+    return control_of(green, {v.cell: v for v in [*of_run, judged(green)]}, registry(), past, 0.05).cell
+
+
 def test_controls_of_the_same_variant_come_first():
-    tallies = {cell("3.3.1"): Tally(1, 1), cell("3.3.1", "REPEATED_KEYS"): Tally(0, 3)}
-    before = {("enumerator", "REPEATED_KEYS"): Tally(4, 5)}
-    own = control_of(cell("3.4.1", "REPEATED_KEYS"), tallies, registry(), before)
-    assert own == Control({cell("3.3.1", "REPEATED_KEYS"): Tally(0, 3)}, Tally(4, 5))
-    other = control_of(cell("3.4.1", "CACHING_DISABLED"), tallies, registry(), NOTHING)
-    assert other == Control({cell("3.3.1"): Tally(1, 1)}, Tally())  # the scenario's control
+    of_run = [judged(CONTROL, red=5), judged(cell("3.3.1", "REPEATED_KEYS"), green=1)]
+    assert controlled_by(cell("3.4.1", "REPEATED_KEYS"), of_run) == cell("3.3.1", "REPEATED_KEYS")
+    assert controlled_by(cell("3.4.1", "CACHING_DISABLED"), of_run) == CONTROL  # the scenario's control
+
+
+def test_of_several_the_one_with_most_trials_is_taken_whatever_they_showed():
+    of_run = [judged(CONTROL, red=2), judged(cell("3.3.2"), red=1, green=2)]
+    assert controlled_by(GREEN, of_run) == cell("3.3.2")
+    assert controlled_by(GREEN, of_run, Past({place(CONTROL): Tally(0, 2)})) == CONTROL
 
 
 def test_controls_with_the_same_broker_and_restart_come_first():
@@ -105,36 +147,158 @@ def test_controls_with_the_same_broker_and_restart_come_first():
         return Cell("crash", "DEFAULT_CONFIG", Release.parse(streams), Release.parse(broker), restart)
 
     controls = [of("4.1.2", "3.9.1"), of("4.1.2", "4.1.2"), of("4.1.2", "4.1.2", "4.3.1")]
-    tallies = dict.fromkeys(controls, Tally(1, 1))
+    of_run = [judged(control, red=1) for control in controls]
     for green, control in (
         (of("4.3.1", "3.9.1"), controls[0]),
         (of("4.3.1", "4.1.2"), controls[1]),
         (of("3.6.2", "4.1.2", "4.3.1"), controls[2]),
         (of("3.6.2", "3.9.1", "4.3.1"), controls[0]),
     ):
-        found = control_of(green, tallies, registry(), NOTHING)
-        assert found is not None
-        assert list(found.cells) == [control]
+        assert controlled_by(green, of_run) == control
+
+
+# --- plants on the very release
+
+
+def test_plants_on_its_own_release_carry_a_green_and_are_named():
+    past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "lost-put", 0, 7)]))
+    green = weighed([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)[1]
+    assert green.verdict is Verdict.CLEAN
+    assert [plant.name for plant in green.plants] == ["stale-cache"]
+    assert green.missed == 0.0491
+    assert green.arithmetic == (
+        "Behind it stand 1 of 2 bugs planted into 3.4.1 itself (stale-cache 7/7). A bug as visible as the weakest of them, "
+        "stale-cache, would have been missed in 1 trial with 4.9% at most; 5% are allowed. Planted, and not found often "
+        "enough: lost-put."
+    )
+
+
+def test_a_plant_that_is_found_now_and_then_asks_for_more_greens_and_the_weakest_is_told():
+    past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "lost-put", 6, 7)]))
+    control = {v.cell: v for v in (judged(CONTROL, red=1), judged(GREEN, green=1))}
+    found = control_of(GREEN, control, registry(), past, 0.05)
+    assert (found.needed(6), found.needed(2)) == (3, 1)
+    [_, green] = weighed([judged(CONTROL, red=1), judged(GREEN, green=3)], registry(), past, 0.05)
+    assert [plant.name for plant in green.plants] == ["lost-put", "stale-cache"]
+    assert green.missed == pytest.approx(green.plants[0].missed, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        planted(cell("3.9.1"), "stale-cache", 7, 7),
+        planted(replace(GREEN, broker=Release.parse("4.0.0")), "stale-cache", 7, 7),
+        planted(replace(GREEN, restart_on=Release.parse("3.5.0")), "stale-cache", 7, 7),
+        planted(GREEN, "stale-cache", 7, 7, commit="abad1dea"),
+        planted(GREEN, "stale-cache", 7, 7, harness="0.1.0+2"),
+    ],
+)
+def test_plants_of_another_place_carry_nothing_and_a_green_without_any_says_so(elsewhere):
+    past = Past(plants=sensitivities(elsewhere))
+    [_, green] = weighed([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)
+    assert green.verdict is Verdict.INCONCLUSIVE
+    assert green.arithmetic.startswith(
+        "No bug was planted into 3.4.1 itself. Its positive control, the known bug of 3.3.1"
+    )
+
+
+def test_where_no_plant_carries_it_the_known_bug_may_and_the_plants_are_told():
+    past = Past(plants=sensitivities(planted(GREEN, "stale-cache", 0, 7)))
+    [_, green] = weighed([judged(CONTROL, red=7), judged(GREEN, green=1)], registry(), past, 0.05)
+    assert (green.verdict, green.plants) == (Verdict.CLEAN, ())
+    assert "Of the bugs planted into 3.4.1 itself none carries it (stale-cache 0/7)." in green.arithmetic
+
+
+def test_plants_do_not_replace_the_sign_of_life():
+    past = Past(plants=sensitivities(planted(GREEN, "stale-cache", 7, 7)))
+    assert verdicts(judged(CONTROL, green=1), judged(GREEN, green=1), past=past)[1] == "inconclusive"
+    assert verdicts(judged(CONTROL, green=1, added_red=1), judged(GREEN, green=1), past=past)[1] == "clean"
+
+
+def test_of_a_variant_without_plants_of_its_own_those_of_the_usual_one_count():
+    disabled = cell("3.4.1", "CACHING_DISABLED")
+    past = Past(plants=sensitivities(planted(GREEN, "lost-put", 7, 7)))
+    assert verdicts(judged(CONTROL, red=1), judged(disabled, green=1), past=past) == ["known", "clean"]
+    own = Past(plants=[*past.plants, *sensitivities(planted(disabled, "lost-put", 0, 7))])
+    assert verdicts(judged(CONTROL, red=1), judged(disabled, green=1), past=own) == ["known", "inconclusive"]
+
+
+# --- how many trials of a control are planned
+
+
+def test_as_many_trials_of_a_control_are_planned_as_are_not_known_whatever_they_showed():
+    def lacking(past, *cells, risk=0.05):
+        return control_trials_lacking(cells, registry(), past, risk, HARNESS)
+
+    assert lacking(NOTHING, CONTROL, GREEN) == {CONTROL: 7}
+    assert lacking(NOTHING, CONTROL, GREEN, risk=0.25) == {CONTROL: 1}
+    assert lacking(NOTHING, CONTROL) == {}  # nothing stands on it
+    for red in (0, 5):
+        assert lacking(Past({place(CONTROL): Tally(red, 5)}), CONTROL, GREEN) == {CONTROL: 2}
+    assert lacking(Past({place(CONTROL): Tally(70, 70)}), CONTROL, GREEN) == {CONTROL: 1}
+    assert lacking(Past({place(CONTROL, harness="old"): Tally(70, 70)}), CONTROL, GREEN) == {CONTROL: 7}
+    assert lacking(Past(plants=sensitivities(planted(GREEN, "stale-cache", 0, 7))), CONTROL, GREEN) == {}
+
+
+# --- in words, and from the database
 
 
 def test_the_arithmetic_is_told():
-    control, green = weighed([judged(cell("3.3.1"), red=3), judged(cell("3.4.1"), green=2)], registry(), NOTHING)
-    assert control.arithmetic == ("Red in 3 of 3 trials that count: 44% to 100% (95 %, Wilson).")
-    assert green.arithmetic == (
-        "Its positive control 3.3.1 × DEFAULT_CONFIG was red in 3 of 3 trials. A bug that shows as often would have "
-        "stayed unseen in 2 trials with a probability of 3.8%; at most 5% are allowed."
+    control, green = weighed([judged(CONTROL, red=3), judged(GREEN, green=2)], registry(), NOTHING, 0.05)
+    assert control.arithmetic == (
+        "Red in 3 of 3 trials that were exercised, their number fixed beforehand: 44% to 100% (95 %, Wilson)."
     )
-    assert green.missed == pytest.approx(0.0375)
+    assert green.arithmetic == (
+        "No bug was planted into 3.4.1 itself. Its positive control, the known bug of 3.3.1 × DEFAULT_CONFIG, was red in "
+        "3 of 3 trials. A bug as visible would have been missed in 2 trials with 3.5% at most; 5% are allowed."
+    )
+    assert green.missed == pytest.approx(0.0346, abs=1e-4)
     assert green.interval == pytest.approx((0.0, 0.6576), abs=1e-4)
 
 
 def test_red_avoided_and_error_need_no_control():
-    red = judged(cell("3.4.1"), red=1)
+    red = judged(GREEN, red=1)
     avoided = judge(cell("3.4.1", "NO_LAG_ACCEPTABLE"), [TrialEvidence("t", 1, all_steps_tried=True)], registry())
-    broken = judge(cell("3.4.1"), [TrialEvidence("t", 1, error="A broker ended.")], registry())
+    broken = judge(GREEN, [TrialEvidence("t", 1, error="A broker ended.")], registry())
     assert verdicts(red, avoided, broken) == ["regression", "avoided", "error"]
 
 
-def test_what_the_registry_measured_is_known_before_any_run():
-    row = f"{ROW}measured = {{ DEFAULT_CONFIG = {{ red = 7, trials = 8 }} }}"
-    assert measured(parse_registry(row)) == {("enumerator", "DEFAULT_CONFIG"): Tally(7, 8)}
+RUN, TONIGHT = "20261120T084500-3f2a", "20261121T084500-3f2a"
+
+
+def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN):
+    """A judged run of one cell; of each trial: red, exercised, planned, harness, commit."""
+    run, where = RunFolder(home / run_id), cell(streams)
+    of_run = [Trial(run_id, where, n, n) for n in range(1, len(trials) + 1)]
+    plan = [t.to_dict() for t, (*_, planned, _, _) in zip(of_run, trials, strict=True) if planned]
+    write_json(run.run_file, {"matrix": "seed", "created": "now", "trials": plan})
+    for trial, (red, exercised, planned, harness, commit) in zip(of_run, trials, strict=True):
+        if not planned:
+            run.add_trial(trial)
+        attested = {"a": {"streams_version": streams, "streams_commit": commit}}
+        outcome = {"error": None, "exercised": exercised, "attested": attested, "harness": harness}
+        write_json(run.trial(trial).outcome_file, outcome)
+        counts = {"records": 1, "keys": 1, "ids": 1}
+        write_json(run.trial(trial).reader_file, {**counts, "anomalies": {"duplicate-id": 1} if red else {}})
+    told = {"red": 1, "counted": 1, "issues": [], "seconds": 9.0, "missed": None, "errors": {}, "sentence": ""}
+    write_json(run.verdicts_file, [{**where.to_dict(), "verdict": verdict, **told}])
+    store_run(run, url)
+
+
+FINE = (True, True, True, HARNESS, COMMIT)
+
+
+def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(database_url, tmp_path):
+    assert past_of(database_url, TONIGHT, registry()) == NOTHING
+    missed = (False, *FINE[1:])
+    idle, added, old = (True, False, *FINE[2:]), (True, True, False, HARNESS, COMMIT), (*FINE[:3], None, COMMIT)
+    stored(tmp_path, database_url, [FINE, FINE, missed, idle, added, old, (*FINE[:4], "abad1dea")])
+    stored(tmp_path, database_url, [FINE], streams="3.4.1", verdict="regression", run_id="20261119T084500-3f2a")
+    stored(tmp_path, database_url, [FINE], verdict="error", run_id="20261118T084500-3f2a")
+    stored(tmp_path, database_url, [FINE], verdict="inconclusive", run_id="20261117T084500-3f2a")
+    stored(tmp_path, database_url, [FINE], run_id="20261122T084500-3f2a")  # later
+    store_planted(planted(GREEN, "stale-cache", 2, 3), database_url)
+    past = past_of(database_url, TONIGHT, registry())
+    assert past.controls == {place(CONTROL): Tally(2, 4), place(CONTROL, commit="abad1dea"): Tally(1, 1)}
+    [one] = past.plants
+    assert (one.plant, one.tally) == ("stale-cache", Tally(2, 3))

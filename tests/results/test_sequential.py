@@ -6,11 +6,12 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, write_json
-from onceproof.results.controls import Tally
+from onceproof.model.sensitivity import Place, Tally
+from onceproof.results.controls import Past
 from onceproof.results.sequential import cell_that_wants_more
 
 RUN = "20261121T084500-3f2a"
-OFTEN = {("enumerator", "DEFAULT_CONFIG"): Tally(40, 40)}
+ATTESTED = {"a": {"streams_version": "3.3.1", "streams_commit": "c0ffee"}}
 RED, GREEN, IDLE, BROKEN = "red", "green", "idle", "broken"
 PART, ODD = "a part of what must show", "what no issue explains"
 
@@ -20,24 +21,27 @@ def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator"):
 
 
 CRASH = cell("4.1.2", scenario="crash")
+NOTHING = Past()
 CONTROL, FIXED, NO_LAG = cell("3.3.1"), cell("3.4.1"), cell("3.3.1", "NO_LAG_ACCEPTABLE")
+OFTEN = Past({Place.of(CONTROL, "c0ffee", "0.1.0+1"): Tally(40, 40)})
 
 
 @pytest.fixture
 def wanting(tmp_path):
     """The cell that wants more, after the trials that are given by cell; None in their place: not driven yet."""
 
-    def next_cell(shown, budget=6, before=OFTEN):
+    def next_cell(shown, budget=6, past=OFTEN):
         run = RunFolder(tmp_path / RUN)
         trials = [(Trial(RUN, of, n, n), how) for of, hows in shown.items() for n, how in enumerate(hows, 1)]
         write_json(run.run_file, {"trials": [trial.to_dict() for trial, _ in trials]})
         for trial, how in trials:
             if how is not None:
                 outcome = {"error": "It broke." if how == BROKEN else None, "exercised": how not in (IDLE, BROKEN)}
-                write_json(run.trial(trial).outcome_file, {**outcome, "all_steps_tried": True, "reason": "why"})
+                outcome |= {"all_steps_tried": True, "reason": "why", "attested": ATTESTED, "harness": "0.1.0+1"}
+                write_json(run.trial(trial).outcome_file, outcome)
                 anomalies = {RED: {"duplicate-id": 1}, PART: {"stale-checkpoint": 1}, ODD: {"lost-record": 1}}
                 write_json(run.trial(trial).reader_file, {"anomalies": anomalies.get(how, {})})
-        return cell_that_wants_more(run, budget, registry(), before)
+        return cell_that_wants_more(run, budget, registry(), past, 0.05)
 
     return next_cell
 
@@ -64,10 +68,11 @@ def test_a_cell_gets_trials_until_its_claim_stands_or_its_budget_ends(wanting, s
     assert wanting(shown) == expected
 
 
-def test_without_a_history_one_red_control_asks_for_five_greens(wanting):
-    assert wanting({FIXED: [GREEN] * 4, CONTROL: [RED]}, before={}) == FIXED
-    assert wanting({FIXED: [GREEN] * 5, CONTROL: [RED]}, before={}) is None
+def test_without_a_history_three_red_trials_of_a_control_ask_for_two_greens(wanting):
+    assert wanting({FIXED: [GREEN], CONTROL: [RED] * 3}, past=NOTHING) == FIXED
+    assert wanting({FIXED: [GREEN] * 2, CONTROL: [RED] * 3}, past=NOTHING) is None
 
 
 def test_a_budget_that_cannot_suffice_is_not_begun(wanting):
-    assert wanting({FIXED: [GREEN], CONTROL: [RED]}, budget=4, before={}) is None
+    assert wanting({FIXED: [GREEN], CONTROL: [RED]}, past=NOTHING) is None  # it takes seven
+    assert wanting({FIXED: [GREEN], CONTROL: [RED]}, budget=7, past=NOTHING) == FIXED

@@ -94,7 +94,7 @@ def test_the_fixed_release_is_green_and_its_control_red(ran):
     assert (red["verdict"], red["issues"]) == ("known", ["KAFKA-14172"])
     assert red["anomalies"]["duplicate-id"] > 100
     assert (green["verdict"], green["counted"]) == ("clean", 1)
-    assert green["missed"] <= 0.05
+    assert green["missed"] <= 0.25
     parted = verdicts["at-least-once", "3.4.1"]  # promises that are compared place by place take the same way
     assert parted["verdict"] == "known"
     assert parted["anomalies"].keys() == {"false-after-true", "changelog-output-mismatch"}

@@ -31,8 +31,6 @@ class KnownIssue:
     sources: tuple[str, ...]
     # Variant -> the anomalies that a red must show, so that it is what was provoked, and not only its beginning.
     must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Variant -> red and all trials of our own benchmarks (`benchmarks/detection.py`), on affected releases.
-    measured: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     # Where the application is restarted on another release: the one that must be affected.
     culprit: str = "restarted"
 
@@ -146,7 +144,6 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         tuple(Release.parse(text) for text in entry["fixed"]),
         _texts(entry["sources"]),
         {variant: _texts(names) for variant, names in entry.get("must_show", {}).items()},
-        {variant: _rate(of) for variant, of in entry.get("measured", {}).items()},
         entry.get("culprit", "restarted"),
     )
     if not issue.sources:
@@ -159,7 +156,7 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
     named = {*issue.anomalies, *(name for names in issue.must_show.values() for name in names)}
     if unknown := sorted(named - ANOMALIES.keys()):
         raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them.")
-    if unknown := sorted({*issue.must_show, *issue.measured} - set(issue.variants)):
+    if unknown := sorted(set(issue.must_show) - set(issue.variants)):
         raise ValueError(f"{unknown[0]!r} is not one of its variants.")
     return issue
 
@@ -179,14 +176,6 @@ def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ValueError(f"{values!r} should be a list of texts.")
     return tuple(values)
-
-
-def _rate(entry: dict[str, int]) -> tuple[int, int]:
-    _check_fields(entry, {"red", "trials"})
-    red, trials = entry["red"], entry["trials"]
-    if not 0 <= red <= trials:
-        raise ValueError(f"{red} of {trials} trials cannot have been red.")
-    return red, trials
 
 
 @cache

@@ -12,7 +12,8 @@ from onceproof.model.release import Release
 NEWEST = "4.3.1"  # the newest published release when this line was written
 BROKER = "3.9.1"  # serves every Kafka Streams release from 3.0 to 4.x
 MAX_TRIALS = 100
-BUDGET = 6  # trials; without any history, one red control asks for five green trials
+BUDGET = 6  # trials of a cell, at most
+RISK = 0.05  # that a green which is claimed misses a bug, at most
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Matrix:
     brokers: tuple[str, ...] = (BROKER,)
     trials: int = 1
     budget: int = BUDGET
+    risk: float = RISK
 
     def releases(self) -> list[str]:
         """All releases of Kafka Streams that it names, in release order."""
@@ -60,6 +62,7 @@ MATRICES = {
                 Block("quota", ("DEFAULT_CONFIG",), ("3.8.1", NEWEST)),
                 Block("at-least-once", ("DEFAULT_CONFIG", "EXACTLY_ONCE"), (NEWEST,)),
             ),
+            risk=0.25,  # of a first look: one trial of each control and of each cell
         ),
         Matrix(
             "nightly",
@@ -168,7 +171,8 @@ class Offer:
 class Request:
     """What a person or the schedule asks for; an empty axis is the matrix's own.
 
-    `trials` are run of each cell, whatever they show; up to `budget` of those whose verdict needs more of them.
+    `trials` are run of each cell, whatever they show; up to `budget` of those whose verdict needs more of them. A green
+    may miss a bug with the probability `risk`.
     """
 
     matrix: str = DEFAULT_MATRIX
@@ -179,6 +183,7 @@ class Request:
     trials: int | None = None
     restarts: tuple[str, ...] = ()
     budget: int | None = None
+    risk: float | None = None
 
 
 @dataclass(frozen=True)
@@ -189,6 +194,7 @@ class Expansion:
     cells: tuple[Cell, ...]
     trials: int
     budget: int
+    risk: float
     refused: Mapping[Cell, str]
 
 
@@ -212,6 +218,9 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
         raise UsageError(f"{trials} trials cannot be run: ask for 1 to {MAX_TRIALS} a cell.")
     if not trials <= budget <= MAX_TRIALS:
         raise UsageError(f"A budget of {budget} trials is not possible: ask for {trials} to {MAX_TRIALS} a cell.")
+    risk = matrix.risk if request.risk is None else request.risk
+    if not 0.01 <= risk <= 0.5:
+        raise UsageError(f"A risk of {risk:g} cannot be asked for: ask for 0.01 to 0.5.")
     _check_names(request, catalogue)
     brokers = _releases(request.brokers or matrix.brokers)
     asked = {
@@ -226,7 +235,7 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
             " ".join(f"{cell.title} cannot be run: {reason}" for cell, reason in refused.items())
             or f"The request leaves no cell of the matrix {matrix.name}: name fewer variants, or others."
         )
-    return Expansion(matrix.name, cells, trials, budget, refused)
+    return Expansion(matrix.name, cells, trials, budget, risk, refused)
 
 
 def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: Registry) -> Expansion:

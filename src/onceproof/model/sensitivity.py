@@ -46,6 +46,23 @@ class PlantedTrial:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """`red` of `counted` trials showed an anomaly."""
+
+    red: int = 0
+    counted: int = 0
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.red + other.red, self.counted + other.counted)
+
+    def __str__(self) -> str:
+        return f"{self.red} of {self.counted} {'trial' if self.counted == 1 else 'trials'}"
+
+
+NOTHING = Tally()
+
+
+@dataclass(frozen=True)
 class Place:
     """Where trials may be counted together: all of it is the same, so only chance tells them apart.
 
@@ -69,7 +86,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How often a plant was found in one place: in `found` of the `exercised` among `planned` trials."""
+    """What the trials of a plant in one place come to."""
 
     plant: str
     place: Place
@@ -81,14 +98,20 @@ class Sensitivity:
         return len(self.trials)
 
     @property
-    def exercised(self) -> int:
-        """Those in which the plant fired and the scenario's precondition was met."""
-        return sum(trial.exercised for trial in self.trials)
+    def tally(self) -> Tally:
+        """In how many it was found, of those in which the plant fired and the scenario's precondition was met."""
+        exercised = [trial for trial in self.trials if trial.exercised]
+        return Tally(sum(trial.found for trial in exercised), len(exercised))
 
-    @property
-    def found(self) -> int:
-        """Exercised ones in which a promise was broken that must see it."""
-        return sum(trial.exercised and trial.found for trial in self.trials)
+
+def commit_of(cell: Cell, attested: Mapping[str, Mapping[str, Any]]) -> str:
+    """The commit of Kafka Streams of a trial, by what its instances attested; of both releases if it was restarted.
+
+    Empty if not all of it was attested.
+    """
+    commits = {told["streams_version"]: told["streams_commit"] for told in attested.values()}
+    wanted = [str(cell.streams), *([str(cell.restart_on)] if cell.restart_on else [])]
+    return " → ".join(commits[release] for release in wanted) if all(r in commits for r in wanted) else ""
 
 
 def sensitivities(trials: Iterable[PlantedTrial]) -> list[Sensitivity]:

@@ -9,6 +9,7 @@ from typing import Any
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.known_issues import Registry
+from onceproof.model.sensitivity import NOTHING, Place, Tally
 
 
 class Verdict(StrEnum):
@@ -50,13 +51,30 @@ class TrialEvidence:
     reason: str = ""
     anomalies: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
+    planned: bool = True  # before the first trial of its cell: it was not added because of what others showed
+    commit: str = ""  # of Kafka Streams, as the instances attested it
+    harness: str = ""  # its version
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A planted bug that stands behind a green: found in `found` of `exercised` trials on the cell's own release."""
+
+    name: str
+    found: int
+    exercised: int
+    missed: float  # in as many green trials as the cell has, at most
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: the fields."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class CellVerdict:
-    """A verdict with its arithmetic: `red` of `counted` trials showed an anomaly.
+    """A verdict with its arithmetic: `red` trials showed an anomaly, `counted` were exercised.
 
-    `counted` are the trials that carry the claim: red ones, and those that were exercised.
+    `rated` are those from which a rate may be taken: exercised trials whose number was fixed before the first of them.
     """
 
     cell: Cell
@@ -68,8 +86,11 @@ class CellVerdict:
     anomalies: Mapping[str, int]
     issues: tuple[str, ...]
     errors: Mapping[str, str]  # trial -> what failed
+    rated: Tally = NOTHING
+    place: Place | None = None  # of its trials; None if none came up
     interval: tuple[float, float] | None = None  # of the rate of red trials, 95 %; None if none counts
-    missed: float | None = None  # of a green: the probability that a bug would have stayed unseen
+    missed: float | None = None  # of a green: the probability that a bug would have stayed unseen, at most
+    plants: tuple[Plant, ...] = ()  # that stand behind a green
     arithmetic: str = ""  # the same in words
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,6 +108,7 @@ class CellVerdict:
             "errors": dict(self.errors),
             "interval": list(self.interval) if self.interval else None,
             "missed": self.missed,
+            "plants": [plant.to_dict() for plant in self.plants],
             "arithmetic": self.arithmetic,
         }
 
@@ -110,10 +132,14 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
         anomalies.update(trial.anomalies)
     issues = tuple(issue.key for issue in registry.affecting(cell))
 
-    counted = {trial.key for trial in [*red, *exercised]}
+    rated = [trial for trial in exercised if trial.planned]
+    tally = Tally(sum(bool(trial.anomalies) for trial in rated), len(rated))
+    attested = next((trial for trial in sound if trial.commit and trial.harness), None)
+    place = Place.of(cell, attested.commit, attested.harness) if attested else None
     verdict, sentence = _decide(cell, sound, broken, red, exercised, anomalies, registry)
     errors = {trial.key: trial.error for trial in broken if trial.error is not None}
-    return CellVerdict(cell, verdict, sentence, len(red), len(counted), len(trials), anomalies, issues, errors)
+    told = (cell, verdict, sentence, len(red), len(exercised), len(trials), anomalies, issues, errors)
+    return CellVerdict(*told, rated=tally, place=place)
 
 
 def _decide(

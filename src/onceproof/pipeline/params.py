@@ -9,6 +9,7 @@ from onceproof.scenarios import CATALOGUE
 from onceproof.settings import get_settings
 
 AXES = ("streams", "restarts", "brokers", "scenarios", "variants")
+NUMBERS = ("trials", "budget", "risk")
 
 
 def _several(what: str, **items: Any) -> dict[str, Any]:
@@ -50,6 +51,13 @@ PARAMS: dict[str, dict[str, Any]] = {
         "minimum": 1,
         "maximum": MAX_TRIALS,
         "description": "Trials of a cell whose verdict needs more, at most. Empty: as many as the matrix says.",
+    },
+    "risk": {
+        "default": None,
+        "type": ["number", "null"],
+        "minimum": 0.01,
+        "maximum": 0.5,
+        "description": "Of a green: that it misses a bug, at most, for example 0.05. Empty: as the matrix says.",
     },
     "run": {
         "default": None,
@@ -114,10 +122,12 @@ BISECT_PARAMS: dict[str, dict[str, Any]] = {
 def request_from_params(params: Mapping[str, Any]) -> Request:
     """The request that the params make."""
     axes: dict[str, Any] = {axis: tuple(params.get(axis) or ()) for axis in AXES}
-    return Request(matrix=params["matrix"], trials=params.get("trials"), budget=params.get("budget"), **axes)
+    numbers: dict[str, Any] = {name: params.get(name) for name in NUMBERS}
+    return Request(matrix=params["matrix"], **numbers, **axes)
 
 
 def params_from_request(request: Request, run_id: str) -> dict[str, Any]:
     """The params that make the request, for a run of this id."""
     axes = {axis: list(getattr(request, axis)) for axis in AXES}
-    return {"matrix": request.matrix, "trials": request.trials, "budget": request.budget, "run": run_id, **axes}
+    numbers = {name: getattr(request, name) for name in NUMBERS}
+    return {"matrix": request.matrix, **numbers, "run": run_id, **axes}

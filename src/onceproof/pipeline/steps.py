@@ -97,19 +97,26 @@ def plan(run_id: str, request: Request, dag_run: str | None = None) -> RunFolder
 
 
 def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[str, Any]:
+    from onceproof.harness import harness_version
+    from onceproof.results.controls import control_trials_lacking
+    from onceproof.results.judging import past_of_run
+
+    past = past_of_run(run, get_settings().database_url)
+    controls = control_trials_lacking(expansion.cells, registry(), past, expansion.risk, harness_version())
     return {
         "run": run.run_id,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "matrix": expansion.matrix,
         "request": asked,
         "budget": expansion.budget,
+        "risk": expansion.risk,
         "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells})],
         "cells": [{"key": cell.key, "title": cell.title, **cell.to_dict()} for cell in expansion.cells],
         "refused": [{"title": cell.title, "reason": reason} for cell, reason in expansion.refused.items()],
         "trials": [
             new_trial(run, cell, number).to_dict()
             for cell in expansion.cells
-            for number in range(1, expansion.trials + 1)
+            for number in range(1, max(expansion.trials, controls.get(cell, 1)) + 1)
         ],
     }
 
@@ -244,7 +251,7 @@ def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:
     exercised in a variant that avoids the mechanism.
     """
     from onceproof.lab import trial as lab
-    from onceproof.results.judging import trials_before_run
+    from onceproof.results.judging import past_of_run, risk_of
     from onceproof.results.sequential import cell_that_wants_more
 
     def drive_one(trial: Trial, cluster: Any, folder: Any) -> None:
@@ -252,8 +259,8 @@ def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:
         lab.run_trial(trial, folder, report, cluster)
 
     budget = read_json(run.run_file)["budget"]
-    before = trials_before_run(run, get_settings().database_url)
-    while (cell := cell_that_wants_more(run, budget, registry(), before)) is not None:
+    past, risk = past_of_run(run, get_settings().database_url), risk_of(run)
+    while (cell := cell_that_wants_more(run, budget, registry(), past, risk)) is not None:
         own = _trials(run, cell.key)
         if all(run.outcome(trial) for trial in own):
             run.add_trial(new_trial(run, cell, len(own) + 1))

@@ -1,117 +1,114 @@
-"""Rule 3 of the verdict: what a green is worth is told by positive controls.
+"""Rule 3 of the verdict: what a green is worth is told by bugs that must be found.
 
-A positive control is a cell that the registry says is affected. How often the controls of a run were red, as the
-registry expects, says how probable it is that a bug would have been missed in as many green trials as a cell has.
-Earlier trials of the same scenario and variants count for less: each for half a trial, and all of them for ten at most.
-Where a control of tonight was red so seldom that it does not fit what was seen before, tonight alone counts.
+First by *plants*: bugs put into the very release that the cell is about, in its scenario, on its broker line and with
+its restart; their trials are in the results database. Else by a *positive control*: a cell of the run on another
+release, of which the registry says that it is affected. Of either only exercised trials count whose number was fixed
+before the first of them, and only those of one place (`model.sensitivity.Place`): the same release and commit,
+variant, broker line and harness. Nothing is averaged over plants, releases or variants: a claim is about a bug as
+visible as each of those that stand behind it.
+
+Whatever stands behind a green, the run's own positive control must have been red in this run. That is a sign of life.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from onceproof.model.cell import Cell
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.known_issues import Registry
-from onceproof.model.verdict import CellVerdict, Verdict
-from onceproof.results.database import CellRow, database, is_missing
+from onceproof.model.sensitivity import NOTHING, Place, Sensitivity, Tally, commit_of, sensitivities
+from onceproof.model.verdict import CellVerdict, Plant, TrialEvidence, Verdict
+from onceproof.results.database import CellRow, TrialRow, database, is_missing
+from onceproof.results.sensitivity import planted_trials
 from onceproof.scenarios import CATALOGUE
-from onceproof.statistics import SURE, greens_needed, is_too_few, probability_missed, wilson_interval
+from onceproof.statistics import MANY, control_trials, greens_needed, is_too_few, probability_missed, wilson_interval
 
-WEIGHT = 0.5  # of an earlier trial
-MOST = 10.0  # trials of tonight that all earlier ones together can count for
 GREENS = {Verdict.CLEAN, Verdict.FIXED}
-
-Before = Mapping[tuple[str, str], "Tally"]  # (scenario, variant) -> trials of affected cells in the past
+AXES = ("scenario", "variant", "streams", "broker", "restart_on")
 
 
 @dataclass(frozen=True)
-class Tally:
-    """`red` of `counted` trials showed an anomaly."""
+class Past:
+    """What earlier runs showed."""
 
-    red: int = 0
-    counted: int = 0
-
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(self.red + other.red, self.counted + other.counted)
-
-    def __str__(self) -> str:
-        return f"{self.red} of {self.counted} trials"
+    controls: Mapping[Place, Tally] = field(default_factory=dict)  # of affected cells
+    plants: Sequence[Sensitivity] = ()
 
 
 @dataclass(frozen=True)
 class Control:
-    """How often the anomaly of a scenario showed where it had to: in cells of this run, and before."""
+    """What may stand behind the greens of a cell."""
 
-    cells: Mapping[Cell, Tally]
-    before: Tally
-
-    @property
-    def now(self) -> Tally:
-        """All trials of this run."""
-        return sum(self.cells.values(), Tally())
-
-    @property
-    def weight(self) -> float:
-        """What one earlier trial counts for; nothing if a control of tonight does not fit them."""
-        before = self.before
-        if not before.counted or any(
-            is_too_few(t.red, t.counted, before.red, before.counted) for t in self.cells.values()
-        ):
-            return 0.0
-        return min(WEIGHT, MOST / before.counted)
-
-    def missed(self, greens: int) -> float:
-        """The probability that a bug that shows as often stays unseen in this many trials."""
-        return probability_missed(*self._weighed(), greens)
+    risk: float  # that a green which is claimed misses a bug, at most
+    cell: Cell | None = None  # its positive control in this run; None if there is none
+    was_red: bool = False  # in this run, in any of its trials, as the registry expects
+    now: Tally = NOTHING  # trials of the control in this run
+    before: Tally = NOTHING  # and of earlier runs, of the same place
+    plants: tuple[Sensitivity, ...] = ()  # on the cell's own release
 
     @property
-    def needed(self) -> int:
-        """How many green trials carry a claim."""
-        return greens_needed(*self._weighed())
+    def is_sick(self) -> bool:
+        """Whether the control was red too seldom for what it was before."""
+        now, before = self.now, self.before
+        return now.counted > 0 < before.counted and is_too_few(now.red, now.counted, before.red, before.counted)
 
-    def _weighed(self) -> tuple[float, float]:
-        weight = self.weight
-        return self.now.red + weight * self.before.red, self.now.counted + weight * self.before.counted
+    @property
+    def is_alive(self) -> bool:
+        """Whether the control was red in this run, as often as it used to be."""
+        return self.was_red and not self.is_sick
 
-    def arithmetic(self, greens: int) -> str:
-        """What the greens of a cell are worth, in words."""
-        past = ""
-        if self.before.counted:
-            counts = f"each of which counts for {self.weight:.2g}" if self.weight else "which tonight does not fit"
-            past = f", and before in {self.before}, {counts}"
-        return (
-            f"Its positive {_named(tuple(self.cells))} red in {self.now}{past}. A bug that shows as often would have "
-            f"stayed unseen in {_trials(greens)} with a probability of {self.missed(greens):.1%}; at most "
-            f"{1 - SURE:.0%} are allowed."
-        )
+    @property
+    def known(self) -> Tally:
+        """All that is known of the control."""
+        return self.now + self.before
 
+    def carrying(self, greens: int) -> tuple[Plant, ...]:
+        """The plants that so many greens stand on, the weakest first."""
+        found = [
+            Plant(of.plant, of.tally.red, of.tally.counted, probability_missed(of.tally.red, of.tally.counted, greens))
+            for of in self.plants
+            if self._asked(of.tally) <= greens
+        ]
+        return tuple(sorted(found, key=lambda plant: (-plant.missed, plant.name)))
 
-def _named(cells: Sequence[Cell]) -> str:
-    first = f"{cells[0].releases} × {cells[0].variant}"
-    return f"control {first} was" if len(cells) == 1 else f"controls ({first} and {len(cells) - 1} more) were"
+    def needed(self, within: int = MANY - 1) -> int:
+        """How many green trials carry a claim.
 
+        As many as each plant asks for that asks for no more than `within`; if there is none, as the control asks for.
+        """
+        plants = [asked for of in self.plants if (asked := self._asked(of.tally)) <= within]
+        return max(plants, default=self._asked(self.known))
 
-def _trials(count: int) -> str:
-    return "1 trial" if count == 1 else f"{count} trials"
-
-
-def tally_of(verdict: CellVerdict) -> Tally:
-    """What the trials of a cell count for as a control: red only where all of it was as the registry expects."""
-    if verdict.verdict is Verdict.ERROR:
-        return Tally()
-    return Tally(verdict.red if verdict.verdict is Verdict.KNOWN else 0, verdict.counted)
+    def _asked(self, tally: Tally) -> int:
+        return greens_needed(tally.red, tally.counted, self.risk)
 
 
-def control_of(cell: Cell, tallies: Mapping[Cell, Tally], registry: Registry, before: Before) -> Control | None:
-    """The controls of a cell among the cells of its run; None if it has none.
+def control_of(
+    cell: Cell, verdicts: Mapping[Cell, CellVerdict], registry: Registry, past: Past, risk: float
+) -> Control:
+    """What may stand behind the greens of a cell of a run.
 
-    They are other affected cells of its scenario, as near to it as the run has any: of its own variant, or else of the
-    variant that is the scenario's control; with its broker; restarted on another release as it is, or not.
+    Its positive control is another affected cell of its scenario, as near to it as the run has any: of its own variant,
+    or else of the variant that is the scenario's control; with its broker; restarted on another release as it is, or
+    not. Of those the one with most trials, whatever they showed.
     """
-    chosen = [o for o in tallies if o != cell and o.scenario == cell.scenario and registry.affecting(o)]
+    found = Control(risk)
+    for other in near_controls(cell, verdicts, registry):
+        verdict = verdicts[other]
+        before = past.controls.get(verdict.place, NOTHING) if verdict.place else NOTHING
+        one = Control(risk, other, verdict.verdict is Verdict.KNOWN, tally_of(verdict), before)
+        if found.cell is None or one.known.counted > found.known.counted:
+            found = one
+    return replace(found, plants=_plants_of(cell, verdicts[cell].place, past))
+
+
+def near_controls(cell: Cell, cells: Collection[Cell], registry: Registry) -> list[Cell]:
+    """The affected cells that are nearest to a cell, in their order."""
+    chosen = [o for o in cells if o != cell and o.scenario == cell.scenario and registry.affecting(o)]
     usual, _ = CATALOGUE[cell.scenario].control
     variant = cell.variant if any(other.variant == cell.variant for other in chosen) else usual
     for is_near in (
@@ -120,74 +117,153 @@ def control_of(cell: Cell, tallies: Mapping[Cell, Tally], registry: Registry, be
         lambda other: (other.restart_on is None) == (cell.restart_on is None),
     ):
         chosen = list(filter(is_near, chosen)) or chosen
-    if not chosen:
-        return None
-    variants = {other.variant for other in chosen}
-    past = sum((before.get((cell.scenario, name), Tally()) for name in variants), Tally())
-    return Control({other: tallies[other] for other in chosen}, past)
+    return chosen
 
 
-def weighed(verdicts: Sequence[CellVerdict], registry: Registry, before: Before) -> list[CellVerdict]:
-    """The verdicts of a run with their arithmetic; a green that its controls do not carry is inconclusive."""
-    tallies = {verdict.cell: tally_of(verdict) for verdict in verdicts}
-    return [_weighed(verdict, control_of(verdict.cell, tallies, registry, before)) for verdict in verdicts]
+def _plants_of(cell: Cell, place: Place | None, past: Past) -> tuple[Sensitivity, ...]:
+    """The plants on the cell's own release: of its variant, or else of the one that is the scenario's control."""
+    if place is None:
+        return ()
+    usual, _ = CATALOGUE[cell.scenario].control
+    own, of_usual = (
+        tuple(p for p in past.plants if p.place == replace(place, variant=v)) for v in (cell.variant, usual)
+    )
+    return own or of_usual
 
 
-def _weighed(verdict: CellVerdict, control: Control | None) -> CellVerdict:
-    told = replace(verdict, interval=wilson_interval(verdict.red, verdict.counted) if verdict.counted else None)
+def tally_of(verdict: CellVerdict) -> Tally:
+    """What the trials of a cell count for as a control: red only where all of it was as the registry expects."""
+    if verdict.verdict is Verdict.ERROR:
+        return NOTHING
+    return Tally(verdict.rated.red if verdict.verdict is Verdict.KNOWN else 0, verdict.rated.counted)
+
+
+def weighed(verdicts: Sequence[CellVerdict], registry: Registry, past: Past, risk: float) -> list[CellVerdict]:
+    """The verdicts of a run with their arithmetic; a green that nothing carries is inconclusive."""
+    by_cell = {verdict.cell: verdict for verdict in verdicts}
+    return [_weighed(verdict, control_of(verdict.cell, by_cell, registry, past, risk)) for verdict in verdicts]
+
+
+def _weighed(verdict: CellVerdict, control: Control) -> CellVerdict:
+    rated = verdict.rated
+    told = replace(verdict, interval=wilson_interval(rated.red, rated.counted) if rated.counted else None)
     if verdict.red and told.interval:
         low, high = told.interval
-        rate = f"Red in {Tally(verdict.red, verdict.counted)} that count: {low:.0%} to {high:.0%} (95 %, Wilson)."
-        hint = " Trials end with the first red; ask for more with --trials if the rate matters." * (verdict.red == 1)
-        return replace(told, arithmetic=rate + hint)
+        return replace(
+            told,
+            arithmetic=f"Red in {rated} that were exercised, their number fixed beforehand: {low:.0%} to {high:.0%} "
+            "(95 %, Wilson).",
+        )
     if verdict.verdict not in GREENS:
         return told
-    if control is None:
+    greens = verdict.counted
+    plants, known = control.carrying(greens), control.known
+    missed = plants[0].missed if plants else probability_missed(known.red, known.counted, greens)
+    if control.cell or plants:
+        told = replace(told, missed=round(missed, 4), plants=plants, arithmetic=_arithmetic(verdict, control))
+    if control.cell is None:
         return _unsure(told, "No other cell of the run is known to be affected, so nobody knows what a green is worth.")
-    told = replace(
-        told, arithmetic=control.arithmetic(verdict.counted), missed=round(control.missed(verdict.counted), 4)
-    )
-    if not control.now.red:
-        return _unsure(
-            told,
-            f"Its positive {_named(tuple(control.cells))} not red as expected in this run, so a green says nothing.",
-        )
-    if verdict.counted < control.needed:
-        return _unsure(told, f"That takes {_trials(control.needed)}, and there are {verdict.counted}.")
+    name = f"{control.cell.releases} × {control.cell.variant}"
+    if not control.was_red:
+        return _unsure(told, f"Its positive control {name} was not red as expected in this run: a green says nothing.")
+    if control.is_sick:
+        how = f"was red in only {control.now}, and before in {control.before}"
+        return _unsure(told, f"Its positive control {name} {how}: something is wrong, and a green says nothing.")
+    if not plants and greens < (needed := control.needed()):
+        return _unsure(told, f"That takes {_trials(needed)}, and there {'is' if greens == 1 else 'are'} {greens}.")
     return told
+
+
+def _arithmetic(verdict: CellVerdict, control: Control) -> str:
+    """What the greens of a cell are worth, in words."""
+    greens, release, known = verdict.counted, verdict.cell.releases, control.known
+    plants = control.carrying(greens)
+    if plants:
+        weakest, names = plants[0], ", ".join(f"{p.name} {p.found}/{p.exercised}" for p in plants)
+        rest = sorted({p.plant for p in control.plants} - {p.name for p in plants})
+        return (
+            f"Behind it stand {len(plants)} of {len(control.plants)} bugs planted into {release} itself ({names}). "
+            f"A bug as visible as the weakest of them, {weakest.name}, would have been missed in {_trials(greens)} "
+            f"with {weakest.missed:.1%} at most; {control.risk:.0%} are allowed."
+            + (f" Planted, and not found often enough: {', '.join(rest)}." if rest else "")
+        )
+    planted = ", ".join(f"{p.plant} {p.tally.red}/{p.tally.counted}" for p in control.plants)
+    own = (
+        f"Of the bugs planted into {release} itself none carries it ({planted})."
+        if planted
+        else (f"No bug was planted into {release} itself.")
+    )
+    if control.cell is None:
+        return own
+    past = f" and before in {control.before}" if control.before.counted else ""
+    return (
+        f"{own} Its positive control, the known bug of {control.cell.releases} × {control.cell.variant}, was red in "
+        f"{control.now}{past}. A bug as visible would have been missed in {_trials(greens)} with "
+        f"{probability_missed(known.red, known.counted, greens):.1%} at most; {control.risk:.0%} are allowed."
+    )
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"
 
 
 def _unsure(verdict: CellVerdict, why: str) -> CellVerdict:
     return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=f"{why} {verdict.sentence}")
 
 
-def trials_before(url: str, run_id: str, registry: Registry) -> dict[tuple[str, str], Tally]:
-    """Trials of affected cells before a run: what the registry measured, and what the results database has.
+def placed(
+    evidence: TrialEvidence, trial: Trial, outcome: Mapping[str, Any], planned: Collection[str]
+) -> TrialEvidence:
+    """The evidence with what makes a trial comparable: was it planned, on which commit did it run, by which harness."""
+    commit, harness = commit_of(trial.cell, outcome.get("attested", {})), outcome.get("harness", "")
+    return replace(evidence, planned=trial.key in planned, commit=commit, harness=harness)
 
-    Returns:
-        By (scenario, variant).
+
+def control_trials_lacking(
+    cells: Sequence[Cell], registry: Registry, past: Past, risk: float, harness: str
+) -> dict[Cell, int]:
+    """How many trials positive controls lack so that one green trial of the cells that stand on them would do.
+
+    It depends on how many trials of a control are known, and not on what they showed. Nothing is lacking for cells on
+    whose own release enough trials of a plant are known.
+    """
+    enough = control_trials(risk)
+    known: dict[Place, int] = defaultdict(int)  # a published release has one commit, which is not known before it ran
+    for place, tally in past.controls.items():
+        known[replace(place, commit="")] += tally.counted
+    lacking: dict[Cell, int] = {}
+    for cell in cells:
+        near = near_controls(cell, cells, registry)
+        if registry.affecting(cell) or registry.avoidance(cell) or not near:
+            continue
+        own = replace(past, plants=[replace(p, place=replace(p.place, commit="")) for p in past.plants])
+        if any(plant.tally.counted >= enough for plant in _plants_of(cell, Place.of(cell, "", harness), own)):
+            continue
+        control = max(near, key=lambda other: known[Place.of(other, "", harness)])
+        lacking[control] = max(enough - known[Place.of(control, "", harness)], 1)
+    return lacking
+
+
+def past_of(url: str, run_id: str, registry: Registry) -> Past:
+    """What the results database knows from before a run.
 
     Raises:
         HarnessError: the database refuses.
     """
-    tallies = measured(registry)
     if is_missing(url):
-        return tallies
-    names = ("scenario", "variant", "streams", "broker", "restart_on", "verdict")
-    columns = [getattr(CellRow, name) for name in names]
-    query = select(*columns, func.sum(CellRow.red), func.sum(CellRow.counted)).where(CellRow.run_id < run_id)
+        return Past()
+    tallies: dict[Place, Tally] = defaultdict(Tally)
+    query = (
+        select(CellRow, TrialRow)
+        .join(TrialRow, TrialRow.cell_id == CellRow.id)
+        .where(CellRow.run_id < run_id, CellRow.verdict != Verdict.ERROR)
+        .where(TrialRow.exercised, TrialRow.planned, TrialRow.error.is_(None))
+    )
     with database(url) as engine, Session(engine) as session:
-        for *values, verdict, red, counted in session.execute(query.group_by(*columns)):
-            cell = Cell.from_dict(dict(zip(names, values, strict=False)))
-            if registry.affecting(cell) and verdict != Verdict.ERROR:
-                tallies[cell.scenario, cell.variant] += Tally(red if verdict == Verdict.KNOWN else 0, counted)
-    return tallies
-
-
-def measured(registry: Registry) -> dict[tuple[str, str], Tally]:
-    """Trials of affected cells that the registry knows of, by (scenario, variant)."""
-    tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
-    for issue in registry.issues:
-        for variant, (red, trials) in issue.measured.items():
-            tallies[issue.scenario, variant] += Tally(red, trials)
-    return tallies
+        for row, trial in session.execute(query):
+            cell = Cell.from_dict({name: getattr(row, name) for name in AXES})
+            commit = commit_of(cell, trial.attested)
+            if registry.affecting(cell) and commit and trial.harness:
+                is_red = row.verdict == Verdict.KNOWN and bool(trial.anomalies)
+                tallies[Place.of(cell, commit, trial.harness)] += Tally(is_red, 1)
+    return Past(dict(tallies), tuple(sensitivities(planted_trials(url, run_id))))

@@ -8,10 +8,11 @@ from typing import Any
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import registry
+from onceproof.model.matrix import RISK
 from onceproof.model.promise import seen_by_suite, suites_of
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
-from onceproof.results.controls import Before, measured, trials_before, weighed
+from onceproof.results.controls import Past, past_of, placed, weighed
 from onceproof.results.spark_tables import rows_of
 
 SEES = seen_by_suite()
@@ -38,23 +39,30 @@ def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
     spark = spark_counts(run)
     errors = _errors(run)
     trials = run.trials_by_cell()
-    verdicts = [
-        judge(cell, [evidence(run, trial, spark, errors) for trial in of_cell], registry())
-        for cell, of_cell in trials.items()
-    ]
-    verdicts = weighed(verdicts, registry(), trials_before_run(run, url))
+    planned = run.planned_keys()
+
+    def known(trial: Trial) -> TrialEvidence:
+        return placed(evidence(run, trial, spark, errors), trial, run.outcome(trial), planned)
+
+    verdicts = [judge(cell, list(map(known, of_cell)), registry()) for cell, of_cell in trials.items()]
+    verdicts = weighed(verdicts, registry(), past_of_run(run, url), risk_of(run))
     data = [_described(run, verdict, trials[verdict.cell]) for verdict in verdicts]
     write_json(run.verdicts_file, data)
     return data
 
 
-def trials_before_run(run: RunFolder, url: str) -> Before:
-    """How often positive controls were red before; without the database, as far as the registry knows."""
+def past_of_run(run: RunFolder, url: str) -> Past:
+    """What earlier runs showed; nothing without the database."""
     try:
-        return trials_before(url, run.run_id, registry())
+        return past_of(url, run.run_id, registry())
     except HarnessError as error:  # greens count for less then, and nothing that was measured is lost
         print(f"Earlier runs do not count. {error}")
-        return measured(registry())
+        return Past()
+
+
+def risk_of(run: RunFolder) -> float:
+    """With what probability a green of the run may miss a bug, at most."""
+    return float(read_json(run.run_file).get("risk", RISK))
 
 
 def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> dict[str, Any]:
