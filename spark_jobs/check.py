@@ -5,6 +5,7 @@ trial that could not be collected has no rows in any of them. Running it again r
 """
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from onceproof.model.anomaly import corrupt_record
 from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder, read_json
 from spark_jobs import tables
@@ -40,6 +42,7 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
     trials = [trial for trial in run_folder.driven_trials() if trial.key not in unreadable]
     stated = in_memory(spark, stated_trials(run_folder, trials), checks.TRIALS)
     records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
+    records = as_far_as_committed(records, {trial.key: run_folder.outcome(trial)["facts"] for trial in trials})
     checked = checks.check(records, stated)
     observed = in_memory(spark, observations_of(run_folder, trials), tables.CHECKED["comparisons"])
     shared = [frame.persist() for frame in checked.shared]
@@ -63,10 +66,30 @@ def stated_trials(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, 
     return rows
 
 
+def as_far_as_committed(records: DataFrame, facts: Mapping[str, Mapping[str, int]]) -> DataFrame:
+    """The records without the input that was never processed, of trials whose drive Kafka ended.
+
+    In and out: records (name, role, partition, offset, ...). `facts` by trial; `input_end/<partition>` says how far it
+    was committed.
+    """
+    for trial, known in facts.items():
+        for fact, end in known.items():
+            role, _, partition = fact.partition("_end/")
+            if partition:
+                place = (f.col("name") == trial) & (f.col("role") == role) & (f.col("partition") == int(partition))
+                records = records.where(~(place & (f.col("offset") >= end)))
+    return records
+
+
 def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
-    """What the timelines of the trials show, as rows of the table `comparisons`."""
+    """What the timelines of the trials show, and what cannot be decoded, as rows of the table `comparisons`."""
     files = {trial.key: run_folder.trial(trial).observations_file for trial in trials}
-    return [{**row, "trial": key} for key, file in files.items() if file.exists() for row in read_json(file)]
+    rows = [{**row, "trial": key} for key, file in files.items() if file.exists() for row in read_json(file)]
+    for c in tables.read_corrupt(run_folder):
+        if c["trial"] in files:
+            comparison = corrupt_record(c["role"], c["partition"], c["offset"], c["fault"])
+            rows.append({**comparison.to_dict(), "trial": c["trial"]})
+    return rows
 
 
 def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:

@@ -1,16 +1,17 @@
 """Read every topic of a run's trials into the table `records`: `spark-submit collect.py --run-folder PATH`.
 
 One batch read per cluster, read_committed, so that aborted records are absent; a second one for topics of which they
-are wanted. What stores held, as instances wrote it, comes beside it. A trial whose topics are missing or
-hold anything but integers is left out and gets its sentence in `errors.json`; so do the trials of a cluster that
-does not answer. Running it again replaces the table.
+are wanted. What stores held, as instances wrote it, comes beside it. Records that are anything but integers stand in
+`corrupt.json`. A trial whose topics are missing is left out and gets its sentence in `errors.json`, unless Kafka ended
+its drive before the application created them; so do the trials of a cluster that does not answer. Running it again
+replaces the table.
 """
 
 import argparse
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -21,7 +22,7 @@ from pyspark.sql import functions as f
 from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder, read_json
 from spark_jobs import tables
-from spark_jobs.transforms.kafka import decoded, first_faults
+from spark_jobs.transforms.kafka import decoded, faults
 
 ANSWER_SECONDS = 15
 
@@ -56,15 +57,17 @@ def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
     tables.drop(run_folder, "records", *tables.CHECKED)
     draft = tables.draft(run_folder, "records")
     errors: dict[str, str] = {}
+    corrupt: list[dict[str, Any]] = []
     clusters: dict[str, list[Trial]] = {}
     for trial in run_folder.driven_trials():
         clusters.setdefault(str(trial.cell.broker), []).append(trial)
     empty_table(spark, draft)
     for broker, trials in clusters.items():
         bootstrap = str(read_json(run_folder.cluster_file(broker))["bootstrap_servers"])
-        errors |= collect_cluster(spark, run_folder, bootstrap, trials, draft)
+        errors |= collect_cluster(spark, run_folder, bootstrap, trials, draft, corrupt)
     copy_contents(spark, run_folder, draft)
     tables.write_errors(run_folder, errors)
+    tables.write_corrupt(run_folder, corrupt)
     if errors:
         whole = spark.read.schema(tables.RECORDS).parquet(str(draft))
         readable = tables.draft(run_folder, "records", ".readable")
@@ -76,16 +79,24 @@ def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
 
 
 def collect_cluster(
-    spark: SparkSession, run_folder: RunFolder, bootstrap: str, trials: list[Trial], draft: Path
+    spark: SparkSession,
+    run_folder: RunFolder,
+    bootstrap: str,
+    trials: list[Trial],
+    draft: Path,
+    corrupt: list[dict[str, Any]],
 ) -> dict[str, str]:
-    """Append the records of one cluster's trials to the draft; returns a sentence for each unreadable trial."""
+    """Append the records of one cluster's trials to the draft, and those that cannot be decoded to `corrupt`.
+
+    Returns a sentence for each unreadable trial.
+    """
     try:
         partitions = partitions_of(bootstrap)
         topics, errors = present_topics(run_folder, trials, partitions)
         for committed in (True, False):
             wanted = [topic for topic in topics if topic.committed == committed]
             if wanted:
-                errors |= copy_topics(spark, bootstrap, wanted, draft)
+                corrupt += copy_topics(spark, bootstrap, wanted, draft)
     except (KafkaException, PySparkException) as error:
         reason = str(error).strip().splitlines()[0]
         return {trial.key: f"the brokers at {bootstrap} could not be read: {reason}" for trial in trials}
@@ -106,7 +117,10 @@ def partitions_of(bootstrap: str) -> dict[str, int]:
 def present_topics(
     run_folder: RunFolder, trials: list[Trial], partitions: dict[str, int]
 ) -> tuple[list[Topic], dict[str, str]]:
-    """The topics of the trials that have all of theirs, and a sentence for each trial that has not."""
+    """The topics of the trials that have all of theirs, and a sentence for each trial that has not.
+
+    Of a trial whose drive Kafka ended, those that there are.
+    """
     topics: list[Topic] = []
     errors: dict[str, str] = {}
     for trial in trials:
@@ -115,6 +129,8 @@ def present_topics(
             Topic(trial.topic(r["topic"]), trial.key, role, r["value_bytes"], r["committed"])
             for role, r in stated["roles"].items()
         ]
+        if run_folder.outcome(trial).get("failed") is not None:
+            of_trial = [topic for topic in of_trial if topic.name in partitions]
         for topic in of_trial:
             found = partitions.get(topic.name)
             if found is None:
@@ -129,11 +145,11 @@ def present_topics(
     return topics, errors
 
 
-def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft: Path) -> dict[str, str]:
+def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft: Path) -> list[dict[str, Any]]:
     """Append the records of topics that are read alike to the draft.
 
-    Returns a sentence for each trial with an unreadable record. What is unreadable is only counted on the way; it is
-    read again, for the sentences, when there is any.
+    Returns those that cannot be decoded, as `corrupt.json` has them. They are only counted on the way, and read again
+    when there are any.
     """
     named = spark.createDataFrame(
         [(x.name, x.trial, x.role, x.value_bytes) for x in topics],
@@ -153,8 +169,8 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
         .parquet(str(draft))
     )
     if not faulty.get["messages"]:
-        return {}
-    return {row["trial"]: row["error"] for row in first_faults(messages).collect()}
+        return []
+    return [row.asDict() for row in faults(messages).collect()]
 
 
 def copy_contents(spark: SparkSession, run_folder: RunFolder, draft: Path) -> None:

@@ -18,11 +18,13 @@ findings     one row per witness, the columns of `onceproof.model.anomaly.Witnes
 counts       one row per trial
              records LONG, outputs LONG, keys LONG, ids LONG
 
-Beside them, `errors.json` holds one sentence for each trial whose topics could not be read as what they must be.
+Beside them, `errors.json` holds one sentence for each trial whose topics could not be read as what they must be, and
+`corrupt.json` the records that are no pair of integers: trial, role, partition, offset, fault.
 """
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
@@ -74,6 +76,22 @@ def read_errors(run_folder: RunFolder) -> dict[str, str]:
 def write_errors(run_folder: RunFolder, errors: dict[str, str]) -> None:
     """Write the sentences about unreadable trials; an empty object when there are none."""
     write_json(errors_file(run_folder), errors)
+
+
+def corrupt_file(run_folder: RunFolder) -> Path:
+    """Where the records stand that cannot be decoded."""
+    return run_folder.path / "tables" / "corrupt.json"
+
+
+def read_corrupt(run_folder: RunFolder) -> list[dict[str, Any]]:
+    """The records that cannot be decoded; none where nothing was collected."""
+    file = corrupt_file(run_folder)
+    return list(read_json(file)) if file.exists() else []
+
+
+def write_corrupt(run_folder: RunFolder, corrupt: list[dict[str, Any]]) -> None:
+    """Write the records that cannot be decoded."""
+    write_json(corrupt_file(run_folder), corrupt)
 
 
 def drop(run_folder: RunFolder, *names: str) -> None:

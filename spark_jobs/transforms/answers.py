@@ -56,11 +56,11 @@ def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each key that was to be deleted: its deletion and its answer were both published, or neither.
 
     Looked at is the moment when the process was killed (facts `changelog_end` and `output_end`). Not compared where the
-    deletion comes after the answer by design (fact `downstream`).
+    deletion comes after the answer by design (fact `downstream`), or if the drive failed before.
 
     Out: as the table `comparisons`.
     """
-    stated = trials.where(fact("downstream") == 0).select(
+    stated = trials.where((fact("downstream") == 0) & fact("output_end").isNotNull()).select(
         "trial", fact("changelog_end").alias("changelog_end"), fact("output_end").alias("output_end")
     )
     before = records.join(f.broadcast(stated), "trial")

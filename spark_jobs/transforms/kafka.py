@@ -59,14 +59,10 @@ def fault_of(column: str, bytes_: Column) -> Column:
     return f.when(size.isNull() | (size != bytes_), f.concat(found, f.lit(", "), expected, f.lit(" was expected")))
 
 
-def first_faults(messages: DataFrame) -> DataFrame:
-    """Of each trial that has faulty messages, the first one as a sentence.
+def faults(messages: DataFrame) -> DataFrame:
+    """The messages that cannot be decoded.
 
-    In: what `decoded` gives. Out: trial STRING, error STRING.
+    In: what `decoded` gives. Out: trial, role, partition, offset, fault STRING: what is wrong.
     """
-    sentence = f.format_string(
-        "topic %s partition %d offset %d: %s",
-        *map(f.col, ("topic", "partition", "offset", "fault")),
-    )
-    place = f.struct("topic", "partition", "offset")
-    return messages.where(f.col("fault").isNotNull()).groupBy("trial").agg(f.min_by(sentence, place).alias("error"))
+    places = ("trial", "role", "partition", "offset")
+    return messages.where(f.col("fault").isNotNull()).select(*places, "fault").orderBy(*places)

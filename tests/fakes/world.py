@@ -124,6 +124,13 @@ class FakeReader:
         """Nothing to stop."""
 
 
+class FakeTicker:
+    """Time passes evenly."""
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+
 def tasks_of(trial: Trial) -> list[Task]:
     """The tasks of the trial's topology: one sub-topology, but where the deletion comes downstream of the answer."""
     what = scenario(trial.cell.scenario)
@@ -156,6 +163,7 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
         instance=partial(FakeInstance, group=group, clock=clock),
         bulk=bulk,  # type: ignore[arg-type]
         reader=lambda *_: FakeReader(),  # type: ignore[arg-type, return-value]
+        ticker=lambda _: FakeTicker(),  # type: ignore[arg-type, return-value]
         set_producer_quota=quota,
         now=clock.now,
         monotonic=clock.now,

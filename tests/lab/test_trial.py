@@ -11,9 +11,10 @@ import psutil
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from onceproof.lab import trial as trial_module
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.processes import await_condition
-from onceproof.lab.trial import _explained, drive, provision, run_trial, seed
+from onceproof.lab.trial import TrialLab, _explained, drive, provision, run_trial, seed
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_json
@@ -103,16 +104,83 @@ def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, 
     assert read_json(tmp_path / "outcome.json")["error"]
 
 
-def test_a_record_that_is_not_an_integer_is_an_error_that_names_its_place(tmp_path, cluster):
-    trial, folder = a_trial("3.4.1"), TrialFolder(tmp_path)
+def produced(cluster, topic, **record):
+    producer = Producer(cluster.client())
+    producer.produce(topic, partition=0, **record)
+    assert producer.flush(10) == 0
+
+
+def witnesses(folder):
+    return {w["anomaly"]: w for w in read_json(folder.reader_file)["witnesses"]}
+
+
+def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(tmp_path, cluster):
+    trial, folder = a_trial("3.4.1", "CACHING_DISABLED"), TrialFolder(tmp_path)
     provision(trial, cluster, folder)
     seed(trial, cluster, folder)
-    producer = Producer(cluster.client())
-    # The topology stops at it or the reader finds it; both name it as what it is.
-    producer.produce(trial.topic("output"), key=b"seven b", value=b"....", partition=0)
-    producer.flush(10)
-    with pytest.raises(HarnessError, match=r"partition 0 offset 0: the key has 7 bytes, a 4-byte integer"):
-        drive(trial, cluster, folder)
+    produced(cluster, trial.topic("output"), key=b"seven b", value=b"....")
+    outcome = drive(trial, cluster, folder)
+    assert outcome["failed"] is None
+    assert read_json(folder.reader_file)["anomalies"] == {"corrupt-record": 1}
+    found = witnesses(folder)["corrupt-record"]
+    assert found["offsets"] == ["output/0@0"]
+    assert found["observed"] == "the key has 7 bytes, a 4-byte integer was expected"
+
+
+def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_path, cluster):
+    trial, folder = a_trial("4.3.1"), TrialFolder(tmp_path)
+    provision(trial, cluster, folder)
+    seed(trial, cluster, folder)
+    produced(cluster, trial.topic("input"), key=b"seven b", value=b"....")
+    outcome = drive(trial, cluster, folder)
+    found = read_json(folder.reader_file)
+    assert outcome["failed"].startswith("thread-died: instance-1: ")
+    assert (outcome["error"], outcome["exercised"]) == (None, False)
+    assert found["anomalies"] == {"corrupt-record": 1, "thread-died": 1}
+    # The input is judged as far as it was committed, and there nothing is wrong.
+    assert (
+        found["records"]
+        == found["outputs"]
+        == sum(end for fact, end in outcome["facts"].items() if fact.startswith("input_end/"))
+    )
+    assert "IntegerDeserializer" in witnesses(folder)["thread-died"]["observed"]
+    assert folder.state.exists()  # evidence
+
+
+def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial_module, "PATIENCE", 5.0)
+    monkeypatch.setattr(TrialLab, "alter_topic", never_healed)
+    own = EmbeddedCluster.start(Release.parse("3.9.1"), tmp_path / "cluster")
+    folder = TrialFolder(tmp_path / "t")
+    try:
+        outcome = run_trial(a_trial("4.3.1", scenario="at-least-once"), folder, cluster=own)
+    finally:
+        own.stop()
+    stuck = witnesses(folder)["stuck"]
+    assert outcome["failed"].startswith("stuck: instance-1: Waited 5 s for more than ")
+    assert "to be committed" in stuck["expected"]
+    [dump] = folder.threads.iterdir()
+    assert "StreamThread-1" in dump.read_text()
+    assert "lost-record" not in read_json(folder.reader_file)["anomalies"]  # what was not committed is not missed
+
+
+def never_healed(self, role, **config):
+    if config["min_insync_replicas"] == "2":
+        self._topics.alter(self.trial.topic(role), {"min.insync.replicas": "2"})
+
+
+def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
+    def report(phase):
+        if phase == "rebalance":
+            [pid] = [p.pid for p in running() if "onceproof.streams.Main" in p.cmdline() and "java" in p.name()][:1]
+            os.kill(pid, signal.SIGSTOP)
+            threading.Timer(2, os.kill, (pid, signal.SIGCONT)).start()
+
+    folder = TrialFolder(tmp_path)
+    outcome = run_trial(a_trial("4.3.1"), folder, report, cluster)
+    assert outcome["void"].startswith("The machine stood still for ")
+    assert (outcome["exercised"], outcome["error"]) == (False, None)
+    assert read_json(folder.reader_file)["anomalies"] == {}
 
 
 def test_releases_run_side_by_side_and_a_cluster_may_have_several_nodes(tmp_path):
@@ -127,6 +195,25 @@ def test_releases_run_side_by_side_and_a_cluster_may_have_several_nodes(tmp_path
         again.stop()
     assert not any(node.alive() for node in (*oldest.nodes, *again.nodes))
     assert list(tmp_path.glob("*/data-*")) == []
+
+
+def test_a_driver_that_was_given_no_time_says_so(tmp_path, project):
+    environment = {**os.environ, "ONCEPROOF_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    (tmp_path / "artifacts").symlink_to(project / ".onceproof" / "artifacts")
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "onceproof.cli", "trial", "enumerator", "--streams", "3.4.1", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    assert next((line for line in driver.stderr if "sync" in line), None)
+    driver.send_signal(signal.SIGSTOP)
+    threading.Timer(2, driver.send_signal, (signal.SIGCONT,)).start()
+    said, _ = driver.communicate(timeout=120)
+    assert driver.returncode == 3
+    assert "The machine stood still for " in json.loads(said)["reason"]
+    assert "(driver)" in json.loads(said)["reason"]
 
 
 def test_sigkill_of_the_driver_leaves_no_process(tmp_path, project):

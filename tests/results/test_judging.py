@@ -33,6 +33,8 @@ def add_trial(
     suites=PASSED,
     seen_by_reader=None,
     produced=(5, 4),
+    failed=None,
+    void=None,
 ) -> None:
     folder, plan = run.trial(trial), read_json(run.run_file)
     write_json(run.run_file, {**plan, "trials": [*plan["trials"], trial.to_dict()]})
@@ -41,6 +43,8 @@ def add_trial(
         folder.outcome_file,
         {
             "error": None,
+            "failed": failed,
+            "void": void,
             "exercised": exercised,
             "all_steps_tried": True,
             "reason": "why",
@@ -177,3 +181,26 @@ def test_sparks_counts_are_read_by_trial(tmp_path):
     counted = spark_counts(run)[trial.key]
     assert counted.counts == COUNTS
     assert counted.anomalies == {"wrong-id": 2}
+
+
+ALL_FAILED = {name: {"success": False, "error": None, "evaluated": 5} for name in PASSED}
+
+
+def test_a_drive_that_kafka_ended_is_judged_by_what_was_committed(tmp_path):
+    """Fewer records than were produced, and suites that miss rows, contradict nothing then."""
+    died = {"failed": "thread-died: instance-1", "produced": (63_000, 63_000), "suites": ALL_FAILED}
+    run, _ = make_run(tmp_path, "3.4.1", ["thread-died"], **died)
+    assert verdict(run) == ("regression", "1 thread-died: no known issue explains thread-died on 3.4.1.")
+    beside, _ = make_run(tmp_path, "3.3.1", ["duplicate-id", "thread-died"], **died)
+    assert verdict(beside)[0] == "regression"
+
+
+def test_a_drive_that_went_to_its_end_hides_no_missing_records(tmp_path):
+    run, _ = make_run(tmp_path, "3.4.1", ["duplicate-id"], produced=(63_000, 4), suites=UNIQUENESS_FAILED)
+    assert verdict(run)[0] == "error"
+
+
+def test_a_void_trial_says_nothing_whatever_it_shows(tmp_path):
+    run, _ = make_run(tmp_path, "3.4.1", void="The machine stood still for 3.2 s (driver): the trial says nothing.")
+    assert verdict(run)[0] == "inconclusive"
+    assert "stood still for 3.2 s" in verdict(run)[1]

@@ -12,7 +12,7 @@ from onceproof.results.sequential import cell_that_wants_more
 
 RUN = "20261121T084500-3f2a"
 ATTESTED = {"a": {"streams_version": "3.3.1", "streams_commit": "c0ffee"}}
-RED, GREEN, IDLE, BROKEN = "red", "green", "idle", "broken"
+RED, GREEN, IDLE, BROKEN, VOID = "red", "green", "idle", "broken", "void"
 PART, ODD = "a part of what must show", "what no issue explains"
 
 
@@ -36,9 +36,9 @@ def wanting(tmp_path):
         write_json(run.run_file, {"trials": [trial.to_dict() for trial, _ in trials]})
         for trial, how in trials:
             if how is not None:
-                outcome = {"error": "It broke." if how == BROKEN else None, "exercised": how not in (IDLE, BROKEN)}
-                outcome |= {"all_steps_tried": True, "reason": "why", "attested": ATTESTED, "harness": "0.1.0+1"}
-                write_json(run.trial(trial).outcome_file, outcome)
+                outcome = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN, PART, ODD)}
+                outcome |= {"all_steps_tried": how != VOID, "reason": "why", "attested": ATTESTED}
+                write_json(run.trial(trial).outcome_file, outcome | {"harness": "0.1.0+1"})
                 anomalies = {RED: {"duplicate-id": 1}, PART: {"stale-checkpoint": 1}, ODD: {"lost-record": 1}}
                 write_json(run.trial(trial).reader_file, {"anomalies": anomalies.get(how, {})})
         return cell_that_wants_more(run, budget, registry(), past, 0.05)
@@ -56,6 +56,8 @@ def wanting(tmp_path):
         ({FIXED: [IDLE] * 6, CONTROL: [RED]}, None),
         ({FIXED: [BROKEN], CONTROL: [RED]}, None),
         ({FIXED: [RED], CONTROL: [RED]}, None),  # a red stops at once
+        ({FIXED: [VOID], CONTROL: [RED]}, FIXED),
+        ({NO_LAG: [VOID], CONTROL: [RED]}, NO_LAG),
         ({NO_LAG: [IDLE], CONTROL: [RED]}, None),  # the mechanism cannot arise
         ({FIXED: [GREEN]}, None),  # there is no control
         ({CRASH: [PART]}, CRASH),  # it must show more

@@ -11,6 +11,7 @@ import pytest
 from onceproof.lab.trial import TrialLab
 from onceproof.model.errors import OnceproofError
 from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.liveness import compare_liveness
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
 from tests.fakes.world import fake_lab
@@ -117,16 +118,29 @@ def test_what_is_concluded(lab: TrialLab, way: Way) -> None:
 
 
 THROWS = [
-    Way(scenario, "a thread dies", False, "IllegalStateException: There is no", nature=Nature(throws_after=1_000))
+    Way(
+        scenario,
+        "a thread dies",
+        False,
+        r"^thread-died: instance-\d: .*IllegalStateException: There is no",
+        nature=Nature(throws_after=1_000),
+    )
     for scenario in SCENARIOS
     if scenario != "quota"  # which replaces threads
 ]
 HALTS = [
-    Way(scenario, "nobody goes on", False, r"Waited \d+ s for .* in vain", nature=Nature(halts_after=halts))
+    Way(
+        scenario,
+        "nobody goes on",
+        False,
+        r"^stuck: instance-1.*: Waited \d+ s for .* in vain",
+        nature=Nature(halts_after=halts),
+    )
     for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000), strict=True)
 ]
 UNCLEAN = [
-    Way(scenario, "unclean", False, r"instance-\d.*close", nature=Nature(closes=False)) for scenario in SCENARIOS
+    Way(scenario, "unclean", False, r"^unclean-close: instance-\d", nature=Nature(closes=False))
+    for scenario in SCENARIOS
 ]
 FAILING = [
     *THROWS,
@@ -152,8 +166,9 @@ def test_what_ends_a_drive_is_named(lab: TrialLab, way: Way) -> None:
 @pytest.mark.parametrize("lab", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
 def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(lab: TrialLab) -> None:
     lab.what.drive(lab)
-    told = [c for c in lab.what.observe(lab.trial, lab.events) if c.anomaly]
-    assert [c.observed for c in told] == ["1 threads ended with an exception: java.lang.IllegalStateException"]
+    [told] = [c for c in compare_liveness(lab.events) if c.anomaly]
+    assert told.anomaly == "thread-died"
+    assert "died of java.lang.IllegalStateException: There is no such task., at org.apache" in told.observed
 
 
 @pytest.mark.parametrize(

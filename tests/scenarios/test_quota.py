@@ -204,10 +204,6 @@ def exception(at, name="TimeoutException", message="late"):
     return {"t": at, "source": "driver", "event": "exception", "at": at, "exception": name, "message": message}
 
 
-def uncaught(name):
-    return {"t": 1, "source": "instance-1", "event": "uncaught", "thread": "x", "exception": name}
-
-
 def test_throttling_alone_is_no_anomaly():
     assert observe(trial(), [SEEDED, BULK, {**THROTTLED, "stall_ms": 500}]) == [SLIGHTLY]
 
@@ -228,12 +224,6 @@ def test_exceptions_are_told_of_by_class_with_the_first_of_each():
     ]
     assert rows[2].anomaly is None
     assert rows[2].observed.endswith("for up to 30.0 s; 3 exceptions")
-
-
-def test_threads_that_were_replaced_are_told_of():
-    [found] = observe(trial(), [BULK, uncaught("StreamsException"), uncaught("IllegalStateException")])
-    assert (found.anomaly, found.expected) == ("aborted-by-throttle", "no thread is replaced")
-    assert found.observed == "2 threads ended with an exception: StreamsException"
 
 
 # --- workload and variants -----------------------------------------------------------------------------------

@@ -64,6 +64,11 @@ def trials_in(run_folder: RunFolder, table: str) -> set[str]:
     )
 
 
+def found(run_folder: RunFolder, trial: Trial) -> set[tuple[str, tuple[str, ...]]]:
+    rows = ds.dataset(run_folder.table("findings")).to_table(filter=ds.field("trial") == trial.key).to_pylist()
+    return {(row["anomaly"], tuple(row["offsets"])) for row in rows}
+
+
 def read(run_folder: RunFolder, trial: Trial, role: str) -> list[tuple[int, int, int | None]]:
     wanted = (ds.field("trial") == trial.key) & (ds.field("role") == role)
     rows = ds.dataset(run_folder.table("records"), partitioning="hive").to_table(filter=wanted).to_pylist()
@@ -78,14 +83,20 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     bootstrap = cluster.bootstrap_servers
     duplicate = ANOMALOUS[0]
     run_id = f"20261121T084500-{secrets.token_hex(2)}"
-    run_folder, _ = run_folder_of(tmp_path, [duplicate, TOMBSTONES, EMPTY, HEALTHY, HEALTHY], bootstrap, run_id)
-    red, green, empty, broken, lacking = run_folder.driven_trials()
+    specimens = [duplicate, TOMBSTONES, EMPTY, HEALTHY, HEALTHY, HEALTHY]
+    run_folder, _ = run_folder_of(tmp_path, specimens, bootstrap, run_id)
+    red, green, empty, broken, lacking, failed = run_folder.driven_trials()
     for trial, specimen in ((red, duplicate), (green, TOMBSTONES), (empty, EMPTY), (broken, HEALTHY)):
         create_topics(bootstrap, trial, list(ROLES))
         produce(bootstrap, trial, specimen)
     create_topics(bootstrap, lacking, ["input"])
+    create_topics(bootstrap, failed, ["input"])  # Kafka died before it created its changelogs
+    outcome = run_folder.trial(failed).outcome_file
+    write_json(outcome, {**read_json(outcome), "failed": "thread-died", "facts": {"input_end/0": 1, "input_end/1": 0}})
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(broken.topic("output"), key=integer(1), value=b"seven b", partition=1)
+    for key in range(3):
+        producer.produce(failed.topic("input"), key=integer(key), value=integer(key), partition=key % 2)
     assert producer.flush(30) == 0
 
     file = run_folder.trial(green).trial_file
@@ -100,13 +111,16 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
         check(spark, run_folder)
 
     assert tables.read_errors(run_folder) == errors
-    assert set(errors) == {broken.key, lacking.key}
-    assert errors[lacking.key] == f"topic {lacking.topic('output')} does not exist"
-    assert errors[broken.key].startswith(f"topic {broken.topic('output')} partition 1 offset ")
-    assert errors[broken.key].endswith(": the value has 7 bytes, a 4-byte integer was expected")
-    assert trials_in(run_folder, "records") == {red.key, green.key}
-    assert trials_in(run_folder, "counts") == {red.key, green.key, empty.key}
-    assert trials_in(run_folder, "findings") == {red.key}
+    assert errors == {lacking.key: f"topic {lacking.topic('output')} does not exist"}
+    [corrupt] = tables.read_corrupt(run_folder)
+    assert (corrupt["trial"], corrupt["role"], corrupt["partition"]) == (broken.key, "output", 1)
+    assert corrupt["fault"] == "the value has 7 bytes, a 4-byte integer was expected"
+    assert trials_in(run_folder, "records") == {red.key, green.key, broken.key, failed.key}
+    assert trials_in(run_folder, "counts") == {red.key, green.key, empty.key, broken.key, failed.key}
+    assert trials_in(run_folder, "findings") == {red.key, broken.key, failed.key}
+    assert found(run_folder, broken) == {("corrupt-record", (f"output/1@{corrupt['offset']}",))}
+    # Of three records one was committed, and nothing came of it.
+    assert found(run_folder, failed) == {("lost-record", ("input/0@0",))}
     for partition in (0, 1):
         assert [row for row in read(run_folder, green, "counter-changelog") if row[0] == partition] == [
             (p, key, value) for p, _, key, value in TOMBSTONES.counter if p == partition

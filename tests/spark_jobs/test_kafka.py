@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.transforms.kafka import decoded, first_faults
+from spark_jobs.transforms.kafka import decoded, faults
 
 pytestmark = pytest.mark.spark
 
@@ -72,7 +72,7 @@ def test_what_is_not_an_integer_has_a_fault(
     assert row["fault"] == fault
 
 
-def test_a_trial_has_the_sentence_of_its_first_faulty_message(spark: SparkSession) -> None:
+def test_messages_that_cannot_be_decoded_are_told_with_their_places(spark: SparkSession) -> None:
     messages = decode(
         spark,
         ("in", 1, 3, ONE, b""),
@@ -80,5 +80,7 @@ def test_a_trial_has_the_sentence_of_its_first_faulty_message(spark: SparkSessio
         ("in", 0, 7, ONE, ONE),
         ("other", 0, 0, ONE, ONE),
     )
-    sentence = "topic in partition 0 offset 70: the value has 7 bytes, a 4-byte integer was expected"
-    assert [tuple(row) for row in first_faults(messages).collect()] == [("t1", sentence)]
+    assert [tuple(row) for row in faults(messages).collect()] == [
+        ("t1", "input", 0, 70, "the value has 7 bytes, a 4-byte integer was expected"),
+        ("t1", "input", 1, 3, "the value has 0 bytes, a 4-byte integer was expected"),
+    ]

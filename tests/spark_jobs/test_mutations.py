@@ -23,7 +23,7 @@ TRIALS = [
     *(untouched(clean) for clean in KEPT),
 ]
 # These show in the timeline and not in records.
-OF_TIMELINES = {"stale-checkpoint", "skipped-wipe"}
+OF_TIMELINES = {"stale-checkpoint", "skipped-wipe", "thread-died", "stuck", "unclean-close", "corrupt-record"}
 
 
 def named(mutation: Mutation) -> str:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from onceproof.model.cell import Trial
+from onceproof.model.run_folder import read_json, write_json
 from spark_jobs.collect import present_topics
 from tests.specimens.enumerator import HEALTHY
 from tests.specimens.folders import ROLES, run_folder_of
@@ -28,3 +29,13 @@ def test_topics_of_complete_trials_are_read_and_the_others_get_a_sentence(tmp_pa
         lacking.key: f"topic {lacking.topic('output')} does not exist",
         other.key: f"topic {other.topic('input')} has 3 partitions, 2 were expected",
     }
+
+
+def test_a_trial_that_kafka_ended_needs_no_topic_that_the_application_would_have_created(tmp_path: Path) -> None:
+    run_folder, _ = run_folder_of(tmp_path, [HEALTHY])
+    [trial] = run_folder.driven_trials()
+    outcome = run_folder.trial(trial).outcome_file
+    write_json(outcome, {**read_json(outcome), "failed": "thread-died: instance-1"})
+    topics, errors = present_topics(run_folder, [trial], {trial.topic("input"): 2})
+    assert [topic.role for topic in topics] == ["input"]
+    assert errors == {}

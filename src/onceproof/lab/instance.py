@@ -3,20 +3,30 @@
 import json
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import java_command
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
-from onceproof.model.errors import HarnessError
+from onceproof.lab.threads import dump_threads
+from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import unwritable
 from onceproof.model.timeline import Event, Timeline
+from onceproof.scenarios.liveness import RUNS_ON, death_text
 from onceproof.settings import get_settings
 
 START_TIMEOUT = 60.0
+
+
+def thread_died(uncaught: Event) -> KafkaFailedError:
+    """What the event `uncaught` of an instance says."""
+    return KafkaFailedError("thread-died", uncaught["source"], RUNS_ON, death_text(uncaught))
 
 
 class Instance:
@@ -103,22 +113,24 @@ class Instance:
             self.check_alive()
 
     def check_alive(self) -> None:
-        """Raise a HarnessError if the instance threw, or ended though nobody asked it to.
+        """Check that the instance runs on; one that replaces threads that threw does.
 
-        An instance that replaces threads that threw goes on.
+        Raises:
+            KafkaFailedError: a stream thread died.
+            HarnessError: it refused what it was told, or ended though nobody asked it to.
         """
-        error = self._failure()
+        error = self.last.get("error")
         if error is not None:
-            said = error["message"] if error["event"] == "error" else f"{error['exception']}: {error['message']}"
+            said = error["message"]
             raise HarnessError(f"{self.name} (Kafka Streams {self.release}) failed: {said} Its log is {self.log}.")
+        died = None if self._replaces_threads else self.last.get("uncaught")
+        if died is not None:
+            raise thread_died(died)
         if not self.process.alive():
             raise HarnessError(
                 f"{self.name} (Kafka Streams {self.release}) ended (exit code {self.process.poll()}); "
                 f"its log {self.log} ends with:\n{tail(self.log)}"
             )
-
-    def _failure(self) -> Event | None:
-        return self.last.get("error") or (None if self._replaces_threads else self.last.get("uncaught"))
 
     @property
     def state(self) -> str:
@@ -173,7 +185,13 @@ class Instance:
         """Have a command carried out (`add-thread`, `remove-thread`, `dump`) and return its result."""
         seen = self.last.get("command")
         self._send(command)
-        self.await_(lambda: self.last.get("command") is not seen, f"{self.name} to {command}", timeout)
+        await_condition(
+            f"{self.name} to {command}",
+            lambda: self.last.get("command") is not seen,
+            timeout=timeout,
+            check=self.check_alive,
+            late=lambda told: KafkaFailedError("stuck", self.name, f"{command} is carried out", told),
+        )
         return self.last["command"]["result"]
 
     def close(self, leave_group: bool = False) -> None:
@@ -184,25 +202,42 @@ class Instance:
         """Wait until it has ended by itself after `close`.
 
         Raises:
-            HarnessError: it did not end in time, or not in good order.
+            KafkaFailedError: it did not end in time, or not in good order.
         """
+        in_good_order = "closes in good order"
         await_condition(
             f"{self.name} to close",
             lambda: not self.process.alive(),
             timeout=timeout,
-            last_seen=lambda: f"It was last {self.state}; its log is {self.log}.",
+            last_seen=lambda: f"It was last {self.state}.",
+            late=lambda told: KafkaFailedError("unclean-close", self.name, in_good_order, told),
         )
         if self._listener is not None:
             self._listener.join(timeout)
-        failed = self._failure()
-        if failed or not self.last.get("closed", {}).get("clean"):
-            raise HarnessError(
-                f"{self.name} (Kafka Streams {self.release}) did not close in good order (exit code "
-                f"{self.process.poll()}): {failed['message'] if failed else 'it said nothing'}. Its log is {self.log}."
-            )
+        if "uncaught" in self.last and not self._replaces_threads:
+            raise thread_died(self.last["uncaught"])
+        closed = self.last.get("closed", {})
+        if not closed.get("clean"):
+            said = "its threads did not end in time" if closed else "it said nothing"
+            told = f"exit code {self.process.poll()}, {said}; it was last {self.state}"
+            raise KafkaFailedError("unclean-close", self.name, in_good_order, told)
         if self._class_data is not None:
             self._class_data.keep()
         self._timeline.add("driver", "instance", name=self.name, action="closed")
+
+    def has_ended(self) -> bool:
+        """Whether its process is gone."""
+        return not self.process.alive()
+
+    def is_stopped(self) -> bool:
+        """Whether somebody stopped its process (SIGSTOP), so that it does nothing."""
+        with suppress(KeyError, psutil.NoSuchProcess):
+            return psutil.Process(self.last["hello"]["pid"]).status() == psutil.STATUS_STOPPED
+        return False
+
+    def dump_threads(self, file: Path) -> str | None:
+        """Write down what its threads do; returns why there is nothing, or None."""
+        return "it has ended" if self.has_ended() else dump_threads(self.last["hello"]["pid"], file)
 
     def kill(self) -> None:
         """End it at once (SIGKILL), as a crash would; safe to call at any time."""

@@ -73,13 +73,17 @@ class Bulk:
         """Whether every record is delivered."""
         return self.delivered == len(self._records)
 
+    def await_sent(self) -> None:
+        """Wait until nothing more is under way, delivered or not."""
+        self._thread.join(DELIVERY_TIMEOUT)
+
     def await_delivered(self) -> None:
         """Wait until every record is delivered.
 
         Raises:
             HarnessError: a record was not.
         """
-        self._thread.join(DELIVERY_TIMEOUT)
+        self.await_sent()
         self.check()
         if not self.done():
             raise HarnessError(

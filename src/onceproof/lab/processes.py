@@ -14,7 +14,7 @@ from typing import IO
 import psutil
 
 from onceproof.model.cell import MARK
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, OnceproofError
 
 WIDTH = 300  # of a log's line in an error; the log has the rest
 KEEPER = Path(__file__).with_name("keeper.py")
@@ -150,6 +150,7 @@ def await_condition(
     timeout: float,
     last_seen: Callable[[], str] = lambda: "",
     check: Callable[[], None] = lambda: None,
+    late: Callable[[str], OnceproofError] = HarnessError,
     interval: float = 0.02,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
@@ -159,13 +160,13 @@ def await_condition(
     `check` raises if waiting has become pointless, for example because a process died.
 
     Raises:
-        HarnessError: it did not hold within `timeout` seconds; says what was seen last.
+        HarnessError: it did not hold within `timeout` seconds; says what was seen last. Or what `late` makes of it.
     """
     deadline = clock() + timeout
     while not condition():
         check()
         if clock() > deadline:
-            raise HarnessError(f"Waited {timeout:g} s for {what}, in vain. {last_seen()}".strip())
+            raise late(f"Waited {timeout:g} s for {what}, in vain. {last_seen()}".strip())
         sleep(interval)
 
 

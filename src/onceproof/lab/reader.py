@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from onceproof.lab.cluster import Cluster
+from onceproof.model.anomaly import Comparison, corrupt_record
 from onceproof.model.errors import HarnessError
 from onceproof.model.record import Record
 from onceproof.readers.kafka import decode_record
@@ -31,6 +32,7 @@ class Reader:
         self, cluster: Cluster, group: str, sources: Iterable[Source], partitions: int, committed: bool = True
     ) -> None:
         """Start reading; all topics have the same partitions."""
+        self.committed = committed
         self._sources = {source.topic: source for source in sources}
         self._consumer = Consumer(
             {
@@ -46,6 +48,7 @@ class Reader:
         self._places = [TopicPartition(t, p, 0) for t in self._sources for p in range(partitions)]
         self._consumer.assign(self._places)
         self._records: dict[str, list[Record]] = {source.role: [] for source in self._sources.values()}
+        self._corrupt: list[Comparison] = []
         self._ends: dict[tuple[str, int], int] = {}  # where a partition was last seen to end
         self._targets: Mapping[tuple[str, int], int] | None = None
         self._error: HarnessError | None = None
@@ -53,13 +56,14 @@ class Reader:
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
         self._thread.start()
 
-    def finish(self, ends: Mapping[tuple[str, int], int]) -> dict[str, list[Record]]:
+    def finish(self, ends: Mapping[tuple[str, int], int]) -> tuple[dict[str, list[Record]], list[Comparison]]:
         """Read to the `ends` (by topic and partition; those of other topics do not matter).
 
-        Returns the records by role, partitions in offset order. To be called when nobody writes any more.
+        Returns the records by role, partitions in offset order, and those that are no pair of integers. To be called
+        when nobody writes any more.
 
         Raises:
-            HarnessError: a record is not a pair of integers, or the topics could not be read to their end.
+            HarnessError: the topics could not be read to their end.
         """
         self._targets = {place: end for place, end in ends.items() if place[0] in self._sources}
         self._thread.join(FINISH_TIMEOUT)
@@ -69,7 +73,7 @@ class Reader:
             raise self._error
         if not reached:
             raise HarnessError(f"Waited {FINISH_TIMEOUT:g} s for the ends {ends} of the topics; read to {self._ends}.")
-        return self._records
+        return self._records, self._corrupt
 
     def stop(self) -> None:
         """Stop reading."""
@@ -98,17 +102,14 @@ class Reader:
         error = message.error()
         if error is None:
             source = self._sources[topic]
-            record = decode_record(
-                topic,
-                partition,
-                offset,
-                message.key(),
-                message.value(),
-                source.value_bytes,
-                message.timestamp()[1],
-                message.headers() or (),
-            )
-            self._records[source.role].append(record)
+            key, value, tombstones = message.key(), message.value(), source.role.endswith("-changelog")
+            sent = (message.timestamp()[1], message.headers() or ())
+            try:
+                record = decode_record(partition, offset, key, value, source.value_bytes, *sent, tombstones=tombstones)
+            except ValueError as fault:
+                self._corrupt.append(corrupt_record(source.role, partition, offset, str(fault)))
+            else:
+                self._records[source.role].append(record)
         elif error.code() == KafkaError._PARTITION_EOF:
             self._ends[topic, partition] = offset
         elif not error.retriable():

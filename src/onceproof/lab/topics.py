@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -85,25 +85,34 @@ class Topics:
 
     def committed(self, topic: str, partitions: int) -> int:
         """Sum of the offsets that the application's group has committed for a topic."""
-        places = [TopicPartition(topic, p) for p in range(partitions)]
         try:
-            return sum(max(0, place.offset) for place in self._offsets.committed(places, timeout=5))
+            return sum(self.offsets(topic, partitions).values())
         except KafkaException:  # no coordinator yet: nothing is committed
             return 0
+
+    def offsets(self, topic: str, partitions: int) -> dict[int, int]:
+        """The offset that the application's group has committed for each partition of a topic.
+
+        Raises:
+            KafkaException: the group's coordinator did not tell.
+        """
+        places = [TopicPartition(topic, p) for p in range(partitions)]
+        return {place.partition: max(0, place.offset) for place in self._offsets.committed(places, timeout=5)}
 
     def close(self) -> None:
         """Disconnect."""
         self._offsets.close()
 
-    def ends(self, names: Iterable[str], partitions: int) -> dict[tuple[str, int], int]:
-        """End offsets by topic and partition.
+    def ends(self, names: Iterable[str], partitions: int, committed: bool = False) -> dict[tuple[str, int], int]:
+        """End offsets by topic and partition; of what is `committed`, before the first open transaction.
 
         Raises:
             HarnessError: the brokers did not tell.
         """
         asked = {TopicPartition(name, p): OffsetSpec.latest() for name in names for p in range(partitions)}
         try:
-            answers = self._admin.list_offsets(asked)
+            isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+            answers = self._admin.list_offsets(asked, isolation_level=isolation)
             return {(place.topic, place.partition): f.result(TIMEOUT).offset for place, f in answers.items()}
         except KafkaException as error:
             raise HarnessError(f"The ends of the topics of {self._prefix} could not be read: {error}.") from error

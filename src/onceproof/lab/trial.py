@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,19 @@ from onceproof.lab.processes import await_condition, holds_within
 from onceproof.lab.reader import Reader, Source
 from onceproof.lab.topics import Topics
 from onceproof.lab.world import REAL, World
-from onceproof.model.anomaly import Findings, witnesses_of
+from onceproof.model.anomaly import Comparison, Findings, witnesses_of
 from onceproof.model.cell import Trial
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
 from onceproof.model.promise import least_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
-from onceproof.model.timeline import Event, Timeline
+from onceproof.model.timeline import Event, Timeline, stall_text
 from onceproof.readers.checks import CHECKS
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise, System, partition_of_key, values_of
+from onceproof.scenarios.liveness import PROMISE as LIVENESS
+from onceproof.scenarios.liveness import compare_liveness
 
 Report = Callable[[str], None]
 
@@ -40,7 +43,10 @@ LAB_CONFIG = {
     # Members learn of a rebalance by their heartbeats; with Kafka's 3 s each step of a trial would take that long.
     "main.consumer.heartbeat.interval.ms": "200",
 }
-DRAIN_TIMEOUT = 120.0
+PATIENCE = 120.0  # seconds without a commit after which a drain is stuck
+SETTLED = 0.2  # seconds between two looks that must show the same
+CLOSING = 5.0  # seconds that the instances of a drive that failed are given to end in good order
+OPEN_FOR = 20.0  # seconds that the markers of the last transactions may take, when all is drained and closed
 NOTICED_WITHIN = 2.0  # the death of a broker
 
 
@@ -72,7 +78,7 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
                 for name, role in system.roles.items()
             },
             "check": system.topology,
-            "promises": least_of(system.promises),
+            "promises": least_of([*system.promises, LIVENESS]),
             "stores": system.stores,
             "app": dict(what.app(trial)),
             "streams_config": _streams_config(trial),
@@ -177,25 +183,25 @@ def drive(
         HarnessError: the harness failed; the outcome carries the sentence.
     """
     lab = TrialLab(trial, cluster, folder, report, world)
-    failed = False
+    outcome: dict[str, Any] = {}
     try:
         with _explained(cluster):
-            exercise = lab.what.drive(lab)
-            with lab.phase("read"):
-                findings = CHECKS[lab.system.topology](lab.read(), lab.facts(exercise))
-                lab.compare(findings)
-        observed = lab.what.observe(trial, lab.events)
-        findings.witnesses += witnesses_of(observed)
+            exercise = lab.drive()
+            findings, observed = lab.judge()
         write_json(folder.observations_file, [comparison.to_dict() for comparison in observed])
         write_json(folder.reader_file, findings.to_dict())
-        outcome = lab.outcome(exercise, None)
-    except HarnessError as error:
-        failed = True
-        write_json(folder.outcome_file, lab.outcome(None, str(error)))
-        raise
+        outcome = lab.outcome(exercise)
+    except (HarnessError, StoodStillError) as error:
+        # What a process did that was given no time is nobody's fault, whatever it looks like.
+        void = stall_text(lab.events) or (str(error) if isinstance(error, StoodStillError) else None)
+        if void is None:
+            write_json(folder.outcome_file, lab.outcome(error=str(error)))
+            raise
+        write_json(folder.reader_file, Findings(0, 0, 0, 0).to_dict())
+        outcome = lab.outcome(void=void)
     finally:
         lab.stop()
-        if not failed:  # of a failed trial the state is evidence
+        if outcome.get("failed", "in error") is None:  # of a trial that failed the state is evidence
             shutil.rmtree(folder.state, ignore_errors=True)
     write_json(folder.outcome_file, outcome)
     return outcome
@@ -239,12 +245,103 @@ class TrialLab:
         self._readers: list[Reader] = []
         self._starts: Counter[str] = Counter()
         self._attested: dict[str, Any] = {}
+        self._failure: KafkaFailedError | None = None
+        self._facts: dict[str, int] = {}
         notes = read_json(folder.trial_file)
         self._seconds: dict[str, float] = dict(notes["seconds"])
         for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):  # of one that was cut off
             shutil.rmtree(old, ignore_errors=True)
         self._timeline = Timeline(folder.timeline, world.now)
         self._seeded = int(notes["seeded"])
+        self._ticker = world.ticker(lambda seconds: self.note("stall", ms=round(seconds * 1_000)))
+
+    def drive(self) -> Exercise:
+        """Drive the scenario; to its end, or until Kafka fails, which is told in the timeline.
+
+        Raises:
+            HarnessError: the harness failed.
+            StoodStillError: some process was not given any time.
+        """
+        try:
+            exercise = self.what.drive(self)
+        except KafkaFailedError as failure:
+            exercise = self._failed(failure)
+        self._ticker.stop()
+        self._require_time()
+        return exercise
+
+    def _failed(self, failure: KafkaFailedError) -> Exercise:
+        """Keep what tells why, end the application, and look at how far it came."""
+        self._failure = failure
+        told = {"anomaly": failure.anomaly, "place": failure.place}
+        self.note("failure", **told, expected=failure.expected, observed=failure.observed)
+        with self.phase("failure"):
+            if failure.anomaly != "thread-died":
+                self._dump()
+            self._check_answers()
+            for bulk in self._bulks:
+                bulk.stop()
+                bulk.await_sent()
+            for instance in self._instances.values():
+                instance.close()
+            self._within(CLOSING, lambda: all(instance.has_ended() for instance in self._instances.values()))
+            for instance in self._instances.values():
+                instance.kill()
+            self._facts |= {f"input_end/{p}": offset for p, offset in self._settled().items()}
+        return Exercise(exercised=False, reason=str(failure), all_steps_tried=False)
+
+    def _dump(self) -> None:
+        """Write down what the threads of every instance do.
+
+        Raises:
+            StoodStillError: somebody has stopped an instance.
+        """
+        for instance in self._instances.values():
+            if instance.is_stopped():
+                raise StoodStillError(f"{instance.name} was stopped (SIGSTOP), so it could do nothing.")
+            missing = instance.dump_threads(self._folder.threads / f"{instance.log.stem}.txt")
+            self.note("threads", name=instance.name, missing=missing)
+
+    def _check_answers(self) -> None:
+        """Check that the brokers are healthy, so that it was not they who held up the application.
+
+        Raises:
+            HarnessError: they are gone.
+            KafkaException: they do not answer.
+        """
+        self._cluster.check_alive()
+        self._topics.names()
+
+    def _settled(self) -> dict[int, int]:
+        """How far each partition of the input is committed, when nothing is written any more."""
+        topic, names = self.trial.topic("input"), self._present()
+        seen: tuple[object, object] = (None, None)
+        while True:
+            before, offsets = seen, self._topics.offsets(topic, self._partitions)
+            seen = (offsets, self._topics.ends(names, self._partitions, committed=True))
+            if seen == before:
+                return offsets
+            self._world.sleep(SETTLED)
+
+    def _require_time(self) -> None:
+        if void := stall_text(self.events):
+            raise StoodStillError(void)
+
+    def judge(self) -> tuple[Findings, list[Comparison]]:
+        """What the independent reader finds in the topics, and what the timeline shows beside them.
+
+        Raises:
+            HarnessError: the topics cannot be read, or hold another input than was delivered.
+        """
+        with self.phase("read"):
+            records, corrupt = self.read()
+            findings = CHECKS[self.system.topology](records, self.facts())
+            findings.witnesses += witnesses_of(corrupt)
+            if self._failure is None and not corrupt:
+                self.compare(findings)
+        observed = [*self.what.observe(self.trial, self.events), *compare_liveness(self.events)]
+        findings.witnesses += witnesses_of(observed)
+        return findings, observed
 
     @property
     def events(self) -> Sequence[Event]:
@@ -325,27 +422,20 @@ class TrialLab:
         """Send records in the background."""
         bulk = _bulk(self.trial, self._cluster, self._timeline, name, records, rate, self._world)
         self._bulks.append(bulk)
-        if not self._readers and self._topic_names() <= self._topics.names():
-            self._start_readers()  # reads along
+        if not self._readers and self._topic_names() <= (present := self._topics.names()):
+            self._start_readers(present)  # reads along
         return bulk
 
     def _topic_names(self) -> set[str]:
         return {self.trial.topic(role.topic or name) for name, role in self.system.roles.items()}
 
-    def _start_readers(self) -> None:
+    def _start_readers(self, present: set[str]) -> None:
         """One for committed records, and one for all of those topics of which these are wanted."""
-        wanted = self._topic_names()
-        await_condition(
-            f"the topics {', '.join(sorted(wanted))}",
-            lambda: wanted <= self._topics.names(),
-            timeout=30,
-            check=self._check,
-        )
         for committed in (True, False):
             sources = [
-                Source(self.trial.topic(role.topic or name), name, role.value_bytes)
+                Source(topic, name, role.value_bytes)
                 for name, role in self.system.roles.items()
-                if role.committed == committed
+                if role.committed == committed and (topic := self.trial.topic(role.topic or name)) in present
             ]
             if sources:
                 group = self.trial.application_id
@@ -376,20 +466,30 @@ class TrialLab:
         return sum(self._topics.ends([self.trial.topic(role)], self._partitions).values())
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
-        """Wait for a condition."""
+        """Wait for a condition that the application must bring about."""
         await_condition(
             what,
             condition,
             timeout=timeout,
             check=self._check,
             last_seen=self._last_seen,
+            late=partial(self._stuck, what),
             clock=self._world.monotonic,
             sleep=self._world.sleep,
         )
 
+    def _stuck(self, what: str, told: str) -> OnceproofError:
+        """What it means that the application did not bring something about."""
+        return KafkaFailedError("stuck", ", ".join(sorted(self._instances)) or "no instance", what, told)
+
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition comes to hold within some time."""
-        return holds_within(seconds, condition, self._check, self._world.monotonic, self._world.sleep)
+        return self._within(seconds, condition, self._check)
+
+    def _within(
+        self, seconds: float, condition: Callable[[], object], check: Callable[[], None] = lambda: None
+    ) -> bool:
+        return holds_within(seconds, condition, check, self._world.monotonic, self._world.sleep)
 
     def committed(self, role: str = "input") -> int:
         """Records of a topic, the input as a rule, whose processing is committed."""
@@ -400,8 +500,14 @@ class TrialLab:
         for bulk in self._bulks:
             bulk.await_delivered()
         end = self.end("input")
-        self.await_(f"{end:,} records to be committed", lambda: self.committed() >= end, DRAIN_TIMEOUT)
+        while (committed := self.committed()) < end:
+            self.await_(
+                f"more than {committed:,} of {end:,} records to be committed", self._more_than(committed), PATIENCE
+            )
         self._timeline.add("driver", "drained", committed=end)
+
+    def _more_than(self, committed: int) -> Callable[[], bool]:
+        return lambda: self.committed() > committed
 
     def close_instances(self) -> None:
         """Have all instances write what their stores hold, then let them leave, side by side."""
@@ -412,25 +518,69 @@ class TrialLab:
         for instance in self._instances.values():
             instance.await_closed()
 
-    def read(self) -> dict[str, list[Record]]:
-        """The records of all topics by role, and what stores held as `<store>-contents`."""
+    def read(self) -> tuple[dict[str, list[Record]], list[Comparison]]:
+        """The records of all topics by role, and what stores held as `<store>-contents`; what cannot be decoded.
+
+        If the drive failed, the input is read as far as it was committed, and a topic that was never created is empty.
+        """
         if not self._readers:
-            self._start_readers()
-        ends = self._topics.ends(self._topic_names(), self._partitions)
-        records: dict[str, list[Record]] = {}
+            self._start_readers(self._awaited_topics())
+        ends = {True: self._stable_ends(), False: self._topics.ends(self._present(), self._partitions)}
+        records: dict[str, list[Record]] = {role: [] for role in self.system.roles}
+        corrupt: list[Comparison] = []
         while self._readers:
-            records |= self._readers.pop().finish(ends)
+            reader = self._readers.pop()
+            found, faults = reader.finish(ends[reader.committed])
+            records |= found
+            corrupt += faults
+        if self._failure is not None:
+            records["input"] = [r for r in records["input"] if r[1] < self._facts[f"input_end/{r[0]}"]]
         for role, partition, line, key, value in read_contents(self._folder.contents):
             records.setdefault(role, []).append(Record(partition, line, key, value))
-        return records
+        return records, corrupt
 
-    def facts(self, exercise: Exercise) -> dict[str, int]:
+    def _awaited_topics(self) -> set[str]:
+        """The topics of the trial: all of them, or if the drive failed those that there are."""
+        wanted = self._topic_names()
+        if self._failure is None:
+            await_condition(
+                f"the topics {', '.join(sorted(wanted))}",
+                lambda: wanted <= self._topics.names(),
+                timeout=30,
+                check=self._check,
+            )
+        return self._present()
+
+    def _present(self) -> set[str]:
+        return self._topic_names() & self._topics.names()
+
+    def _stable_ends(self) -> dict[tuple[str, int], int]:
+        """Where the committed records of each partition end; a transaction that stays open hides those behind it."""
+
+        def open_transactions() -> list[tuple[str, int]]:
+            ends = self._topics.ends(self._present(), self._partitions)
+            stable = self._topics.ends(self._present(), self._partitions, committed=True)
+            return [place for place, end in ends.items() if stable[place] < end]
+
+        if self._failure is None and not self._within(OPEN_FOR, lambda: not open_transactions()):
+            [(topic, partition), *_] = open_transactions()
+            told = f"{topic}/{partition}: {OPEN_FOR:g} s after the application has closed, a transaction is still open"
+            self.note("failure", anomaly="stuck", place=topic, expected="every transaction ends", observed=told)
+            self._failure = KafkaFailedError("stuck", topic, "every transaction ends", told)
+            self._facts |= {f"input_end/{p}": offset for p, offset in self._settled().items()}
+        return self._topics.ends(self._present(), self._partitions, committed=True)
+
+    def measure(self, **facts: int) -> None:
+        """Keep what the checks need to know of the drive."""
+        self._facts |= facts
+
+    def facts(self) -> dict[str, int]:
         """What the checks need to know beside the records."""
         guarantee = _streams_config(self.trial)["processing.guarantee"]
         return {
             "partitions": self._partitions,
             "exactly_once": int(guarantee == "exactly_once_v2"),
-            **exercise.facts,
+            **self._facts,
         }
 
     def compare(self, findings: Findings) -> None:
@@ -446,17 +596,21 @@ class TrialLab:
                 f"{found[0]:,} with {found[1]:,}."
             )
 
-    def outcome(self, exercise: Exercise | None, error: str | None) -> dict[str, Any]:
-        """What is written as the outcome."""
+    def outcome(
+        self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None
+    ) -> dict[str, Any]:
+        """What is written as the outcome; without an exercise, why there is none: an error, or a trial that is void."""
         return {
             "trial": self.trial.to_dict(),
             "error": error,
+            "void": void,
+            "failed": None if self._failure is None else str(self._failure),
             "exercised": exercise is not None and exercise.exercised,
-            "reason": exercise.reason if exercise else error,
+            "reason": exercise.reason if exercise else error or void,
             "steps": exercise.steps if exercise else None,
             "all_steps_tried": exercise is not None and exercise.all_steps_tried,
             "produced": {"records": self._delivered(), "keys": len(self._keys())},
-            "facts": self.facts(exercise) if exercise else {},
+            "facts": self.facts(),
             "attested": self._attested,
             "harness": harness_version(),
             "seconds": self._seconds | {"total": round(sum(self._seconds.values()), 2)},
@@ -470,6 +624,7 @@ class TrialLab:
 
     def stop(self) -> None:
         """Stop whatever still runs."""
+        self._ticker.stop()
         for bulk in self._bulks:
             bulk.stop()
         for instance in self._instances.values():
@@ -482,6 +637,7 @@ class TrialLab:
     def _check(self) -> None:
         if self._timeline.failure:
             raise self._timeline.failure
+        self._require_time()
         self._cluster.check_alive()
         for instance in self._instances.values():
             instance.check_alive()

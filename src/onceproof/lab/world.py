@@ -8,6 +8,7 @@ from onceproof.lab.instance import Instance
 from onceproof.lab.load import Bulk
 from onceproof.lab.quota import set_producer_quota
 from onceproof.lab.reader import Reader
+from onceproof.lab.ticker import Ticker
 from onceproof.lab.topics import Topics
 
 
@@ -19,6 +20,7 @@ class World:
     instance: Callable[..., Instance] = Instance
     bulk: Callable[..., Bulk] = Bulk
     reader: Callable[..., Reader] = Reader
+    ticker: Callable[..., Ticker] = Ticker
     set_producer_quota: Callable[..., None] = set_producer_quota
     now: Callable[[], float] = time.time  # epoch seconds, for events
     monotonic: Callable[[], float] = time.monotonic  # seconds, for waits

@@ -58,6 +58,12 @@ def witnesses_of(comparisons: Iterable[Comparison]) -> list[Witness]:
     ]
 
 
+def corrupt_record(role: str, partition: int, offset: int, fault: str) -> Comparison:
+    """A record that is no pair of integers, and why."""
+    place = f"{role}/{partition}@{offset}"
+    return Comparison("liveness", "corrupt-record", partition, None, place, "integers", fault)
+
+
 @dataclass
 class Findings:
     """What a reader found in the topics of one trial.

@@ -27,3 +27,20 @@ class UsageError(OnceproofError):
 
 class HarnessError(OnceproofError):
     """The harness failed while it worked: a broker died, a wait timed out, artifacts are incomplete."""
+
+
+class KafkaFailedError(OnceproofError):
+    """Kafka failed, not the harness: an anomaly of the promise `liveness`. It ends a trial's drive, and is judged."""
+
+    exit_code = ExitCode.ANOMALY
+
+    def __init__(self, anomaly: str, place: str, expected: str, observed: str) -> None:
+        """Name what was seen; the arguments are those of a `Comparison`."""
+        super().__init__(f"{anomaly}: {place}: {observed}")
+        self.anomaly, self.place, self.expected, self.observed = anomaly, place, expected, observed
+
+
+class StoodStillError(OnceproofError):
+    """The machine, or a process of the trial, was not given any time: the trial is void."""
+
+    exit_code = ExitCode.INCONCLUSIVE

@@ -109,6 +109,10 @@ ANOMALIES = {
             "A transaction failed although its producer was only throttled.",
             "transaction, or class of exception",
         ),
+        Anomaly("thread-died", "A stream thread ended with an exception.", "thread"),
+        Anomaly("stuck", "The application made no progress, although the brokers were healthy.", "trial"),
+        Anomaly("unclean-close", "An instance that was told to close did not end in good order.", "instance"),
+        Anomaly("corrupt-record", "A record cannot be decoded.", "record"),
     )
 }
 
@@ -225,6 +229,15 @@ PROMISES = {
             "publication",
             "keys",
             dated=Dated(("crash",), role="input"),  # which parted a request's answer from its deletion
+        ),
+        Promise(
+            "liveness",
+            "The application runs until it is told to end, ends in good order, and writes what can be decoded.",
+            "The starts of the instances.",
+            ("thread-died", "stuck", "unclean-close", "corrupt-record"),
+            "liveness",
+            1,
+            dated=Dated(("uncaught", "failure"), last=False),
         ),
     )
 }

@@ -10,12 +10,14 @@
     trial.json                     the trial and every config that was used
     timeline.jsonl                 every event in order: bulks, states, assignments, faults, drains
     instances/<name>.log           log of each instance
+    threads/<name>.txt             what the threads of each instance were doing when the trial was stuck
     contents/<task>.csv            what stores held when an instance began to work; where a scenario asks for it
     dumps/<instance>.<store>.<partition>.<active|standby>.<offset>.csv
                                    what a store held at the end, beside the changelog offset that it claimed
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
     reader.json                    what the independent reader counted (no Spark involved)
-    outcome.json                   exercised or not, seconds by phase, or the error; written last
+    outcome.json                   exercised or not, seconds by phase; what Kafka did that ended the drive, why the
+                                   trial is void, or the error; written last
   tables/<table>/                  Parquet: records, assignments, changelogs, comparisons, findings, counts
   validations/<trial>.json         outcome of each Great Expectations suite
   data_docs/index.html             the suites' results in the browser
@@ -29,7 +31,7 @@ import json
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +104,11 @@ def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
                 yield f"{store}-contents", partition, number, key, value
 
 
+def says_something(outcome: Mapping[str, Any]) -> bool:
+    """Whether a trial with this outcome is judged by its topics."""
+    return outcome.get("error", "not run") is None and outcome.get("void") is None
+
+
 @dataclass(frozen=True)
 class Dump:
     """What a store of an instance held at the end of a trial: its changelog before `offset`, it claims."""
@@ -169,6 +176,11 @@ class TrialFolder:
     def dumps(self) -> list[Dump]:
         """What stores held at the end, in the order of their files' names."""
         return [Dump.of(file) for file in sorted(self.dumps_folder.glob("*.csv"))]
+
+    @property
+    def threads(self) -> Path:
+        """Folder of the instances' thread dumps, if the trial was stuck."""
+        return self.path / "threads"
 
     @property
     def observations_file(self) -> Path:
@@ -293,8 +305,8 @@ class RunFolder:
         return list(read_json(self.further_trials_file)) if self.further_trials_file.exists() else []
 
     def driven_trials(self) -> list[Trial]:
-        """The trials whose topics are complete: they were driven to the end without an error."""
-        return [trial for trial in self.trials() if self.outcome(trial).get("error", "not run") is None]
+        """The trials that are judged by their topics: driven to the end, or until Kafka failed; no error, not void."""
+        return [trial for trial in self.trials() if says_something(self.outcome(trial))]
 
     def outcome(self, trial: Trial) -> dict[str, Any]:
         """How the trial ended; empty while it has not."""

@@ -15,6 +15,9 @@ and what belongs to it. Those of instances are what the application under test p
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `lag`, `load` | what a scenario saw; its module tells the fields |
 | `drained` | `committed`: all input is processed and committed |
+| `failure` | `anomaly`, `place`, `expected`, `observed`: what Kafka did that ended the drive |
+| `threads` | `name`, `missing`: the threads of an instance were dumped, or why not (else null) |
+| `stall` | `ms`: the driver was not given any time; instances tell the same of themselves |
 """
 
 import contextlib
@@ -73,6 +76,15 @@ class Timeline:
         """Close the file; later events are kept in memory only."""
         with self._lock, contextlib.suppress(OSError):  # what could not be written is told by `failure`
             self._file.close()
+
+
+def stall_text(events: Iterable[Event]) -> str | None:
+    """The longest time in which a process of the trial was not given any time, in a sentence; None if there is none."""
+    stalls = [event for event in events if event["event"] == "stall"]
+    if not stalls:
+        return None
+    longest = max(stalls, key=lambda event: int(event["ms"]))
+    return f"The machine stood still for {longest['ms'] / 1_000:.1f} s ({longest['source']}): the trial says nothing."
 
 
 def time_of_line(line: str) -> int | None:

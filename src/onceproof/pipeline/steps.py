@@ -16,7 +16,7 @@ from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand, with_controls
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder, read_json, says_something, write_json
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.params import params_from_request
 from onceproof.scenarios import CATALOGUE
@@ -139,7 +139,7 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
         )
     run.verdicts_file.unlink(missing_ok=True)
     for trial in run.trials():
-        if run.outcome(trial).get("error", "cut off") is not None:
+        if not says_something(run.outcome(trial)):
             run.set_aside(trial)
 
 
@@ -383,6 +383,8 @@ def _failed(trial: Trial, sentence: str) -> dict[str, Any]:
     return {
         "trial": trial.to_dict(),
         "error": sentence,
+        "void": None,
+        "failed": None,
         "exercised": False,
         "reason": sentence,
         "steps": None,

@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Sequence
 
-from onceproof.model.errors import HarnessError
 from onceproof.model.record import Record
 
 
@@ -25,7 +24,6 @@ def _described(size: int) -> str:
 
 
 def decode_record(
-    topic: str,
     partition: int,
     offset: int,
     key: bytes | None,
@@ -33,19 +31,25 @@ def decode_record(
     value_bytes: int = 4,
     timestamp: int = 0,
     headers: Sequence[tuple[str, bytes | None]] = (),
+    *,
+    tombstones: bool = True,
 ) -> Record:
-    """A record of integers.
+    """A record of integers; where there are `tombstones`, its value may be null.
 
     Raises:
-        HarnessError: key or value is not an integer; names the place.
+        ValueError: key or value is not an integer; says which, and why.
     """
     name = "key"
     try:
+        if key is None:
+            raise ValueError("is missing, a 4-byte integer was expected")
         number = decode_integer(key)
         name = "value"
+        if value is None and not tombstones:
+            raise ValueError(f"is missing, {_described(value_bytes)} was expected")
         content = decode_integer(value, value_bytes)
     except ValueError as error:
-        raise HarnessError(f"topic {topic} partition {partition} offset {offset}: the {name} {error}.") from None
+        raise ValueError(f"the {name} {error}") from None
     return Record(partition, offset, number, content, timestamp, headers_text(headers))
 
 

@@ -9,8 +9,13 @@ from onceproof.readers.comparisons import by_place, value_text
 
 
 def compare_state(store: str, topics: Topics, facts: Facts) -> Iterator[Comparison]:
-    """What a store held after the restart, beside what its changelog held as committed when the process was killed."""
-    end = facts[f"{store}_end"]
+    """What a store held after the restart, beside what its changelog held as committed when the process was killed.
+
+    Nothing where the drive failed before that was looked at (there is no fact `<store>_end`).
+    """
+    end = facts.get(f"{store}_end")
+    if end is None:
+        return
     changelog = sorted(topics[f"{store}-changelog"], key=by_place)
     committed: dict[int | None, Record] = {record[2]: record for record in changelog if record[1] < end}
     held = {key: (line, value) for _, line, key, value, *_ in topics.get(f"{store}-contents", ())}

@@ -94,11 +94,13 @@ def evidence(
         failure = _failure(outcome, errors.get(trial.key))
         if failure:
             return TrialEvidence(trial.key, trial.seed, error=failure)
+        if outcome.get("void"):
+            return TrialEvidence(trial.key, trial.seed, reason=outcome["void"])
         reader = read_json(run.trial(trial).reader_file)
         suites = _suites(run, trial)
         contradictions = [
             *_disagreements(outcome, reader, spark.get(trial.key)),
-            *_suite_contradictions(reader["anomalies"], suites),
+            *_suite_contradictions(reader["anomalies"], suites, _is_whole(outcome, reader)),
         ]
     except HarnessError as error:
         return TrialEvidence(trial.key, trial.seed, error=str(error))
@@ -125,10 +127,11 @@ def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark:
     if spark is None:
         yield "Spark has not checked it; see the logs of the tasks collect and check."
         return
-    if reader["records"] == 0:
+    whole = _is_whole(outcome, reader)
+    if whole and reader["records"] == 0:
         yield "The input topic is empty, so nothing was checked."
     for name in ("records", "keys"):
-        if outcome["produced"][name] != reader[name]:
+        if whole and outcome["produced"][name] != reader[name]:
             yield f"{outcome['produced'][name]:,} {name} were produced, but {reader[name]:,} are in the input topic."
     for name in ("records", "outputs", "keys", "ids"):
         if reader[name] != spark.counts[name]:
@@ -137,6 +140,11 @@ def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark:
         ours, theirs = reader["anomalies"].get(name, 0), spark.anomalies.get(name, 0)
         if ours != theirs:
             yield f"The independent reader sees {ours:,} {name}, Spark {theirs:,}."
+
+
+def _is_whole(outcome: Mapping[str, Any], reader: Mapping[str, Any]) -> bool:
+    """Whether all that was delivered was processed, and can be read: else there are fewer records than there should."""
+    return outcome.get("failed") is None and "corrupt-record" not in reader["anomalies"]
 
 
 def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
@@ -150,12 +158,12 @@ def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
     return suites
 
 
-def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any]) -> Iterator[str]:
+def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any], whole: bool) -> Iterator[str]:
     for name in suites:
         found = sorted(SEES[name] & anomalies.keys())
         if found and suites[name]["success"]:
             yield f"{anomalies[found[0]]:,} {found[0]} were found, but the suite {name} did not fail."
-        if not found and not suites[name]["success"]:
+        if whole and not found and not suites[name]["success"]:
             yield f"The suite {name} failed, but none of its anomalies was found; see the Data Docs."
 
 

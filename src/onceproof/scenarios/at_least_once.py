@@ -141,6 +141,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: Lab) -> Exercise:
     """Put, let one topic refuse, delete, kill, heal, start again, drain."""
     own = lab.parameters
+    lab.measure(downstream=int(own["delete"] == "downstream"))
     puts, deletes = lab.workload.first, lab.workload.second
     open_topic, refusing = (CHANGELOG, OUTPUT) if own["published"] == "changelog" else (OUTPUT, CHANGELOG)
     # Downstream of the answer nothing is deleted before it is published, so no topic needs to refuse.
@@ -168,6 +169,7 @@ def drive(lab: Lab) -> Exercise:
         ends = _ends(lab)
         grown = {role: end - before[role] for role, end in ends.items()}
         committed = lab.committed() - len(puts)
+        lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
         lab.note("crash", published=grown, committed=committed)
         lab.alter_topic(refusing, min_insync_replicas="1")
     with lab.phase("restart"):
@@ -182,8 +184,7 @@ def drive(lab: Lab) -> Exercise:
         f"Killed when {grown[open_topic]:,} records of the {_named(open_topic)} and {grown[refusing]:,} of the "
         f"{_named(refusing)} were published, and {committed:,} of {len(deletes):,} requests committed."
     )
-    facts = {"downstream": int(downstream), "changelog_end": ends[CHANGELOG], "output_end": ends[OUTPUT]}
-    return Exercise(parted, reason, facts=facts)
+    return Exercise(parted, reason)
 
 
 def _ends(lab: Lab) -> dict[str, int]:

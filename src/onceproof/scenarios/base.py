@@ -15,7 +15,6 @@ from typing import Any, Protocol
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
-from onceproof.model.record import Facts
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Return, proved_returns
 
@@ -140,7 +139,10 @@ class Lab(Protocol):
         """Limit what the producer of this client id may send; None lifts the limit."""
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
-        """Wait for a condition; a HarnessError tells what was seen last if it does not come to hold."""
+        """Wait for a condition that the application must bring about: if it does not, it is stuck."""
+
+    def measure(self, **facts: int) -> None:
+        """Keep what the checks need to know of the drive, when it is known."""
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition comes to hold within some time; not to hold is an answer, too."""
@@ -162,8 +164,7 @@ class Exercise:
     exercised: bool
     reason: str
     steps: int = 1  # that the driver took
-    all_steps_tried: bool = True
-    facts: Facts = field(default_factory=dict)  # what the checks need to know of the drive
+    all_steps_tried: bool = False
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,7 @@ def drive(lab: Lab) -> Exercise:
         lab.stop_instance(NAME)
     with lab.phase("burst"):
         crash = _crash_while_restoring(lab) if restoring else _crash_while_running(lab, burst)
+        ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
     with lab.phase("restart"):
         lab.produce("rest", rest)
         last = lab.start_instance(
@@ -198,6 +199,8 @@ def drive(lab: Lab) -> Exercise:
             config={"commit.interval.ms": "100"},
             app={"contents.folder": str(lab.contents_folder())},
         )
+        lab.await_("the stores to be looked at", lambda: "contents" in last.last)
+        lab.measure(**ends)
         lab.await_drained()
         for store in _stores(lab.trial):
             lab.note("initialised", **initialised(store, last.log.read_text(), lab.events))
@@ -228,7 +231,6 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise
     lab.await_(f"{enough:,} records of the burst to be processed", processed)
     watch.look()
     lab.kill_instance(NAME)
-    ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
     committed = lab.committed() - known
     watch.tell(lab)
     in_transaction = instance.processed - committed
@@ -238,7 +240,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise
         f"Killed while RUNNING, with {in_transaction:,} processed records in the open transaction and {committed:,} of "
         f"the burst committed; RocksDB had flushed {len(watch.flushed)} files during the burst."
     )
-    return Exercise(in_transaction > 0 and flushed, reason, facts=ends)
+    return Exercise(in_transaction > 0 and flushed, reason)
 
 
 def _crash_while_restoring(lab: Lab) -> Exercise:
@@ -252,7 +254,6 @@ def _crash_while_restoring(lab: Lab) -> Exercise:
     watch.look()
     lab.kill_instance(NAME)
     caught = _ended_restorations(lab) == ended
-    ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
     lab.note("crash", during="restoration", checkpoint=watch.seen[-1][1] is not None)
     reason = (
         f"Killed while the store was restored: begun at {instance.last['restore']['from']:,} of "
@@ -260,7 +261,7 @@ def _crash_while_restoring(lab: Lab) -> Exercise:
         if caught
         else "The restoration had ended before the process was killed."
     )
-    return Exercise(caught, reason, facts=ends)
+    return Exercise(caught, reason)
 
 
 def _ended_restorations(lab: Lab) -> int:

@@ -262,10 +262,9 @@ def first_throttle(events: Sequence[Event]) -> int | None:
 
 
 def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the timeline says: exceptions by class, threads that were replaced, and how the throttle went."""
+    """What the timeline says: exceptions by class, and how the throttle went."""
     begin = next((e["t"] for e in events if e["event"] == "bulk" and e["name"] == "load"), 0)
     seen = [e for e in events if e["event"] == "exception"]
-    replaced = [e for e in events if e["event"] == "uncaught"]
     rows = []
     for name in FAILURES:
         of_class = [e for e in seen if e["exception"] == name]
@@ -273,9 +272,6 @@ def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
             after = (of_class[0]["at"] - begin) / 1_000
             observed = f"{len(of_class)} lines in the log, the first after {after:.1f} s: {of_class[0]['message']}"
             rows.append(_comparison("aborted-by-throttle", f"no {name}", observed))
-    if replaced:
-        observed = f"{len(replaced)} threads ended with an exception: {replaced[0]['exception']}"
-        rows.append(_comparison("aborted-by-throttle", "no thread is replaced", observed))
     for e in events:
         if e["event"] == "load":
             observed = (

@@ -35,6 +35,7 @@ final class Instance {
     }
 
     void start() {
+        Ticker.start(events);
         streams.start();
         sampler.start();
     }
@@ -104,14 +105,18 @@ final class Instance {
 
     private static Map<String, Object> describe(Throwable exception, StreamThreadExceptionResponse response) {
         List<String> causes = new ArrayList<>();
+        Throwable first = exception;
         for (Throwable cause = exception.getCause(); cause != null && causes.size() < 20; cause = cause.getCause()) {
             causes.add(cause.getClass().getName() + ": " + cause.getMessage());
+            first = cause;
         }
+        StackTraceElement[] frames = first.getStackTrace();
         return Events.fields(
                 "thread", Thread.currentThread().getName(),
                 "exception", exception.getClass().getName(),
                 "message", exception.getMessage(),
                 "causes", causes,
+                "frame", frames.length > 0 ? frames[0].toString() : null,
                 "response", response.name());
     }
 }

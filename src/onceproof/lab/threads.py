@@ -1,0 +1,37 @@
+"""Thread dumps of instances: what a program that makes no progress is doing."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from onceproof.settings import get_settings
+
+DUMP_SECONDS = 10
+
+
+def dump_threads(pid: int, file: Path) -> str | None:
+    """Write the stack of every thread of a JVM to a file.
+
+    Returns:
+        Why there is no dump, or None if it was written.
+    """
+    jcmd = _jcmd()
+    if jcmd is None:
+        return "there is no jcmd beside the java that is used; a JDK has it"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        asked = subprocess.run(
+            [jcmd, str(pid), "Thread.print", "-l"], capture_output=True, text=True, timeout=DUMP_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"jcmd did not answer: {error}"
+    if asked.returncode:
+        return f"jcmd ended with {asked.returncode}: {(asked.stderr or asked.stdout).strip()}"
+    file.write_text(asked.stdout)
+    return None
+
+
+def _jcmd() -> str | None:
+    java = shutil.which(get_settings().java)
+    beside = Path(java).resolve().with_name("jcmd") if java else None
+    return str(beside) if beside and beside.is_file() else shutil.which("jcmd")

@@ -1,0 +1,35 @@
+"""A promise of every scenario: the application runs until it is told to end, and then ends in good order.
+
+Threads that died are told by the instances (`uncaught`, streams_app/README.md), the rest by the driver (`failure`).
+"""
+
+from collections.abc import Iterator, Sequence
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.timeline import Event
+
+PROMISE = "liveness"
+RUNS_ON = "runs until it is told to end"
+
+
+def compare_liveness(events: Sequence[Event]) -> Iterator[Comparison]:
+    """Each start of an instance; beside them each thread that died, and what ended the drive if that was Kafka's doing.
+
+    Raises:
+        KeyError: an event lacks a field of the protocol.
+    """
+    for event in events:
+        if event["event"] == "instance" and event["action"] == "started":
+            yield Comparison(PROMISE, None, 0, None, event["name"], RUNS_ON, f"started on {event['release']}")
+        elif event["event"] == "uncaught":
+            yield Comparison(PROMISE, "thread-died", 0, None, event["source"], RUNS_ON, death_text(event))
+        elif event["event"] == "failure" and event["anomaly"] != "thread-died":
+            yield Comparison(PROMISE, event["anomaly"], 0, None, event["place"], event["expected"], event["observed"])
+
+
+def death_text(uncaught: Event) -> str:
+    """Which thread died of which exception, by what cause and where."""
+    causes = f", caused by {uncaught['causes'][-1]}" if uncaught["causes"] else ""
+    frame = f", at {uncaught['frame']}" if uncaught["frame"] else ""
+    thread = uncaught["thread"][uncaught["thread"].find("StreamThread") :]
+    return f"{thread} died of {uncaught['exception']}: {uncaught['message']}{causes}{frame}"

@@ -1,0 +1,41 @@
+"""A machine that stands still, by a fake clock."""
+
+import pytest
+
+from onceproof.lab.ticker import Ticker
+from onceproof.model.timeline import stall_text
+
+
+def missed(*times: float) -> list[float]:
+    """What a ticker tells that looks at the clock at these times."""
+    left = list(times)
+    told: list[float] = []
+    ticker = Ticker(told.append, clock=lambda: left.pop(0), wait=lambda _: not left)
+    ticker.stop()
+    return told
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ((0.0, 0.1, 0.2), []),
+        ((0.0, 0.1, 1.1, 1.2), []),  # 0.9 s late
+        ((0.0, 0.1, 1.3, 1.4), [1.2]),
+        ((0.0, 3.2, 3.3, 5.3), [3.2, 2.0]),
+    ],
+)
+def test_a_second_without_a_tick_is_told(times, expected):
+    assert missed(*times) == pytest.approx(expected)
+
+
+def test_the_real_ticker_is_stopped():
+    Ticker(pytest.fail).stop()
+
+
+def test_the_longest_stall_voids_a_trial():
+    events = [
+        {"t": 1, "source": "driver", "event": "stall", "ms": 1_200},
+        {"t": 2, "source": "instance-1", "event": "stall", "ms": 3_210},
+    ]
+    assert stall_text(events) == "The machine stood still for 3.2 s (instance-1): the trial says nothing."
+    assert stall_text([]) is None
