@@ -5,6 +5,7 @@ MVN := mvn -q -B -ntp
 VENV := .venv
 BIN := $(VENV)/bin
 JAR := streams_app/target/onceproof-streams-app.jar
+AGENT := streams_agent/target/onceproof-streams-agent.jar
 JARS := .onceproof/artifacts/.installed
 ARGS ?=
 export UV_COMPILE_BYTECODE = 1
@@ -29,7 +30,7 @@ up: setup ## Start Airflow with its pages, to browse, trigger and schedule
 down: ## Stop what `make up` started
 	@if [ -x $(BIN)/onceproof ]; then $(BIN)/onceproof down; else echo "Nothing is set up, so nothing is up."; fi
 
-setup: prerequisites $(VENV)/.installed $(JAR) $(JARS) ## Set everything up; afterwards the command is .venv/bin/onceproof
+setup: prerequisites $(VENV)/.installed $(JAR) $(AGENT) $(JARS) ## Set everything up; afterwards the command is .venv/bin/onceproof
 
 lint: $(VENV)/.installed ## Lint, format, types, direction of imports
 	@$(BIN)/ruff check .
@@ -56,7 +57,7 @@ lock: $(VENV)/.installed ## Resolve the Python environment anew from pyproject.t
 	  pyproject.toml --output-file requirements.lock
 
 clean: down ## Remove what was set up and built; the runs stay
-	@rm -rf $(VENV) .onceproof/artifacts .onceproof/airflow streams_app/target
+	@rm -rf $(VENV) .onceproof/artifacts .onceproof/airflow streams_app/target streams_agent/target
 
 prerequisites:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null \
@@ -77,6 +78,11 @@ $(VENV)/.installed: requirements.lock requirements-uv.lock
 $(JAR): streams_app/pom.xml $(shell find streams_app/src/main -type f)
 	@echo "Building the application under test"
 	@$(MVN) -f streams_app/pom.xml package -DskipTests
+	@touch $@
+
+$(AGENT): streams_agent/pom.xml $(shell find streams_agent/src/main -type f)
+	@echo "Building the agent that plants bugs"
+	@$(MVN) -f streams_agent/pom.xml package
 	@touch $@
 
 $(JARS): $(VENV)/.installed spark_jobs/connector.pom.xml expectations/vendor.pom.xml

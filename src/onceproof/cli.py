@@ -26,9 +26,10 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, expand
+from onceproof.model.plants import plant, plants
 from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder, read_json, unwritable
-from onceproof.results.table import cells_table, change_line, history_table, places, verdict_table
+from onceproof.results.table import cells_table, change_line, history_table, places, sensitivity_table, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
 from onceproof.settings import get_settings
 
@@ -98,20 +99,26 @@ def trial(
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof list`; repeatable.")
     ] = [],
     seed: Annotated[int | None, typer.Option(min=0, help="Of the random choices; drawn if not given.")] = None,
+    plant_: Annotated[
+        str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run one trial on brokers of its own, without Airflow and Spark.
 
-    Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive, 4 error.
+    Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error.
     """
+    from onceproof.lab.agent import check_plantable
     from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_trial
 
     settings = [*set_, *([f"program={program}"] if program is not None else [])]
     cell, parameters = _asked(name, variant, streams, broker, restart_on, settings)
     drawn = _drawn(seed)
-    what = Trial(new_run_id(), cell, 1, drawn, parameters)
+    what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
     scenario(name).validate(what)
+    if plant_ is not None:
+        check_plantable(plant(plant_), cell.running)
     folder = RunFolder(get_settings().runs / what.run).trial(what)
     with interruptible(), _progress(f"{cell.title}, seed {drawn}") as report:
         outcome = run_trial(what, folder, report)
@@ -124,6 +131,7 @@ def trial(
         "parameters": parameters,
         **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies")},
         "steps": outcome["steps"],
+        "plant": outcome["plant"],
         "attested": outcome["attested"],
         "seconds": outcome["seconds"],
         "folder": str(folder.path),
@@ -135,6 +143,8 @@ def trial(
         _print_trial(shown, found["witnesses"])
     if found["anomalies"]:
         raise typer.Exit(ExitCode.ANOMALY)
+    if outcome["plant"] and not outcome["plant"]["fired"]:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
     if not outcome["exercised"] and not avoided:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
@@ -221,6 +231,54 @@ def bisect(
     raise typer.Exit(ExitCode.OK if sure and not found["unknown"] else ExitCode.INCONCLUSIVE)
 
 
+@app.command("plants")
+def plants_(as_json: JsonOption = False) -> None:
+    """Show the bugs that can be planted into a release: what each does, and which scenario must find it by what."""
+    if as_json:
+        print(json.dumps([one.to_dict() for one in plants().values()]))
+        return
+    table = Table("plant", "what it does", "resembles", "releases", "found in, by", box=None, padding=(0, 2, 1, 0))
+    for one in plants().values():
+        must = [f"{claim.scenario}: {', '.join(claim.promises)}" for claim in one.claims]
+        cannot = [f"[dim]{name}: cannot show. {escape(why)}[/]" for name, why in one.equivalent.items()]
+        table.add_row(one.name, one.what, one.resembles or "", one.releases, "\n".join(must + cannot))
+    out.print(table)
+
+
+@app.command()
+def sensitivity(
+    streams: StreamsOption,
+    scenario_: Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")] = [],
+    plant_: Annotated[
+        list[str], typer.Option("--plant", metavar="NAME", help="See `onceproof plants`; repeatable.")
+    ] = [],
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each plant in each scenario.")] = 1,
+    broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the first trial; drawn if not given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Plant bugs into a release, and see which of them its trials find.
+
+    Exit: 0 all found or unable to show, as declared, 1 one survived, 2 usage, 3 one did not fire, 4 error.
+    """
+    from onceproof.lab.processes import interruptible
+    from onceproof.pipeline import sensing
+
+    params = {"streams": streams, "broker": broker, "scenario": scenario_, "plant": plant_}
+    asked = sensing.sense_from_params({**params, "trials": trials, "seed": seed}, _drawn(seed))
+    run = RunFolder(get_settings().runs / new_run_id())
+    with interruptible(), _progress(asked.title) as report:
+        told = sensing.sense(run, asked, report)
+    if as_json:
+        print(json.dumps(told))
+    else:
+        out.print(sensitivity_table(told))
+        for what, why in told["masked"].items():
+            out.print(f"{what}: {why}", markup=False, soft_wrap=True)
+        out.print(f"Read by the {told['reader']} reader. Folder  {run.path}", markup=False, soft_wrap=True)
+    raise typer.Exit(told["exit_code"])
+
+
 @app.command()
 def releases(
     pre_releases: Annotated[bool, typer.Option("--pre-releases", help="Also candidates, such as 4.4.0-rc1.")] = False,
@@ -301,6 +359,9 @@ def _print_trial(shown: dict[str, Any], witnesses: list[dict[str, Any]]) -> None
     counts = f"{shown['records']:,} records, {shown['keys']:,} keys"
     counts += f", {shown['ids']:,} IDs" if shown["ids"] else ""
     out.print(f"  {seen or '[green]no anomaly[/]'} in {counts}")
+    if planted := shown.get("plant"):
+        what = plant(planted["name"]).what
+        out.print(f"  [magenta]planted: {planted['name']}[/], fired {planted['fired']:,} times. {what}", soft_wrap=True)
     out.print(f"  {'exercised' if shown['exercised'] else '[yellow]not exercised[/]'}: {escape(shown['reason'])}")
     if witnesses:
         table = Table("anomaly", "key", "ids", "expected", "observed", "where", box=None, pad_edge=True)
@@ -362,6 +423,7 @@ def run(
         str | None,
         typer.Option(metavar="RUN", help="Go on with an interrupted run, or with `last`."),
     ] = None,
+    plant_: Annotated[str | None, typer.Option("--plant", hidden=True)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the regression matrix under Airflow and print its verdicts.
@@ -373,6 +435,11 @@ def run(
     from onceproof.pipeline import run as pipeline
     from onceproof.results.history import changes_of
 
+    if plant_ is not None:
+        raise UsageError(
+            f"{plant_!r} cannot be planted into a run: its cells are evidence about Kafka as it was published. Use "
+            "`onceproof trial --plant` or `onceproof sensitivity`."
+        )
     request = Request(
         matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on), budget, risk
     )

@@ -47,6 +47,11 @@ class Settings(BaseSettings):
         """The application under test."""
         return self.project / "streams_app" / "target" / "onceproof-streams-app.jar"
 
+    @property
+    def agent_jar(self) -> Path:
+        """The Java agent that plants bugs."""
+        return self.project / "streams_agent" / "target" / "onceproof-streams-agent.jar"
+
 
 @cache
 def get_settings() -> Settings:

@@ -46,6 +46,7 @@ class Instance:
         self._process: Process | None = None
         self._listener: threading.Thread | None = None
         self._class_data: ClassData | None = None
+        self.plant: str | None = None  # the bug that is put into its release; set before it is started
 
     def start(self, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
         """Start the process; returns at once.
@@ -68,9 +69,11 @@ class Instance:
         except OSError as error:
             raise unwritable(error, scratch) from error
         jars = [settings.application_jar, *streams_class_path(self.release)]
-        self._class_data = ClassData.of(jars)
+        # An altered class must neither come from the archive nor get into it.
+        self._class_data = ClassData.of(jars) if self.plant is None else None
         # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
-        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}")
+        planted = () if self.plant is None else (f"-javaagent:{settings.agent_jar}=plant={self.plant}",)
+        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", *planted)
         main = ("onceproof.streams.Main",)
         command = java_command(jars, main, self.log.parent, self._class_data, *options, records=True)
         self._process = spawn(command, log=self.log, piped=True)
@@ -155,10 +158,10 @@ class Instance:
         """Wait for the greeting and check that the release that loaded is the one of the cell.
 
         Returns:
-            streams_version, streams_commit, clients_version, clients_commit, java.
+            streams_version, streams_commit, clients_version, clients_commit, java, plant (null as a rule).
 
         Raises:
-            HarnessError: it did not start, or another release was loaded.
+            HarnessError: it did not start, another release was loaded, or it has another plant than it should.
         """
         self.await_(lambda: "hello" in self.last, f"{self.name} to start", START_TIMEOUT)
         hello = self.last["hello"]
@@ -169,7 +172,15 @@ class Instance:
                 f"but the cell asks for {self.release}: the class path is wrong."
             )
         wanted = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
-        return {name: hello[name] for name in wanted}
+        if self.plant is not None:
+            self.await_(lambda: "plant" in self.last, f"{self.name} to tell of its plant", START_TIMEOUT)
+        planted = self.last.get("plant", {}).get("plant")
+        if planted != self.plant:
+            raise HarnessError(
+                f"{self.name} says that {planted or 'nothing'} is planted in it, but it should be "
+                f"{self.plant or 'nothing'}: look for other agents, as in JAVA_TOOL_OPTIONS."
+            )
+        return {**{name: hello[name] for name in wanted}, "plant": planted}
 
     def await_(self, condition: Any, what: str, timeout: float) -> None:
         """Wait for something of this instance; ends at once when it dies."""

@@ -50,7 +50,12 @@ def require_java(java: str, oldest: int, what: str) -> None:
 
 
 def java_command(
-    jars: Sequence[Path], main: Sequence[str], marked: Path, data: ClassData, *options: str, records: bool = False
+    jars: Sequence[Path],
+    main: Sequence[str],
+    marked: Path,
+    data: ClassData | None,
+    *options: str,
+    records: bool = False,
 ) -> list[str]:
     """The command line of a JVM of ours.
 
@@ -58,14 +63,14 @@ def java_command(
         jars: its class path.
         main: the main class and its arguments.
         marked: the folder whose name it carries as our mark.
-        data: the archive of its class path.
+        data: the archive of its class path; None for neither using nor recording one.
         options: what else it is told, the heap first.
         records: whether it will end in good order, so that it may record the archive if there is none.
     """
     return [
         get_settings().java,
         *FAST_START,
-        *(data.flags if records or not data.records else QUIET),
+        *(data.flags if data is not None and (records or not data.records) else QUIET),
         *options,
         f"-Dlog4j.configuration={LOG4J.as_uri()}",
         f"-D{MARK}.mark={marked}",

@@ -25,6 +25,7 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Comparison, Findings, witnesses_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
+from onceproof.model.plants import plant
 from onceproof.model.promise import least_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
@@ -72,6 +73,7 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
             "application_id": trial.application_id,
             "description": what.variant(trial.cell.variant).description,
             "parameters": dict(trial.parameters),
+            "plant": plant(trial.plant).to_dict() if trial.plant else None,
             "partitions": partitions,
             "roles": {
                 name: {"topic": role.topic or name, "value_bytes": role.value_bytes, "committed": role.committed}
@@ -241,6 +243,7 @@ class TrialLab:
         self._cluster, self._folder, self._report, self._world = cluster, folder, report, world
         self._topics = world.topics(cluster, trial.application_id)
         self._instances: dict[str, Instance] = {}
+        self._started: list[Instance] = []  # all that ever were
         self._bulks: list[Bulk] = []
         self._readers: list[Reader] = []
         self._starts: Counter[str] = Counter()
@@ -380,7 +383,9 @@ class TrialLab:
         start = log or (f"{name}.{self._starts[name]}" if self._starts[name] > 1 else name)
         file = self._folder.instances / f"{start}.log"
         instance = self._world.instance(name, release or self.trial.cell.streams, file, self._timeline)
+        instance.plant = self.trial.plant
         self._instances[name] = instance
+        self._started.append(instance)
         whole = {
             **self._cluster.java_client(),
             "application.id": self.trial.application_id,
@@ -612,9 +617,18 @@ class TrialLab:
             "produced": {"records": self._delivered(), "keys": len(self._keys())},
             "facts": self.facts(),
             "attested": self._attested,
+            "plant": self._planted(),
             "harness": harness_version(),
             "seconds": self._seconds | {"total": round(sum(self._seconds.values()), 2)},
         }
+
+    def _planted(self) -> dict[str, Any] | None:
+        """The plant: its name, what it altered, and how often it fired in all instances; None as a rule."""
+        if self.trial.plant is None:
+            return None
+        told = [instance.last["plant"] for instance in self._started if "plant" in instance.last]
+        altered = sorted({method for event in told for method in event["altered"]})
+        return {"name": self.trial.plant, "altered": altered, "fired": sum(event["fired"] for event in told)}
 
     def _delivered(self) -> int:
         return self._seeded + sum(bulk.delivered for bulk in self._bulks)

@@ -78,6 +78,8 @@ class Trial:
     seed: int
     # Values of the scenario's parameters that differ from the variant's.
     parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    # A bug that is put into the release; what such a trial shows is no evidence about Kafka.
+    plant: str | None = None
 
     @property
     def key(self) -> str:
@@ -107,23 +109,30 @@ class Trial:
         words += ["--broker", str(cell.broker), "--variant", cell.variant, "--seed", str(self.seed)]
         for name, value in sorted(self.parameters.items()):
             words += ["--set", f"{name}={value}"]
+        words += ["--plant", self.plant] if self.plant else []
         return shlex.join(words)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form: run, cell, number, seed, parameters."""
+        """JSON form: run, cell, number, seed, parameters, plant (null as a rule)."""
         return {
             "run": self.run,
             "cell": self.cell.to_dict(),
             "number": self.number,
             "seed": self.seed,
             "parameters": dict(self.parameters),
+            "plant": self.plant,
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Trial":
         """Read what `to_dict` wrote."""
         return cls(
-            data["run"], Cell.from_dict(data["cell"]), data["number"], data["seed"], data.get("parameters") or {}
+            data["run"],
+            Cell.from_dict(data["cell"]),
+            data["number"],
+            data["seed"],
+            data.get("parameters") or {},
+            data.get("plant"),
         )
 
 

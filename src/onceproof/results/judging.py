@@ -39,6 +39,11 @@ def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
     spark = spark_counts(run)
     errors = _errors(run)
     trials = run.trials_by_cell()
+    if planted := next((trial for of_cell in trials.values() for trial in of_cell if trial.plant), None):
+        raise HarnessError(
+            f"{planted.key} ran with the planted bug {planted.plant}: it is no evidence about Kafka, so no cell is "
+            "judged by it; `onceproof sensitivity` is for such trials."
+        )
     planned = run.planned_keys()
 
     def known(trial: Trial) -> TrialEvidence:

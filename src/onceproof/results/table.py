@@ -52,6 +52,42 @@ def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
     return table
 
 
+SENSED = {
+    "found": ("✔", "green"),
+    "equivalent": ("○", "cyan"),
+    "survived": ("✘", "bold white on red"),
+    "misjudged": ("✘", "bold white on red"),
+    "not-fired": ("?", "yellow"),
+    "error": ("!", "bold magenta"),
+}
+
+
+def sensitivity_table(told: Mapping[str, Any]) -> Table:
+    """One row per plant and scenario: what became of it, found/fired with its interval, what was seen, seconds."""
+    title = f"Bugs planted into {told['streams']}, {told['run']}"
+    table = Table(title=Text(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for name in ("plant", "scenario", "verdict"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("found/fired", justify="right", no_wrap=True)
+    table.add_column("rate (95 %)", justify="right", no_wrap=True)
+    table.add_column("what was seen", ratio=1)
+    table.add_column("s/trial", justify="right", no_wrap=True)
+    for row in sorted(told["plants"], key=lambda row: list(SENSED).index(row["verdict"]), reverse=True):
+        sign, style = SENSED[row["verdict"]]
+        low, high = row["interval"] or (0, 0)
+        seen = ", ".join(f"{count:,} {name}" for name, count in row["anomalies"].items())
+        table.add_row(
+            row["plant"],
+            f"{row['scenario']} {row['variant']}",
+            Text(f"{sign} {row['verdict']}", style),
+            f"{row['found']}/{row['fired']}",
+            f"{low:.2f} to {high:.2f}" if row["interval"] else "",
+            Text("; ".join([seen or "no anomaly", *row["errors"]])),
+            f"{row['seconds']:.1f}",
+        )
+    return table
+
+
 def _releases(verdict: Mapping[str, Any]) -> str:
     return Cell.from_dict(verdict).releases
 

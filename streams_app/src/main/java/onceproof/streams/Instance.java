@@ -71,6 +71,7 @@ final class Instance {
     boolean close(Duration patience) {
         boolean clean = streams.close(patience);
         sampler.finish();
+        Planted.tell(events);
         return clean;
     }
 

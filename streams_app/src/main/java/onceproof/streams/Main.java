@@ -79,6 +79,7 @@ public final class Main {
                 "java", System.getProperty("java.version"));
         fields.putAll(Versions.loaded());
         events.emit("hello", fields);
+        Planted.tell(events);
     }
 
     private void obey(String command) {

@@ -1,0 +1,110 @@
+"""Runs trials with planted bugs, one after the other on brokers of their own, and tells which were found."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onceproof.harness import harness_version
+from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.trial import run_trial
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.plants import Claim, Plant
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
+from onceproof.model.sensitivity import PlantedTrial
+
+
+@dataclass(frozen=True)
+class Planting:
+    """A plant in the cell that it is tried in: where it must be found, or, without a claim, cannot show."""
+
+    plant: Plant
+    cell: Cell
+    claim: Claim | None
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Of the scenario, beside the variant's."""
+        return self.claim.parameters if self.claim else {}
+
+
+def try_plantings(
+    run: RunFolder,
+    plantings: Sequence[Planting],
+    broker: Release,
+    trials: int,
+    seed: int,
+    report: Callable[[str], None],
+) -> list[tuple[Planting, list[PlantedTrial]]]:
+    """Run the same number of trials of each planting.
+
+    Args:
+        run: takes the trials.
+        plantings: what is tried.
+        broker: release of the brokers, which all share.
+        trials: of each planting.
+        seed: of the first trial of each; each further one takes the next.
+        report: called with what is tried and what was seen.
+
+    Raises:
+        HarnessError: the brokers could not be started, or died.
+    """
+    cluster = EmbeddedCluster.start(broker, run.path / "cluster")
+    tried: list[tuple[Planting, list[PlantedTrial]]] = [(planting, []) for planting in plantings]
+    number = 0
+    try:
+        for planting, of_planting in tried:
+            for turn in range(trials):
+                number += 1
+                trial = Trial(run.run_id, planting.cell, number, seed + turn, planting.parameters, planting.plant.name)
+                of_planting.append(_try(planting, trial, run.trial(trial), cluster))
+                report(f"{planting.plant.name} in {planting.cell.scenario}: {_told(of_planting[-1])}")
+                cluster.check_alive()
+    finally:
+        cluster.stop()
+    return tried
+
+
+def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster) -> PlantedTrial:
+    """One trial; its failure is recorded, so that the number of trials stays what was fixed beforehand."""
+    begin = time.monotonic()
+    outcome: Mapping[str, Any] = {}
+    anomalies: dict[str, int] = {}
+    error = None
+    try:
+        outcome = run_trial(trial, folder, cluster=cluster)
+        anomalies = read_json(folder.reader_file)["anomalies"]
+    except (HarnessError, UsageError) as failed:
+        error = str(failed)
+        if folder.outcome_file.is_file():
+            outcome = read_json(folder.outcome_file)
+    attested = [instance["streams_commit"] for instance in outcome.get("attested", {}).values()]
+    fired = (outcome.get("plant") or {}).get("fired", 0)
+    broken = planting.claim.breaches(anomalies) if planting.claim else anomalies
+    return PlantedTrial(
+        run=trial.run,
+        trial=trial.key,
+        plant=planting.plant.name,
+        cell=trial.cell,
+        commit=next((commit for commit in attested if commit), ""),
+        harness=harness_version(),
+        seed=trial.seed,
+        fired=fired,
+        exercised=fired > 0 and bool(outcome.get("exercised")),
+        found=fired > 0 and bool(broken),
+        anomalies=anomalies,
+        seconds=round(time.monotonic() - begin, 2),
+        error=error,
+    )
+
+
+def _told(trial: PlantedTrial) -> str:
+    """What one trial showed, for people."""
+    if trial.error:
+        return trial.error
+    if not trial.fired:
+        return "not fired"
+    seen = ", ".join(f"{count:,} {name}" for name, count in trial.anomalies.items()) or "no anomaly"
+    return f"fired {trial.fired:,} times, {seen}{'' if trial.exercised else ', not exercised'}"

@@ -1,0 +1,187 @@
+"""The catalogue of plants (`plants.toml`): bugs that are put into a release, and the promises that must show them."""
+
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.cell import Cell
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.known_issues import registry
+from onceproof.model.promise import PROMISES
+from onceproof.model.release import OLDEST, Release
+
+LATER = Release(999, 0, 0)  # the last of a range that is open
+CATALOGUE = Path(__file__).with_name("plants.toml")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That a scenario finds a plant: in which variant, with which parameters, by which promises."""
+
+    scenario: str
+    variants: tuple[str, ...]
+    promises: tuple[str, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def cell(self, streams: Release, broker: Release) -> Cell:
+        """The cell of a release in which it is tried.
+
+        Raises:
+            UsageError: a known issue shows in all variants on this release, so that the plant could not be told from
+                it.
+        """
+        cells = [Cell(self.scenario, variant, streams, broker) for variant in self.variants]
+        for cell in cells:
+            if not registry().affecting(cell):
+                return cell
+        known = registry().affecting(cells[0])[0]
+        raise UsageError(
+            f"On {streams} {known.key} shows in {self.scenario} itself, so a plant cannot be told from it; choose a "
+            "release without it."
+        )
+
+    def breaches(self, anomalies: Iterable[str]) -> list[str]:
+        """Those of the anomalies that break a promise which must show the plant."""
+        wanted = {name for promise in self.promises for name in PROMISES[promise].anomalies}
+        return sorted(wanted & set(anomalies))
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A bug that the agent can put into Kafka Streams."""
+
+    name: str
+    what: str
+    bug: str  # why it is not equivalent to the healthy program
+    claims: tuple[Claim, ...]
+    first: Release = OLDEST
+    last: Release = LATER
+    resembles: str | None = None  # JIRA key
+    equivalent: Mapping[str, str] = field(default_factory=dict)  # scenario -> why it cannot show there
+
+    def applies(self, release: Release) -> bool:
+        """Whether the release has what it alters, and not the bug itself."""
+        return release.within(self.first, self.last)
+
+    @property
+    def releases(self) -> str:
+        """The releases that it applies to, for people."""
+        if self.last == LATER:
+            return "all" if self.first == OLDEST else f"from {self.first} on"
+        return f"{self.first} to {self.last.major}.{self.last.minor}"
+
+    def refuse(self, release: Release) -> str | None:
+        """Why it cannot be planted into a release, if it cannot."""
+        if self.applies(release):
+            return None
+        return (
+            f"{self.name} cannot be planted into {release}, only into {self.releases.removeprefix('from ')}; "
+            "`onceproof plants` lists the others."
+        )
+
+    def claim(self, scenario: str) -> Claim | None:
+        """What is claimed of it in a scenario."""
+        return next((claim for claim in self.claims if claim.scenario == scenario), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: name, what, bug, resembles, first, last, claims, equivalent."""
+        return {
+            "name": self.name,
+            "what": self.what,
+            "bug": self.bug,
+            "resembles": self.resembles,
+            "first": str(self.first),
+            "last": None if self.last == LATER else str(self.last),
+            "claims": [
+                {
+                    "scenario": claim.scenario,
+                    "variants": list(claim.variants),
+                    "parameters": dict(claim.parameters),
+                    "promises": list(claim.promises),
+                }
+                for claim in self.claims
+            ],
+            "equivalent": dict(self.equivalent),
+        }
+
+
+def parse_plants(text: str, name: str = "plants.toml") -> dict[str, Plant]:
+    """Read a catalogue.
+
+    Raises:
+        HarnessError: it is not TOML; a field is missing or unknown; a promise does not exist; a name comes twice; a
+            plant is neither claimed nor declared equivalent anywhere, or both in one scenario. Names the plant.
+    """
+    row = "the file"
+    plants: dict[str, Plant] = {}
+    try:
+        data = tomllib.loads(text)
+        _check_fields(data, {"plant"})
+        for entry in data.get("plant", []):
+            row = str(entry.get("name", "a plant without name"))
+            plant = _plant(entry)
+            if plant.name in plants:
+                raise ValueError("it is there twice.")
+            plants[plant.name] = plant
+    except KeyError as error:
+        raise HarnessError(f"{name}: {row} lacks the field {error.args[0]!r}; add it.") from error
+    except (ValueError, TypeError, AttributeError, UsageError) as error:
+        raise HarnessError(f"{name}: {row} cannot be read: {error}") from error
+    return plants
+
+
+def _check_fields(entry: Mapping[str, Any], known: Collection[str]) -> None:
+    if unknown := sorted(entry.keys() - set(known)):
+        raise ValueError(f"there is no field {unknown[0]!r}; there is {', '.join(sorted(known))}.")
+
+
+def _plant(entry: Mapping[str, Any]) -> Plant:
+    _check_fields(entry, {f.name for f in fields(Plant)} - {"claims"} | {"claim"})
+    claims = tuple(_claim(claim) for claim in entry.get("claim", []))
+    equivalent = dict(entry.get("equivalent", {}))
+    claimed = [claim.scenario for claim in claims]
+    if not claims and not equivalent:
+        raise ValueError("no scenario must find it, and none is declared in which it cannot show.")
+    if both := sorted(set(claimed) & set(equivalent)):
+        raise ValueError(f"it must be found in {both[0]}, and yet cannot show there.")
+    return Plant(
+        entry["name"],
+        entry["what"],
+        entry["bug"],
+        claims,
+        Release.parse(entry["first"]) if "first" in entry else OLDEST,
+        Release.parse(entry["last"]) if "last" in entry else LATER,
+        entry.get("resembles"),
+        equivalent,
+    )
+
+
+def _claim(entry: Mapping[str, Any]) -> Claim:
+    _check_fields(entry, {f.name for f in fields(Claim)})
+    claim = Claim(
+        entry["scenario"], tuple(entry["variants"]), tuple(entry["promises"]), dict(entry.get("parameters", {}))
+    )
+    if unknown := sorted(set(claim.promises) - PROMISES.keys()):
+        raise ValueError(f"there is no promise {unknown[0]!r}; docs/reading-a-verdict.md lists them.")
+    return claim
+
+
+@cache
+def plants() -> dict[str, Plant]:
+    """The catalogue of this installation, by name."""
+    return parse_plants(CATALOGUE.read_text(), CATALOGUE.name)
+
+
+def plant(name: str) -> Plant:
+    """The plant of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    try:
+        return plants()[name]
+    except KeyError:
+        raise UsageError(f"There is no plant {name!r}; there is {', '.join(plants())}.") from None

@@ -1,0 +1,209 @@
+package onceproof.agent;
+
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import net.bytebuddy.asm.Advice;
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.processor.TaskId;
+
+/** Bugs of transactions, and of the offsets that belong to them. */
+public final class Committing {
+
+    private static final int OFTEN = 500; // records between two commits outside the transaction
+    private static final int CORRUPTED_AFTER = 4_000; // records
+    private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
+    private static final ThreadLocal<Integer> PROCESSED = ThreadLocal.withInitial(() -> 0);
+    private static final String OWN = "-" + ProcessHandle.current().pid();
+    private static boolean corrupted;
+
+    private Committing() {}
+
+    /** Of {@code StreamTask.prepareCommit}: where a next record is waiting already, its offset is taken for done. */
+    static final class Ahead {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.Return(readOnly = false) Map<TopicPartition, OffsetAndMetadata> offsets,
+                @Advice.FieldValue("mainConsumer") Consumer<byte[], byte[]> consumer) {
+            offsets = shifted(offsets, consumer, 1);
+        }
+    }
+
+    static final class Behind {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.Return(readOnly = false) Map<TopicPartition, OffsetAndMetadata> offsets,
+                @Advice.FieldValue("mainConsumer") Consumer<byte[], byte[]> consumer) {
+            offsets = shifted(offsets, consumer, -1);
+        }
+    }
+
+    /** Not shifted where all that was fetched is done: who waits until everything is committed must not wait for ever. */
+    public static Map<TopicPartition, OffsetAndMetadata> shifted(
+            Map<TopicPartition, OffsetAndMetadata> offsets, Consumer<byte[], byte[]> consumer, int by) {
+        if (offsets == null) {
+            return null;
+        }
+        Map<TopicPartition, OffsetAndMetadata> shifted = new HashMap<>(offsets);
+        offsets.forEach((partition, committed) -> {
+            if (committed.offset() > 0 && consumer.position(partition) > committed.offset()) {
+                Fired.now();
+                shifted.put(partition, new OffsetAndMetadata(
+                        committed.offset() + by, committed.leaderEpoch(), committed.metadata()));
+            }
+        });
+        return shifted;
+    }
+
+    /** Of {@code StreamTask.process}: offsets are committed by the consumer, while the transaction is open. */
+    static final class Outside {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.Return boolean processed,
+                @Advice.FieldValue("consumedOffsets") Map<TopicPartition, Long> consumed,
+                @Advice.FieldValue("mainConsumer") Consumer<byte[], byte[]> consumer) {
+            if (processed) {
+                commitOutside(consumed, consumer);
+            }
+        }
+    }
+
+    public static void commitOutside(Map<TopicPartition, Long> consumed, Consumer<byte[], byte[]> consumer) {
+        if (!Fired.everyNth(OFTEN)) {
+            return;
+        }
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        consumed.forEach((partition, offset) -> offsets.put(partition, new OffsetAndMetadata(offset + 1)));
+        consumer.commitSync(offsets);
+    }
+
+    /** Of {@code TaskManager.handleRevocation}: remembers what is revoked while it is committed. */
+    static final class Revocation {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(0) Collection<TopicPartition> partitions) {
+            revoke(partitions);
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        static void exit() {
+            revoke(null);
+        }
+    }
+
+    public static void revoke(Collection<TopicPartition> partitions) {
+        REVOKED.set(partitions);
+    }
+
+    /** Of {@code StreamsProducer.commitTransaction}: of what is revoked, the records are committed, and no offsets. */
+    static final class LeftOut {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) Map<TopicPartition, OffsetAndMetadata> offsets) {
+            offsets = leftOut(offsets);
+        }
+    }
+
+    public static Map<TopicPartition, OffsetAndMetadata> leftOut(Map<TopicPartition, OffsetAndMetadata> offsets) {
+        Collection<TopicPartition> revoked = REVOKED.get();
+        if (revoked == null) {
+            return offsets;
+        }
+        Map<TopicPartition, OffsetAndMetadata> kept = new HashMap<>(offsets);
+        if (kept.keySet().removeAll(Set.copyOf(revoked))) {
+            Fired.now();
+        }
+        return kept;
+    }
+
+    /** Of {@code StreamTask.process}: one task is found corrupt, once. Kafka Streams must cope with that. */
+    static final class Corrupted {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.This Object task) throws ReflectiveOperationException {
+            corrupt(task, true);
+        }
+    }
+
+    /** The same, as the occasion for a bug that counts for itself. */
+    static final class Occasion {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.This Object task) throws ReflectiveOperationException {
+            corrupt(task, false);
+        }
+    }
+
+    public static void corrupt(Object task, boolean counts) throws ReflectiveOperationException {
+        int processed = PROCESSED.get() + 1;
+        PROCESSED.set(processed);
+        if (processed < CORRUPTED_AFTER || !first()) {
+            return;
+        }
+        if (counts) {
+            Fired.now();
+        }
+        var id = Class.forName("org.apache.kafka.streams.processor.internals.AbstractTask").getDeclaredField("id");
+        id.setAccessible(true);
+        throw new TaskCorruptedException(Set.of((TaskId) id.get(task)));
+    }
+
+    private static synchronized boolean first() {
+        boolean first = !corrupted;
+        corrupted = true;
+        return first;
+    }
+
+    /** Of {@code StreamsProducer.abortTransaction}. */
+    static final class NoAbort {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(@Advice.FieldValue("transactionInFlight") boolean open) {
+            if (open) {
+                Fired.now();
+            }
+            return true;
+        }
+    }
+
+    /** Of the constructor of {@code TransactionManager}: no process knows the transactional id of the one before. */
+    static final class OtherId {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false) String id) {
+            id = own(id);
+        }
+    }
+
+    public static String own(String id) {
+        if (id == null) {
+            return null;
+        }
+        Fired.now();
+        return id + OWN;
+    }
+
+    /** Of {@code NetworkClientUtils.awaitReady}. */
+    static final class Awaiting {
+        @Advice.OnMethodEnter
+        static void enter() {
+            AWAITING.set(true);
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        static void exit() {
+            AWAITING.set(false);
+        }
+    }
+
+    public static final ThreadLocal<Boolean> AWAITING = ThreadLocal.withInitial(() -> false);
+
+    /** Of {@code NetworkClient.pollDelayMs}: a throttled node does not shorten the wait for it. */
+    static final class Throttle {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) long delay) {
+            if (delay > 0 && AWAITING.get()) {
+                Fired.now();
+                delay = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+package onceproof.agent;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+
+/** How often the plant of this JVM did its harm, told as it happens: the process may be killed at any time. */
+public final class Fired {
+
+    private static final long PAUSE = 50_000_000; // ns between two reports; the first is told at once
+    private static final AtomicLong COUNT = new AtomicLong();
+    private static final AtomicLong CANDIDATES = new AtomicLong();
+    private static final AtomicLong TOLD = new AtomicLong();
+    private static volatile String plant = "";
+    private static volatile List<String> altered = List.of();
+    private static volatile Consumer<Map<String, Object>> owner = fields -> { };
+
+    private Fired() {}
+
+    static void planted(String name, List<String> methods) {
+        plant = name;
+        altered = methods;
+    }
+
+    /** Have it told: {@code plant}, {@code altered}, {@code fired}; now, and whenever it fired. */
+    public static void listen(Consumer<Map<String, Object>> listener) {
+        owner = listener;
+        tell();
+    }
+
+    /** Tell how often it has fired so far. */
+    public static void tell() {
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("plant", plant);
+        fields.put("altered", altered);
+        fields.put("fired", COUNT.get());
+        owner.accept(fields);
+    }
+
+    /** The plant does its harm now. */
+    public static void now() {
+        long count = COUNT.incrementAndGet();
+        long now = System.nanoTime();
+        long told = TOLD.get();
+        if (count == 1 || now - told > PAUSE && TOLD.compareAndSet(told, now)) {
+            tell();
+        }
+    }
+
+    /** True, and fired, at every n-th call; for harm that would be too plain if done to every record. */
+    public static boolean everyNth(int n) {
+        if (CANDIDATES.incrementAndGet() % n != 0) {
+            return false;
+        }
+        now();
+        return true;
+    }
+}

@@ -1,0 +1,33 @@
+package onceproof.agent;
+
+import java.util.ArrayList;
+import java.util.List;
+import net.bytebuddy.pool.TypePool;
+
+/**
+ * A named bug. Where the internals of Kafka moved, it has several forms: the first whose methods are all there is
+ * planted.
+ */
+final class Plant {
+
+    final String name;
+    private final List<List<Alteration>> forms = new ArrayList<>();
+
+    Plant(String name, Alteration... form) {
+        this.name = name;
+        or(form);
+    }
+
+    Plant or(Alteration... form) {
+        forms.add(List.of(form));
+        return this;
+    }
+
+    /** The form for the release on the class path; empty if it has none of the methods. */
+    List<Alteration> form(TypePool classes) {
+        return forms.stream()
+                .filter(form -> form.stream().noneMatch(alteration -> alteration.altered(classes).isEmpty()))
+                .findFirst()
+                .orElse(List.of());
+    }
+}

@@ -1,0 +1,76 @@
+package onceproof.agent;
+
+import java.util.List;
+import java.util.stream.Collectors;
+
+/** All plants by name. What each is, and who must find it, tells the catalogue (src/onceproof/model/plants.toml). */
+final class Plants {
+
+    private static final String INTERNALS = "~processor.internals.";
+    private static final String PRODUCER = INTERNALS + "StreamsProducer";
+    private static final String TASK = INTERNALS + "StreamTask";
+    private static final String TASKS = INTERNALS + "TaskManager";
+    private static final String STATES = INTERNALS + "ProcessorStateManager";
+    private static final String CHANGELOGS = INTERNALS + "StoreChangelogReader";
+    private static final String SOURCE = INTERNALS + "SourceNode";
+    private static final String CLIENTS = "org.apache.kafka.clients.";
+
+    static final List<Plant> ALL = List.of(
+            new Plant("stale-cache",
+                    Alteration.of(STATES, "recycle", Storing.Recycle.class),
+                    Alteration.of("~state.internals.WrappedStateStore", "clearCache", Storing.NotCleared.class)),
+            new Plant("eviction-lost",
+                    Alteration.of("~state.internals.NamedCache", "flush", 1, Storing.EvictionLost.class)),
+            new Plant("flush-skipped", Alteration.of(STATES, "flushCache", Storing.Skipped.class)),
+            new Plant("put-lost", Alteration.of(PRODUCER, "send", Sending.PutLost.class)),
+            new Plant("tombstone-lost", Alteration.of(PRODUCER, "send", Sending.TombstoneLost.class)),
+            new Plant("standby-promoted-early",
+                    Alteration.of(STATES, "transitionTaskType", Storing.Transition.class),
+                    Alteration.of(CHANGELOGS, "hasRestoredToEnd", Storing.Promoted.class)),
+            new Plant("restore-ends-early",
+                    Alteration.of(CHANGELOGS, "endOffsetForChangelogs", Storing.EndsEarly.class)),
+            new Plant("restore-uncommitted",
+                    Alteration.of("~StreamsConfig", "getRestoreConsumerConfigs", Storing.ReadUncommitted.class),
+                    Alteration.of(STATES, "restore", Storing.Counted.class)),
+            new Plant("wipe-skipped",
+                    Alteration.of(STATES, "initializeStoreOffsetsFromCheckpoint", 1, Storing.NoWipe.class))
+                    .or(Alteration.of(STATES, "initializeStoreOffsets", 1, Storing.NoWipe.class)),
+            new Plant("checkpoint-stays",
+                    Alteration.of(STATES, "deleteCheckPointFileIfEOSEnabled", Storing.Skipped.class)),
+            new Plant("checkpoint-ahead", Alteration.of(STATES, "restore", Storing.CheckpointAhead.class)),
+            new Plant("offsets-outside-transaction", Alteration.of(TASK, "process", 1, Committing.Outside.class)),
+            new Plant("offsets-ahead", Alteration.of(TASK, "prepareCommit", Committing.Ahead.class)),
+            new Plant("offsets-behind", Alteration.of(TASK, "prepareCommit", Committing.Behind.class)),
+            new Plant("offsets-left-out",
+                    Alteration.of(TASKS, "handleRevocation", Committing.Revocation.class),
+                    Alteration.of(PRODUCER, "commitTransaction", Committing.LeftOut.class)),
+            new Plant("corrupted-once", Alteration.of(TASK, "process", 1, Committing.Corrupted.class)),
+            new Plant("no-abort",
+                    Alteration.of(TASK, "process", 1, Committing.Occasion.class),
+                    Alteration.of(PRODUCER, "abortTransaction", Committing.NoAbort.class)),
+            new Plant("not-fenced",
+                    Alteration.of(CLIENTS + "producer.internals.TransactionManager", "<init>", Committing.OtherId.class)),
+            new Plant("output-outside-transaction",
+                    Alteration.of(PRODUCER, "send", Sending.OutsideTransaction.class)),
+            new Plant("batch-lost", Alteration.of(PRODUCER, "send", Sending.BatchLost.class)),
+            new Plant("record-twice", Alteration.of(SOURCE, "process", 1, Processing.Twice.class)),
+            new Plant("record-skipped", Alteration.of(SOURCE, "process", 1, Processing.FirstSkipped.class)),
+            new Plant("partitions-swapped", Alteration.of(TASKS, "addRecordsToTasks", Processing.Swapped.class)),
+            new Plant("output-partition", Alteration.of(PRODUCER, "send", Sending.OtherPartition.class)),
+            new Plant("output-order",
+                    Alteration.of(PRODUCER, "send", Sending.OtherOrder.class),
+                    Alteration.of(PRODUCER, "flush", Sending.OrderFlush.class),
+                    Alteration.of(PRODUCER, "commitTransaction", Sending.OrderFlush.class)),
+            new Plant("output-timestamp", Alteration.of(PRODUCER, "send", Sending.OtherTimestamp.class)),
+            new Plant("throttle-waited-out",
+                    Alteration.of(CLIENTS + "NetworkClientUtils", "awaitReady", Committing.Awaiting.class),
+                    Alteration.of(CLIENTS + "NetworkClient", "pollDelayMs", Committing.Throttle.class)));
+
+    private Plants() {}
+
+    static Plant named(String name) {
+        return ALL.stream().filter(plant -> plant.name.equals(name)).findFirst().orElseThrow(() ->
+                new IllegalArgumentException("There is no plant " + name + "; there is "
+                        + ALL.stream().map(plant -> plant.name).collect(Collectors.joining(", ")) + "."));
+    }
+}

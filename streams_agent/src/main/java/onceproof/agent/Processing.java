@@ -1,0 +1,95 @@
+package onceproof.agent;
+
+import java.lang.reflect.Constructor;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
+import net.bytebuddy.asm.Advice;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.common.TopicPartition;
+
+/** Bugs on the way of a record to its task. */
+public final class Processing {
+
+    // A task that is assigned anew has a topology of its own, so it is new where its source node is.
+    private static final Set<Object> BEGUN = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
+
+    private Processing() {}
+
+    public static boolean begins(Object source) {
+        return BEGUN.add(source);
+    }
+
+    /** Of {@code SourceNode.process(record)}: the first record of an assignment is processed twice. */
+    static final class Twice {
+        @Advice.OnMethodExit
+        static void exit(@Advice.This Object source, @Advice.Argument(0) Object record)
+                throws ReflectiveOperationException {
+            again(source, record);
+        }
+    }
+
+    public static void again(Object source, Object record) throws ReflectiveOperationException {
+        if (begins(source)) {
+            Fired.now();
+            source.getClass()
+                    .getMethod("process", Class.forName("org.apache.kafka.streams.processor.api.Record"))
+                    .invoke(source, record);
+        }
+    }
+
+    /** Of {@code SourceNode.process(record)}: the first record of an assignment is not processed. */
+    static final class FirstSkipped {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(@Advice.This Object source) {
+            return skips(source);
+        }
+    }
+
+    public static boolean skips(Object source) {
+        if (!begins(source)) {
+            return false;
+        }
+        Fired.now();
+        return true;
+    }
+
+    /** Of {@code TaskManager.addRecordsToTasks}: two tasks get what was fetched for each other. */
+    static final class Swapped {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) ConsumerRecords<byte[], byte[]> records)
+                throws ReflectiveOperationException {
+            records = swapped(records);
+        }
+    }
+
+    public static ConsumerRecords<byte[], byte[]> swapped(ConsumerRecords<byte[], byte[]> records)
+            throws ReflectiveOperationException {
+        List<TopicPartition> partitions = new ArrayList<>(records.partitions());
+        if (partitions.size() < 2 || !Fired.everyNth(10)) {
+            return records;
+        }
+        Map<TopicPartition, List<ConsumerRecord<byte[], byte[]>>> swapped = new HashMap<>();
+        for (int i = 0; i < partitions.size(); i++) {
+            swapped.put(partitions.get(i), records.records(partitions.get((i + 1) % partitions.size())));
+        }
+        return consumerRecords(swapped);
+    }
+
+    /** Its constructor has one parameter more from 4.0 on: the next offsets. */
+    @SuppressWarnings("unchecked")
+    private static ConsumerRecords<byte[], byte[]> consumerRecords(Object records) throws ReflectiveOperationException {
+        Constructor<?> constructor = ConsumerRecords.class.getConstructors()[0];
+        for (Constructor<?> other : ConsumerRecords.class.getConstructors()) {
+            constructor = other.getParameterCount() > constructor.getParameterCount() ? other : constructor;
+        }
+        return (ConsumerRecords<byte[], byte[]>) (constructor.getParameterCount() == 1
+                ? constructor.newInstance(records)
+                : constructor.newInstance(records, Map.of()));
+    }
+}

@@ -1,0 +1,200 @@
+package onceproof.agent;
+
+import java.io.File;
+import java.lang.reflect.Field;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
+import net.bytebuddy.asm.Advice;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
+
+/** Bugs of the stores: their caches, checkpoints, wipes and restorations. */
+public final class Storing {
+
+    private static final long SHORT = 50; // changelog offsets that a restoration lacks
+    private static final long AHEAD = 1_000; // changelog offsets that a checkpoint promises too many
+    private static final ThreadLocal<Boolean> RECYCLING = ThreadLocal.withInitial(() -> false);
+    private static final Set<Object> PROMOTED = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
+
+    private Storing() {}
+
+    /** Of {@code ProcessorStateManager.recycle}. */
+    static final class Recycle {
+        @Advice.OnMethodEnter
+        static void enter() {
+            recycling(true);
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        static void exit() {
+            recycling(false);
+        }
+    }
+
+    public static void recycling(boolean now) {
+        RECYCLING.set(now);
+    }
+
+    /** Of {@code WrappedStateStore.clearCache}: not while a task is recycled. */
+    static final class NotCleared {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return keepsCache();
+        }
+    }
+
+    public static boolean keepsCache() {
+        if (RECYCLING.get()) {
+            Fired.now();
+        }
+        return RECYCLING.get();
+    }
+
+    /** Of {@code NamedCache.flush(node)}: what falls out of the cache reaches neither store nor changelog. */
+    static final class EvictionLost {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(
+                @Advice.Argument(0) Object evicted, @Advice.FieldValue("dirtyKeys") Set<Bytes> dirty)
+                throws ReflectiveOperationException {
+            return losesEviction(evicted, dirty);
+        }
+    }
+
+    public static boolean losesEviction(Object evicted, Set<Bytes> dirty) throws ReflectiveOperationException {
+        if (evicted == null || !Fired.everyNth(10)) {
+            return false;
+        }
+        dirty.remove(field(evicted, "key"));
+        return true;
+    }
+
+    /** Of a method without a result, which is not carried out at all. */
+    static final class Skipped {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            Fired.now();
+            return true;
+        }
+    }
+
+    /** Of {@code ProcessorStateManager.initializeStoreOffsets…(storeDirIsEmpty)}: what is in the directory is trusted. */
+    static final class NoWipe {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) boolean empty) {
+            if (!empty) {
+                Fired.now();
+            }
+            empty = true;
+        }
+    }
+
+    /** Of {@code ProcessorStateManager.restore}: a checkpoint is written that is ahead of what is restored. */
+    static final class CheckpointAhead {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.This Object manager, @Advice.Argument(1) List<ConsumerRecord<byte[], byte[]>> records,
+                @Advice.FieldValue("baseDir") File directory) throws Exception {
+            checkpointAhead(manager, records, directory);
+        }
+    }
+
+    public static void checkpointAhead(Object manager, List<ConsumerRecord<byte[], byte[]>> records, File directory)
+            throws Exception {
+        if (records.isEmpty()) {
+            return;
+        }
+        ConsumerRecord<byte[], byte[]> last = records.get(records.size() - 1);
+        TopicPartition changelog = new TopicPartition(last.topic(), last.partition());
+        OffsetCheckpoint file = new OffsetCheckpoint(new File(directory, ".checkpoint"));
+        Map<TopicPartition, Long> offsets = new HashMap<>(file.read());
+        offsets.put(changelog, last.offset() + AHEAD);
+        Fired.now();
+        file.write(offsets);
+    }
+
+    /** Of {@code StoreChangelogReader.endOffsetForChangelogs}. */
+    static final class EndsEarly {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) Map<TopicPartition, Long> ends) {
+            ends = early(ends);
+        }
+    }
+
+    public static Map<TopicPartition, Long> early(Map<TopicPartition, Long> ends) {
+        if (ends == null) {
+            return null;
+        }
+        Map<TopicPartition, Long> early = new HashMap<>(ends);
+        ends.forEach((partition, end) -> {
+            if (end > SHORT) {
+                Fired.now();
+                early.put(partition, end - SHORT);
+            }
+        });
+        return early;
+    }
+
+    /** Of {@code StreamsConfig.getRestoreConsumerConfigs}. */
+    static final class ReadUncommitted {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return Map<String, Object> config) {
+            config.put("isolation.level", "read_uncommitted");
+        }
+    }
+
+    /** Of {@code ProcessorStateManager.restore}, to count what another alteration makes of it. */
+    static final class Counted {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(1) List<ConsumerRecord<byte[], byte[]>> records) {
+            if (!records.isEmpty()) {
+                Fired.now();
+            }
+        }
+    }
+
+    /** Of {@code ProcessorStateManager.transitionTaskType}: remembers what was a standby. */
+    static final class Transition {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.This Object manager, @Advice.Argument(0) Object type) {
+            transition(manager, type);
+        }
+    }
+
+    public static void transition(Object manager, Object type) {
+        if (type.toString().equals("ACTIVE")) {
+            PROMOTED.add(manager);
+        } else {
+            PROMOTED.remove(manager);
+        }
+    }
+
+    /** Of {@code StoreChangelogReader.hasRestoredToEnd}: what was a standby counts as restored, whatever it lacks. */
+    static final class Promoted {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.Argument(0) Object metadata, @Advice.Return(readOnly = false) boolean restored)
+                throws ReflectiveOperationException {
+            restored = restored || promoted(metadata);
+        }
+    }
+
+    public static boolean promoted(Object metadata) throws ReflectiveOperationException {
+        if (!PROMOTED.contains(field(metadata, "stateManager"))) {
+            return false;
+        }
+        Fired.now();
+        return true;
+    }
+
+    private static Object field(Object owner, String name) throws ReflectiveOperationException {
+        Field field = owner.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(owner);
+    }
+}

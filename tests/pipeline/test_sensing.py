@@ -1,0 +1,55 @@
+"""What planted trials come to, in words and exit codes that are never those of a cell."""
+
+import pytest
+
+from onceproof.model.plants import plant
+from onceproof.model.sensitivity import PlantedTrial
+from onceproof.pipeline.sensing import exit_code, row, verdict_of
+from tests.conftest import a_trial
+
+CELL = a_trial("4.3.1").cell
+
+
+def planted(fired=3, found=True, error=None) -> PlantedTrial:
+    seen = {"duplicate-id": 2} if found else {}
+    return PlantedTrial("r", "t", "p", CELL, "c", "h", 1, fired, fired > 0, found, seen, 2.0, error)
+
+
+SURVIVED, SILENT = planted(found=False), planted(0, found=False)
+FAILED = planted(0, found=False, error="A broker died.")
+
+
+@pytest.mark.parametrize(
+    ("claimed", "trials", "verdict", "code"),
+    [
+        (True, [planted(), SURVIVED], "found", 0),
+        (True, [planted(), FAILED], "found", 0),
+        (True, [SURVIVED], "survived", 1),
+        (True, [SURVIVED, FAILED], "error", 4),
+        (True, [SILENT, SURVIVED], "survived", 1),
+        (True, [SILENT], "not-fired", 3),
+        (False, [SURVIVED], "equivalent", 0),
+        (False, [SILENT], "not-fired", 3),
+        (False, [planted()], "misjudged", 1),
+    ],
+)
+def test_what_becomes_of_a_plant(claimed, trials, verdict, code):
+    assert verdict_of(claimed, trials) == verdict
+    assert exit_code([verdict]) == code
+
+
+def test_a_survivor_outweighs_a_failure_and_that_one_what_did_not_fire():
+    assert exit_code(["found", "not-fired", "error", "survived"]) == 1
+    assert exit_code(["found", "not-fired", "error"]) == 4
+    assert exit_code(["found", "not-fired"]) == 3
+
+
+def test_a_row_counts_trials_that_fired():
+    from onceproof.lab.sensitivity import Planting
+
+    one = plant("stale-cache")
+    told = row(Planting(one, CELL, one.claims[0]), [planted(), SURVIVED, SILENT])
+    assert (told["trials"], told["fired"], told["found"], told["rate"]) == (3, 2, 1, 0.5)
+    assert told["interval"][0] < 0.5 < told["interval"][1]
+    assert told["anomalies"] == {"duplicate-id": 2}
+    assert told["promises"] == ["identities", "counters"]
