@@ -33,6 +33,7 @@ class Nature:
     throws_after: int | None = None  # records; then the thread that processes them dies
     halts_after: int | None = None  # records; then nobody goes on
     closes: bool = True  # in good order
+    stands_still_after: float | None = None  # seconds; then the machine does for 3.2 s
 
 
 @dataclass(eq=False)

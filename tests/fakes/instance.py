@@ -77,8 +77,15 @@ class FakeInstance(Instance):
         self._group.assigned.append(self._assigned)
         self._clock.listeners.append(self._pass)
 
+    def dump_threads(self, file: Path) -> str | None:
+        """It has no threads."""
+        return "it is a fake"
+
     def _send(self, line: str) -> None:
-        """Carry out a command."""
+        """Carry out a command; nobody reads it in a process that has ended."""
+        if self.has_ended():
+            self.check_alive()
+            return
         result: Any = True
         if line == "add-thread":
             result = self._add_thread()

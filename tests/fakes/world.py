@@ -42,14 +42,19 @@ class FakeTopics:
         """Those that somebody has written to."""
         return {f"{self.prefix}-{role}" for role, _ in self.group.ends}
 
-    def ends(self, names: Iterable[str], partitions: int) -> dict[tuple[str, int], int]:
-        """End offsets by topic and partition."""
+    def ends(self, names: Iterable[str], partitions: int, committed: bool = False) -> dict[tuple[str, int], int]:
+        """End offsets by topic and partition; no transaction stays open."""
         return {(name, p): self.group.ends[self._role(name), p] for name in names for p in range(partitions)}
 
     def committed(self, topic: str, partitions: int) -> int:
         """Offsets that the group has committed."""
         role = self._role(topic)
         return sum(t.committed for t in self.group.tasks if t.source == role and t.partition < partitions)
+
+    def offsets(self, topic: str, partitions: int) -> dict[int, int]:
+        """The offset that the group has committed for each partition."""
+        role = self._role(topic)
+        return {t.partition: t.committed for t in self.group.tasks if t.source == role and t.partition < partitions}
 
     def alter(self, name: str, config: Mapping[str, str]) -> None:
         """Let a topic refuse records, or take them again."""
@@ -101,6 +106,9 @@ class FakeBulk:
     def check(self) -> None:
         """Every delivery succeeds."""
 
+    def await_sent(self) -> None:
+        """Nothing is under way between two ticks."""
+
     def await_delivered(self) -> None:
         """Let time pass until every record is delivered."""
         while not self.done():
@@ -125,7 +133,19 @@ class FakeReader:
 
 
 class FakeTicker:
-    """Time passes evenly."""
+    """Misses a tick, if it is the nature of the machine."""
+
+    def __init__(self, missed: Callable[[float], None], clock: FakeClock, nature: Nature) -> None:
+        """Tick with the clock."""
+        self._missed, self._left = missed, nature.stands_still_after
+        clock.listeners.append(self._pass)
+
+    def _pass(self, seconds: float) -> None:
+        if self._left is not None:
+            self._left -= seconds
+            if self._left <= 0:
+                self._left = None
+                self._missed(3.2)
 
     def stop(self) -> None:
         """Nothing to stop."""
@@ -163,7 +183,7 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
         instance=partial(FakeInstance, group=group, clock=clock),
         bulk=bulk,  # type: ignore[arg-type]
         reader=lambda *_: FakeReader(),  # type: ignore[arg-type, return-value]
-        ticker=lambda _: FakeTicker(),  # type: ignore[arg-type, return-value]
+        ticker=partial(FakeTicker, clock=clock, nature=group.nature),  # type: ignore[arg-type]
         set_producer_quota=quota,
         now=clock.now,
         monotonic=clock.now,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from onceproof.lab.trial import TrialLab
-from onceproof.model.errors import OnceproofError
+from onceproof.model.errors import OnceproofError, StoodStillError
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.liveness import compare_liveness
 from tests.conftest import a_trial
@@ -161,6 +161,39 @@ def test_what_ends_a_drive_is_named(lab: TrialLab, way: Way) -> None:
     with pytest.raises(OnceproofError, match=way.reason):
         lab.what.drive(lab)
     assert "drained" not in {event["event"] for event in lab.events} or way in UNCLEAN
+
+
+KAFKAS = [*THROWS, *HALTS, *UNCLEAN]
+
+
+@pytest.mark.parametrize(("lab", "way"), [(way, way) for way in KAFKAS], ids=map(named, KAFKAS), indirect=["lab"])
+def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(lab: TrialLab, way: Way) -> None:
+    told = lab.drive()
+    assert not told.exercised
+    assert re.search(way.reason, told.reason)
+    [breach] = [c for c in compare_liveness(lab.events) if c.anomaly]
+    assert breach.anomaly == way.reason.removeprefix("^").partition(":")[0]
+    committed = [end for name, end in lab.facts().items() if name.startswith("input_end/")]
+    assert sum(committed) == lab.committed()
+    ends = [event["action"] for event in lab.events if event["event"] == "instance"]
+    assert ends.count("started") == sum(ends.count(end) for end in ("closed", "killed")) + ends_of_fakes(lab)
+
+
+def ends_of_fakes(lab: TrialLab) -> int:
+    """Instances that ended when they were told to, of which the driver did not wait for the end."""
+    return sum(event["event"] == "closed" for event in lab.events) - sum(
+        event["event"] == "instance" and event["action"] == "closed" for event in lab.events
+    )
+
+
+@pytest.mark.parametrize(
+    "lab",
+    [Way(scenario, "", False, "", nature=Nature(stands_still_after=1.0)) for scenario in SCENARIOS],
+    indirect=True,
+)
+def test_a_machine_that_stood_still_voids_the_trial(lab: TrialLab) -> None:
+    with pytest.raises(StoodStillError, match=r"^The machine stood still for 3\.2 s \(driver\)"):
+        lab.drive()
 
 
 @pytest.mark.parametrize("lab", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)

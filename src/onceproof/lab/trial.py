@@ -286,7 +286,8 @@ class TrialLab:
                 bulk.stop()
                 bulk.await_sent()
             for instance in self._instances.values():
-                instance.close()
+                if not instance.has_ended():
+                    instance.close()
             self._within(CLOSING, lambda: all(instance.has_ended() for instance in self._instances.values()))
             for instance in self._instances.values():
                 instance.kill()
