@@ -5,7 +5,8 @@ between good and bad releases stands or the trials are used up. It needs the mac
 it takes turns with the trials of `regression`.
 
 **Where is the result?** The task's log ends with the boundaries as a table; `bisect.json` in the run folder, whose path
-the task returns, has all of it. A low confidence, or a line that begins with `?`, asks for more trials.
+the task returns, has all of it. More than 5 % that a good release may have
+been `missed`, or a line that begins with `?`, asks for more trials.
 
 **It is red.** The last line of the log says why. Marking it failed ends the trial and the brokers; nothing is left.
 Trigger it again: with the same seed the trials are the same.

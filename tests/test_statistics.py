@@ -59,6 +59,7 @@ def test_how_many_greens_a_control_asks_for(red, counted, risk, needed):
 
 def test_how_many_trials_of_a_control_let_one_green_do():
     assert (control_trials(0.05), control_trials(0.25)) == (7, 1)
+    assert [control_trials(0.05, standing) for standing in (1, 4, 5)] == [2, 3, 7]
 
 
 @given(counted=st.integers(1, 40), data=st.data(), risk=st.sampled_from([0.05, 0.1, 0.25]))

@@ -192,6 +192,9 @@ def shrink(
 def bisect(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
     variant: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = "DEFAULT_CONFIG",
+    issue: Annotated[
+        str | None, typer.Option(metavar="KEY", help="The known issue that is searched for, if several concern it.")
+    ] = None,
     from_: Annotated[str, typer.Option("--from", metavar="V", help="First release.")] = str(OLDEST),
     to: Annotated[str | None, typer.Option(metavar="V", help="Last release; the newest if not given.")] = None,
     broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
@@ -205,12 +208,12 @@ def bisect(
     """
     from onceproof.lab.processes import interruptible
     from onceproof.pipeline import bisecting
-    from onceproof.statistics import SURE
 
     search = bisecting.search_from_params(
         {
             "scenario": name,
             "variant": variant,
+            "issue": issue,
             "from": from_,
             "to": to,
             "broker": broker,
@@ -227,8 +230,7 @@ def bisect(
     else:
         print(bisecting.told(found, search.title))
         out.print(f"Folder  {run.path}", soft_wrap=True)
-    sure = found["confidence"] is not None and found["confidence"] >= SURE
-    raise typer.Exit(ExitCode.OK if sure and not found["unknown"] else ExitCode.INCONCLUSIVE)
+    raise typer.Exit(ExitCode.OK if found["sure"] else ExitCode.INCONCLUSIVE)
 
 
 @app.command("plants")

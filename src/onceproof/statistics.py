@@ -65,9 +65,15 @@ def probability_missed(red: int, counted: int, greens: int) -> float:
     return float(np.max(binom.sf(red - 1, counted, RATES) * (1 - RATES) ** greens))
 
 
-def control_trials(risk: float) -> int:
-    """How many trials of a control, if all are red, let one green trial carry a claim."""
-    return next(n for n in range(1, MANY) if greens_needed(n, n, risk) == 1)
+def control_trials(risk: float, standing: int = MANY) -> int:
+    """How many trials of a control cost least, with the greens that they ask for, if all are red.
+
+    Args:
+        risk: for example 0.05.
+        standing: cells whose greens stand on it; with many of them, one green trial of each must do.
+    """
+    most = next(n for n in range(1, MANY) if greens_needed(n, n, risk) == 1)
+    return min(range(1, most + 1), key=lambda n: n + standing * greens_needed(n, n, risk))
 
 
 def is_too_few(red: int, counted: int, red_before: int, counted_before: int) -> bool:

@@ -16,7 +16,7 @@ def test_the_fix_on_a_line_is_found(tmp_path):
     found = bisect_cell(run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 10, said.append)
     assert read_json(run.path / "bisect.json") == found
     [boundary] = found["boundaries"]
-    confidence = boundary.pop("confidence")
+    missed = boundary.pop("missed")
     assert boundary == {
         "line": "3.4",
         "last_good": None,
@@ -24,6 +24,8 @@ def test_the_fix_on_a_line_is_found(tmp_path):
         "last_bad": "3.4.0",
         "first_good": "3.4.1",
     }
-    assert confidence == found["confidence"] > 0.95  # two red trials say how many green ones it takes
-    assert [line.split(": ")[1] for line in said] == ["3.4.0 red", "3.4.1 green", "3.4.0 red"] + 2 * ["3.4.1 green"]
-    assert found["trials"] == 5
+    assert missed == found["missed"] == 0.0346  # two red trials of a release known to be bad ask for three green ones
+    assert found["sure"]
+    assert [line.split(": ")[1] for line in said] == ["3.4.0 red", "3.4.1 green"] + 2 * ["3.4.0 red"] + 2 * [
+        "3.4.1 green"
+    ]

@@ -2,12 +2,14 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onceproof import statistics
 from onceproof.model.bisect import Bisection, Boundary, Probe, lines_of
 from onceproof.model.release import Release
-from onceproof.statistics import probability_missed
+from onceproof.model.sensitivity import Tally
 
 
 def release(text):
@@ -31,7 +33,7 @@ def search(bad, rate=1.0, seed=1, **options):
         red = str(tried) in bad and draw.random() < rate
         return Probe(red, not red)
 
-    bisection = Bisection(lines_of(map(release, PUBLISHED)), probe, probability_missed, **options)
+    bisection = Bisection(lines_of(map(release, PUBLISHED)), probe, statistics, **options)
     return bisection, bisection.run()
 
 
@@ -40,7 +42,7 @@ def told(boundary):
     return [data[name] for name in ("line", "last_good", "first_bad", "last_bad", "first_good")]
 
 
-def test_the_enumerators_boundaries_take_thirty_trials_at_most():
+def test_the_enumerators_boundaries_take_forty_trials_at_most():
     bad = [text for text in PUBLISHED if release(text) < release("3.4.1")]
     bisection, found = search(bad)
     assert [told(boundary) for boundary in found] == [
@@ -50,8 +52,11 @@ def test_the_enumerators_boundaries_take_thirty_trials_at_most():
         ["3.3", None, "3.3.0", "3.3.2", None],
         ["3.4", None, "3.4.0", "3.4.0", "3.4.1"],
     ]
-    assert bisection.trials <= 30
-    assert all(boundary.confidence >= 0.95 for boundary in found)
+    assert bisection.trials <= 40
+    assert [boundary.missed for boundary in found[:4]] == [None] * 4  # a line without a good release claims nothing
+    assert found[4].missed == pytest.approx(0.0491, abs=1e-4)
+    assert bisection.controls == {release("3.4.0"): Tally(7, 7)}  # the bad release nearest to all good ones
+    assert bisection.is_sure
 
 
 def test_a_bad_region_in_the_middle_is_found():
@@ -71,9 +76,10 @@ def test_where_nothing_is_bad_there_is_no_boundary():
     assert bisection.trials == 28
 
 
-def test_a_budget_that_ends_early_is_told_by_the_confidence():
-    _, [hasty] = search(["3.4.0"], budget=29)
-    assert hasty.confidence < 0.95
+def test_a_budget_that_ends_early_is_told():
+    bisection, [hasty] = search(["3.4.0"], budget=32)
+    assert hasty.missed > 0.05
+    assert not bisection.is_sure
 
 
 def test_a_release_that_cannot_be_tried_is_unknown_and_takes_no_other_with_it():
@@ -83,7 +89,7 @@ def test_a_release_that_cannot_be_tried_is_unknown_and_takes_no_other_with_it():
     def probe(tried):
         return idle if tried == release("3.4.1") else Probe(tried < release("3.5.0"), True)
 
-    bisection = Bisection(lines, probe, probability_missed)
+    bisection = Bisection(lines, probe, statistics)
     [found] = bisection.run()
     assert (found.line, found.first_good) == ("3.4", None)
     assert bisection.unknown == {release("3.4.1"): "not exercised"}
@@ -99,22 +105,38 @@ def test_what_the_trials_did_not_suffice_for_is_unknown():
 
 def test_if_nothing_is_red_nobody_knows_what_the_greens_say():
     bisection, found = search([])
-    assert (found, bisection.confidence, bisection.unknown) == ([], None, {})
+    assert (found, bisection.missed, bisection.is_sure, bisection.unknown) == ([], None, False, {})
 
 
-def test_a_single_bad_release_is_repeated_until_a_green_says_enough():
+def test_the_first_red_of_a_bad_release_does_not_count_for_its_rate():
     bisection, [found] = search(["3.4.0"])
-    assert bisection.reds == {release("3.4.0"): 7}  # 7^7 / 8^8 = 4.9 %
+    assert bisection.reds == {release("3.4.0"): 1 + 7}
+    assert bisection.controls == {release("3.4.0"): Tally(7, 7)}
     assert set(bisection.greens.values()) == {1}
-    assert found.confidence == bisection.confidence >= 0.95
+    assert found.missed == bisection.missed <= 0.05
 
 
 def test_with_few_releases_the_greens_are_repeated():
     lines = lines_of(map(release, ["3.4.0", "3.4.1"]))
-    bisection = Bisection(lines, lambda r: Probe(r == release("3.4.0"), r > release("3.4.0")), probability_missed)
+    bisection = Bisection(lines, lambda r: Probe(r == release("3.4.0"), r > release("3.4.0")), statistics)
     bisection.run()
-    assert bisection.trials == 2 + 1 + 2  # a second red, and two greens more
-    assert bisection.confidence >= 0.95
+    assert bisection.trials == 2 + 2 + 2  # two reds more, and two greens
+    assert bisection.is_sure
+
+
+def test_rates_of_bad_releases_are_not_averaged_over_lines():
+    lines = lines_of(map(release, ["3.3.1", "3.3.2", "3.9.0", "3.9.1"]))
+    seldom = {"3.9.0": [True] + [False] * 99}
+
+    def probe(tried):
+        bad = seldom[str(tried)].pop(0) if str(tried) in seldom else str(tried) == "3.3.1"
+        return Probe(bad, not bad)
+
+    bisection = Bisection(lines, probe, statistics)
+    one, other = bisection.run()
+    assert (one.line, other.line) == ("3.3", "3.9")
+    assert one.missed <= 0.05 < other.missed  # 3.9.0 was hardly ever red again
+    assert not bisection.is_sure
 
 
 def test_a_green_that_turns_red_moves_the_boundary_which_is_halved_again():
@@ -126,7 +148,7 @@ def test_a_green_that_turns_red_moves_the_boundary_which_is_halved_again():
         red = tried >= release("3.9.2") and missed[str(tried)] < 0
         return Probe(red, not red)
 
-    [found] = Bisection(lines, probe, probability_missed).run()
+    [found] = Bisection(lines, probe, statistics).run()
     assert told(found)[1:3] == ["3.9.1", "3.9.2"]
 
 
@@ -141,7 +163,7 @@ def test_every_line_with_one_change_is_searched_exactly(data):
         if broken:
             before = None if begins or change == 0 else releases[change - 1]
             after = releases[change] if begins and change < len(releases) else None
-            expected.append(Boundary(line, before, broken[0], broken[-1], after, 1.0))
+            expected.append(Boundary(line, before, broken[0], broken[-1], after, None))
     _, found = search(bad)
     assert [told(boundary) for boundary in found] == [told(boundary) for boundary in expected]
 
@@ -153,4 +175,4 @@ def test_a_trial_that_misses_now_and_then_rarely_misleads(seed):
     for boundary in found:
         assert str(boundary.first_bad) in bad
         assert str(boundary.last_bad) in bad
-    assert bisection.confidence >= 0.95
+    assert bisection.missed is not None

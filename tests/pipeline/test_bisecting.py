@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from onceproof.lab import bisection, java
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.pipeline import bisecting
 from onceproof.pipeline.bisecting import bisect, search_from_params, told
 from onceproof.pipeline.params import BISECT_PARAMS
 from tests.pipeline.registry import Registry, registry
@@ -65,6 +67,10 @@ def test_the_range_is_that_of_the_published_releases(cardboard, from_, to, relea
     [
         ({"scenario": "elevator"}, "elevator"),
         ({"scenario": "quota", "variant": "SEED_PROGRAM"}, "SEED_PROGRAM"),
+        (
+            {"issue": "KAFKA-1"},
+            "No known issue KAFKA-1 concerns enumerator DEFAULT_CONFIG: name one with --issue; there is KAFKA",
+        ),
         ({"from": "3.4"}, "'3.4' is not a Kafka release"),
         ({"from": "5.0.0"}, "No release is published from 5.0.0 to the newest; see `onceproof releases`"),
         ({"from": "3.4.1", "to": "3.4.0"}, "No release is published from 3.4.1 to 3.4.0"),
@@ -84,7 +90,9 @@ def test_the_boundaries_are_written_and_told_as_a_table(cardboard):
     assert read_json(cardboard.bisection_file) == found
     assert boundaries == {"3.3": ("3.3.2", None), "3.4": ("3.4.0", "3.4.1")}
     [row] = [line.split() for line in told(found, "title").splitlines() if line.split()[:1] == ["3.4"]]
-    assert row[:5] == ["3.4", "—", "3.4.0", "3.4.0", "3.4.1"]
+    assert row == ["3.4", "—", "3.4.0", "3.4.0", "3.4.1", "≤", "3.5", "%"]
+    [row] = [line.split() for line in told(found, "title").splitlines() if line.split()[:1] == ["3.3"]]
+    assert row[-1] == "—"  # it has no good release, so nothing is claimed
     assert Brokers.stopped == 1
 
 
@@ -94,3 +102,36 @@ def test_sigterm_stops_the_brokers(cardboard, monkeypatch):
         bisect(cardboard, search_from_params(DEFAULTS, seed=7))
     assert Brokers.stopped == 1
     assert not (cardboard.path / "bisect.json").exists()
+
+
+def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
+    def other_bug(trial, folder, cluster):
+        outcome = run_trial(trial, folder, cluster)
+        if trial.cell.streams == Release(4, 0, 0):
+            write_json(folder.reader_file, {"anomalies": {"lost-record": 1}})
+        return outcome
+
+    monkeypatch.setattr(bisection, "run_trial", other_bug)
+    search = search_from_params(DEFAULTS, seed=7)
+    assert search.issue.key == "KAFKA-14172"
+    found = bisect(cardboard, search)
+    assert found["bad"] == ["3.3.2", "3.4.0"]
+    assert found["unknown"] == {"4.0.0": "It showed lost-record, which is not what is searched for."}
+    assert not found["sure"]
+
+
+def test_where_no_issue_is_known_any_anomaly_counts(cardboard):
+    search = search_from_params(DEFAULTS | {"variant": "CACHING_DISABLED"}, seed=7)
+    assert search.issue is None
+    assert bisect(cardboard, search)["bad"] == ["3.3.2", "3.4.0"]
+
+
+def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
+    [issue] = [i for i in bisecting.registry().issues if i.key == "KAFKA-14172"]
+    both = replace(bisecting.registry(), issues=(issue, replace(issue, key="KAFKA-2")))
+    monkeypatch.setattr(bisecting, "registry", lambda: both)
+    with pytest.raises(
+        UsageError, match=r"More than one known issue concerns .*: name one with --issue; there is KAFKA-14172, KAFKA-2"
+    ):
+        search_from_params(DEFAULTS, seed=7)
+    assert search_from_params(DEFAULTS | {"issue": "KAFKA-2"}, seed=7).issue.key == "KAFKA-2"

@@ -1,17 +1,18 @@
 """Runs a bisection: trials of one cell's variant on release after release, on brokers of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+from onceproof import statistics
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.model.bisect import Bisection, Probe, lines_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.matrix import RISK
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.scenarios import scenario
-from onceproof.statistics import SURE, probability_missed
 
 
 def bisect_cell(
@@ -23,6 +24,7 @@ def bisect_cell(
     seed: int,
     budget: int,
     report: Callable[[str], None],
+    anomalies: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Find the boundaries between good and bad releases.
 
@@ -35,10 +37,12 @@ def bisect_cell(
         seed: of the first trial; each further one takes the next.
         budget: trials in all.
         report: called with what is tried and what was seen.
+        anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any.
 
     Returns:
-        boundaries (line, last_good, first_bad, last_bad, first_good, confidence), trials, confidence (the least of all
-        good releases'; null if nothing was red), bad, good, unknown (release -> reason).
+        boundaries (line, last_good, first_bad, last_bad, first_good, missed), trials, sure, missed (the largest of all
+        good releases'; null if nothing was red), bad, good, controls (bad release -> red, trials), unknown (release ->
+        reason).
 
     Raises:
         HarnessError: the brokers could not be started.
@@ -58,13 +62,19 @@ def bisect_cell(
         except (HarnessError, UsageError) as error:  # one release's failure does not take the others'
             report(f"trial {tried}: {release}: {error}")
             return Probe(red=False, green=False, reason=str(error))
-        red, exercised = bool(read_json(folder.reader_file)["anomalies"]), bool(outcome["exercised"])
+        seen, exercised = set(read_json(folder.reader_file)["anomalies"]), bool(outcome["exercised"])
+        others = seen - seen.intersection(seen if anomalies is None else anomalies)
+        red = bool(seen - others)
+        if others and not red:
+            reason = f"It showed {', '.join(sorted(others))}, which is not what is searched for."
+            report(f"trial {tried}: {release}: {reason}")
+            return Probe(red=False, green=False, reason=reason)
         said = "red" if red else "green" if exercised else "not exercised"
         report(f"trial {tried}: {release} {said}")
         return Probe(red=red, green=exercised and not red, reason=outcome["reason"])
 
     try:
-        bisection = Bisection(lines_of(releases), probe, probability_missed, SURE, budget, unknown=refused)
+        bisection = Bisection(lines_of(releases), probe, statistics, RISK, budget, unknown=refused)
         boundaries = bisection.run()
     finally:
         cluster.stop()
@@ -73,9 +83,11 @@ def bisect_cell(
         "variant": variant,
         "boundaries": [boundary.to_dict() for boundary in boundaries],
         "trials": bisection.trials,
-        "confidence": None if bisection.confidence is None else round(bisection.confidence, 4),
+        "sure": bisection.is_sure,
+        "missed": None if bisection.missed is None else round(bisection.missed, 4),
         "bad": [str(release) for release in sorted(bisection.reds)],
         "good": [str(release) for release in bisection.good],
+        "controls": {str(r): [tally.red, tally.counted] for r, tally in sorted(bisection.controls.items())},
         "unknown": {str(release): reason for release, reason in sorted(bisection.unknown.items())},
     }
     write_json(run.bisection_file, found)

@@ -1,10 +1,12 @@
 """Which releases have a bug: a search over release lines, with trials that may miss it.
 
 Releases are not one row: 3.4.1 fixes what 3.5.0 fixes, and 3.3.2, published after both, does not. So each line (3.3,
-3.4, ...) is searched for itself. A red trial is certain. A green one has the power that the search itself has shown:
-how many trials of bad releases were red says how probable it is that a green one missed the bug
-(`onceproof.statistics`). Where little is known of that, a bad release is repeated. Greens are repeated until they carry
-the confidence; one that turns red moves its boundary.
+3.4, ...) is searched for itself. A red trial is certain. What a green one says is told by the bad release that is
+nearest to it, of its own line if there is one: that is tried some times more, a number that is fixed beforehand; the
+trial that first showed it to be bad does not count, for without it there would be no control. How often those are
+red says how many trials of the good release must be green so that, if it were as bad, it would be missed with the
+probability `risk` at most (`onceproof.statistics`). Rates of different releases are never averaged. A green that turns
+red moves its boundary.
 
 Of a line the first and the last release are tried; between two that differ, what lies between is halved. What came and
 went between two good releases of one line is not looked for.
@@ -14,10 +16,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 from onceproof.model.release import Release
+from onceproof.model.sensitivity import NOTHING, Tally
 
 ATTEMPTS = 3  # trials of a release, until one is exercised
 
@@ -31,6 +33,19 @@ class Probe:
     reason: str = ""
 
 
+class Arithmetic(Protocol):
+    """What greens are worth (`onceproof.statistics`)."""
+
+    def greens_needed(self, red: int, counted: int, risk: float) -> int:
+        """Green trials that carry a claim beside such a control."""
+
+    def probability_missed(self, red: int, counted: int, greens: int) -> float:
+        """That a bug as visible as the control is missed, at most."""
+
+    def control_trials(self, risk: float, standing: int) -> int:
+        """How many trials of a control cost least if so many releases stand on it."""
+
+
 @dataclass(frozen=True)
 class Boundary:
     """Where a line is bad; None where there is no such release in the range."""
@@ -40,13 +55,13 @@ class Boundary:
     first_bad: Release
     last_bad: Release
     first_good: Release | None  # the first good release after the bad ones
-    confidence: float  # that last_good and first_good are good
+    missed: float | None  # that last_good or first_good is as bad, and was missed, at most; None without any
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; releases as texts."""
         named = {name: getattr(self, name) for name in ("last_good", "first_bad", "last_bad", "first_good")}
         releases = {name: None if release is None else str(release) for name, release in named.items()}
-        return {"line": self.line, **releases, "confidence": round(self.confidence, 4)}
+        return {"line": self.line, **releases, "missed": None if self.missed is None else round(self.missed, 4)}
 
 
 def lines_of(releases: Iterable[Release]) -> dict[str, list[Release]]:
@@ -63,12 +78,14 @@ class Bisection:
 
     lines: Mapping[str, Sequence[Release]]
     probe: Callable[[Release], Probe]
-    missed: Callable[[int, int, int], float]  # (red, tried, greens) -> probability that a bad release was green
-    wanted: float = 0.95  # confidence
+    arithmetic: Arithmetic
+    risk: float = 0.05  # of a good release: that it is as bad as the nearest bad one, and was missed
     budget: int = 100  # trials in all
     trials: int = 0
     greens: dict[Release, int] = field(default_factory=dict)
     reds: dict[Release, int] = field(default_factory=dict)
+    controls: dict[Release, Tally] = field(default_factory=dict)  # of bad releases, after they were known to be bad
+    planned: dict[Release, int] = field(default_factory=dict)  # trials of these, fixed before the first
     unknown: dict[Release, str] = field(default_factory=dict)
 
     def run(self) -> list[Boundary]:
@@ -78,7 +95,6 @@ class Bisection:
             tried = self.trials
             for releases in self.lines.values():
                 self._settle(releases)
-            self._learn()
             for release in self.good:
                 self._strengthen(release)
         for releases in self.lines.values():
@@ -92,16 +108,23 @@ class Bisection:
         return sorted(self.greens.keys() - self.reds.keys())
 
     @property
-    def confidence(self) -> float | None:
-        """That every good release is good, the least of them; None if none was bad: nobody knows what a green says."""
+    def missed(self) -> float | None:
+        """That a good release is as bad as the bad one nearest to it, and was missed: the largest of all; 0 if none is
+        good, None if none was bad: nobody knows what a green says.
+        """
         if not self.reds:
             return None
-        return min((self._power(release) for release in self.good), default=1.0)
+        return max((self._missed(release) for release in self.good), default=0.0)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether something was bad, every good release is so within the risk, and nothing is unknown."""
+        return bool(self.reds) and not self.unknown and all(self.greens[r] >= self._needed(r) for r in self.good)
 
     def _settle(self, releases: Sequence[Release]) -> None:
         """Try the ends of a line, and halve what is between releases that differ."""
         while self.trials < self.budget and (wanted := self._open(releases)):
-            self._is_bad(wanted[len(wanted) // 2])
+            self._try(wanted[len(wanted) // 2])
 
     def _open(self, releases: Sequence[Release]) -> list[Release]:
         """Releases of which one must be tried next: an end of the line, or between two neighbours that differ."""
@@ -120,22 +143,41 @@ class Bisection:
         """Whether it is bad, as far as it was tried."""
         return True if release in self.reds else False if release in self.greens else None
 
-    def _learn(self) -> None:
-        """Repeat a bad release, which tells how often trials miss, as long as that costs less than repeating greens."""
-        for _ in self._weak():
-            if not self._weak() or self.trials >= self.budget:
-                return
-            self._is_bad(min(self.reds))
-
-    def _weak(self) -> list[Release]:
-        """Good releases that need more trials; none as long as nothing was bad."""
-        return [release for release in self.good if self.reds and self._power(release) < self.wanted]
+    def _control(self, good: Release) -> Release | None:
+        """The bad release that is nearest to a good one, of its own line if there is one."""
+        releases = [release for line in self.lines.values() for release in line]
+        place = {release: number for number, release in enumerate(releases)}
+        return min(
+            self.reds, key=lambda bad: (bad.line != good.line, abs(place[bad] - place[good]), place[bad]), default=None
+        )
 
     def _strengthen(self, release: Release) -> None:
-        """Repeat a green until it carries the confidence, turns red, or the budget ends."""
-        while self.reds and self._state(release) is False and self._power(release) < self.wanted:
-            if self._is_bad(release) is None:
+        """Repeat its control as often as it takes, and then a green until it carries the claim or turns red."""
+        control = self._control(release)
+        if control is None:
+            return
+        standing = sum(self._control(good) == control for good in self.good)
+        planned = self.planned.setdefault(control, self.arithmetic.control_trials(self.risk, standing))
+        while self._known(control).counted < planned:
+            red = self._try(control)
+            if red is None:
                 return
+            self.controls[control] = self._known(control) + Tally(int(red), 1)
+        while self._state(release) is False and self.greens[release] < self._needed(release):
+            if self.budget - self.trials < self._needed(release) - self.greens[release] or self._try(release) is None:
+                return
+
+    def _known(self, control: Release | None) -> Tally:
+        return NOTHING if control is None else self.controls.get(control, NOTHING)
+
+    def _needed(self, good: Release) -> int:
+        known = self._known(self._control(good))
+        return self.arithmetic.greens_needed(known.red, known.counted, self.risk)
+
+    def _missed(self, good: Release) -> float:
+        """That it is as bad as its control, and was missed, at most."""
+        known = self._known(self._control(good))
+        return self.arithmetic.probability_missed(known.red, known.counted, self.greens.get(good, 0))
 
     def _boundaries(self) -> list[Boundary]:
         found = (self._boundary(line, releases) for line, releases in self.lines.items())
@@ -148,17 +190,11 @@ class Bisection:
         good = [release for release in releases if self._state(release) is False]
         before = max((release for release in good if release < bad[0]), default=None)
         after = min((release for release in good if release > bad[-1]), default=None)
-        confidence = prod(self._power(release) for release in (before, after) if release is not None)
-        return Boundary(line, before, bad[0], bad[-1], after, confidence)
+        missed = [self._missed(release) for release in (before, after) if release is not None]
+        return Boundary(line, before, bad[0], bad[-1], after, min(sum(missed), 1.0) if missed else None)
 
-    def _power(self, release: Release) -> float:
-        """How sure it is that a release of which only green trials were seen is good."""
-        red = sum(self.reds.values())
-        tried = red + sum(count for release, count in self.greens.items() if release in self.reds)
-        return 1 - self.missed(red, tried, self.greens.get(release, 0))
-
-    def _is_bad(self, release: Release) -> bool | None:
-        """Try a release; None if nothing can be learned."""
+    def _try(self, release: Release) -> bool | None:
+        """Try a release: whether it was red; None if nothing can be learned."""
         reason = ""
         for _ in range(ATTEMPTS):
             if self.trials >= self.budget:

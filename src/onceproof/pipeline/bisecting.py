@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onceproof.model.errors import UsageError
+from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.steps import ended_by_sigterm
@@ -16,7 +17,7 @@ from onceproof.settings import get_settings
 
 # As in `steps`: what is heavy is imported by the verb that needs it.
 
-COLUMNS = ("line", "last_good", "first_bad", "last_bad", "first_good", "confidence")
+COLUMNS = ("line", "last_good", "first_bad", "last_bad", "first_good", "missed")
 
 
 @dataclass(frozen=True)
@@ -29,24 +30,27 @@ class Search:
     broker: Release
     trials: int
     seed: int
+    issue: KnownIssue | None  # whose anomalies are searched for; None if no known issue concerns the variant: any
 
     @property
     def title(self) -> str:
         """Name for people."""
-        return f"bisect {self.scenario} {self.variant}, {self.releases[0]} to {self.releases[-1]}"
+        what = f" ({self.issue.key})" if self.issue else ""
+        return f"bisect {self.scenario} {self.variant}{what}, {self.releases[0]} to {self.releases[-1]}"
 
 
 def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
     """The search that the params ask for; `seed` is taken if they have none.
 
     Raises:
-        UsageError: there is no such scenario or variant, no release in the range, no Maven, or Java is too old.
+        UsageError: there is no such scenario, variant or issue, no release in the range, no Maven, or Java is too old.
         HarnessError: Maven could not list the releases.
     """
     from onceproof.lab.java import require_java
     from onceproof.lab.releases import published_releases
 
     scenario(params["scenario"]).variant(params["variant"])
+    issue = _issue(params["scenario"], params["variant"], params.get("issue"))
     first, last = Release.parse(params["from"]), Release.parse(params["to"]) if params["to"] else None
     broker = Release.parse(params["broker"])
     require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
@@ -55,7 +59,23 @@ def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
     if not releases:
         raise UsageError(f"No release is published from {first} to {last or 'the newest'}; see `onceproof releases`.")
     chosen = seed if params["seed"] is None else params["seed"]
-    return Search(params["scenario"], params["variant"], releases, broker, params["trials"], chosen)
+    return Search(params["scenario"], params["variant"], releases, broker, params["trials"], chosen, issue)
+
+
+def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | None:
+    """The known issue whose anomalies are searched for: the one of this key, or the only one that concerns the variant.
+
+    Raises:
+        UsageError: none of this key concerns the variant, or several do and none is named.
+    """
+    issues = {i.key: i for i in registry().issues if i.scenario == scenario_name and variant in i.variants}
+    if key is None and len(issues) <= 1:
+        return next(iter(issues.values()), None)
+    if key not in issues:
+        there_is = ", ".join(issues) or "none"
+        what = f"No known issue {key} concerns" if key else "More than one known issue concerns"
+        raise UsageError(f"{what} {scenario_name} {variant}: name one with --issue; there is {there_is}.")
+    return issues[key]
 
 
 def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print) -> dict[str, Any]:
@@ -77,6 +97,7 @@ def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print
             search.seed,
             search.trials,
             report,
+            search.issue.anomalies if search.issue else None,
         )
 
 
@@ -84,12 +105,17 @@ def told(found: Mapping[str, Any], title: str) -> str:
     """A bisection for people: the boundaries, one line of releases a row, and what is good or not known."""
     table = Table(*(name.replace("_", " ") for name in COLUMNS), title=title, title_justify="left", box=None)
     for boundary in found["boundaries"]:
-        table.add_row(*("—" if boundary[name] is None else str(boundary[name]) for name in COLUMNS))
+        missed = "—" if boundary["missed"] is None else f"≤ {boundary['missed']:.1%}".replace("%", " %")
+        table.add_row(*("—" if boundary[n] is None else str(boundary[n]) for n in COLUMNS[:-1]), missed)
     console = Console(width=120, highlight=False)
     with console.capture() as text:
         console.print(table)
         console.print(f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}")
-        if found["confidence"] is None:
+        for release, (red, trials) in found["controls"].items():
+            console.print(
+                f"What the greens are worth: {release}, once known to be bad, was red in {red} of {trials} trials"
+            )
+        if found["missed"] is None:
             console.print("Nothing was red, so nobody knows what the greens say: widen the range to a bad release.")
         for release, reason in found["unknown"].items():
             console.print(f"? {release}: {reason}", markup=False)

@@ -94,6 +94,11 @@ BISECT_PARAMS: dict[str, dict[str, Any]] = {
         "enum": _VARIANTS,
         "description": "One of the scenario's variants.",
     },
+    "issue": {
+        "default": None,
+        "type": ["string", "null"],
+        "description": "Key of the known issue that is searched for. Empty: the one that concerns the variant.",
+    },
     "from": {"default": str(OLDEST), "type": "string", **_RELEASE, "description": "First release of the range."},
     "to": {
         "default": None,
