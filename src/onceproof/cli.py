@@ -425,6 +425,9 @@ def run(
         str | None,
         typer.Option(metavar="RUN", help="Go on with an interrupted run, or with `last`."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell cells, trials and hours, and start nothing.")
+    ] = False,
     plant_: Annotated[str | None, typer.Option("--plant", hidden=True)] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -452,6 +455,15 @@ def run(
                 f"--resume {resume} goes on with what that run was asked for; leave the other options out."
             )
         interrupted, request = pipeline.find_interrupted(resume)
+    if dry_run:
+        from onceproof.pipeline.estimate import estimate, table
+
+        told = estimate(request)
+        if as_json:
+            print(json.dumps(told))
+        else:
+            out.print(table(told))
+        return
     begin = time.monotonic()
     finished = pipeline.run(request, console=err, interrupted=interrupted)
     verdicts = read_json(finished.run.verdicts_file)

@@ -100,7 +100,7 @@ def test_an_older_run_is_told_as_it_was(client):
 def test_a_cell_tells_verdict_arithmetic_trials_and_witnesses(client):
     page = client.get(CELL).text
     for part in (
-        "1 of 2 counted trials red; 95 % interval of the rate 9% to 91%",
+        "1 red, 2 exercised trials; 95 % interval of the rate 9% to 91%",
         "https://issues.apache.org/jira/browse/KAFKA-14172",
         Trial(NEWEST, RED, 2, 12).command,
         "One ID was given to more than one key.",
@@ -130,7 +130,7 @@ def test_an_older_verdict_without_an_interval_is_told_all_the_same(client, setti
         for verdict in json.loads(run.verdicts_file.read_text())
     ]
     write_json(run.verdicts_file, verdicts)
-    assert "1 of 2 counted trials red." in client.get(CELL).text
+    assert "1 red, 2 exercised trials." in client.get(CELL).text
 
 
 def test_the_records_around_a_witness_stand_side_by_side(client):

@@ -161,7 +161,7 @@ def test_controls_with_the_same_broker_and_restart_come_first():
 
 
 def test_plants_on_its_own_release_carry_a_green_and_are_named():
-    past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "lost-put", 0, 7)]))
+    past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "put-lost", 0, 7)]))
     green = weighed([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)[1]
     assert green.verdict is Verdict.CLEAN
     assert [plant.name for plant in green.plants] == ["stale-cache"]
@@ -169,17 +169,17 @@ def test_plants_on_its_own_release_carry_a_green_and_are_named():
     assert green.arithmetic == (
         "Behind it stand 1 of 2 bugs planted into 3.4.1 itself (stale-cache 7/7). A bug as visible as the weakest of them, "
         "stale-cache, would have been missed in 1 trial with 4.9% at most; 5% are allowed. Planted, and not found often "
-        "enough: lost-put."
+        "enough: put-lost."
     )
 
 
 def test_a_plant_that_is_found_now_and_then_asks_for_more_greens_and_the_weakest_is_told():
-    past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "lost-put", 6, 7)]))
+    past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "put-lost", 6, 7)]))
     control = {v.cell: v for v in (judged(CONTROL, red=1), judged(GREEN, green=1))}
     found = control_of(GREEN, control, registry(), past, 0.05)
     assert (found.needed(6), found.needed(2)) == (3, 1)
     [_, green] = weighed([judged(CONTROL, red=1), judged(GREEN, green=3)], registry(), past, 0.05)
-    assert [plant.name for plant in green.plants] == ["lost-put", "stale-cache"]
+    assert [plant.name for plant in green.plants] == ["put-lost", "stale-cache"]
     assert green.missed == pytest.approx(green.plants[0].missed, abs=1e-4)
 
 
@@ -217,9 +217,9 @@ def test_plants_do_not_replace_the_sign_of_life():
 
 def test_of_a_variant_without_plants_of_its_own_those_of_the_usual_one_count():
     disabled = cell("3.4.1", "CACHING_DISABLED")
-    past = Past(plants=sensitivities(planted(GREEN, "lost-put", 7, 7)))
+    past = Past(plants=sensitivities(planted(GREEN, "put-lost", 7, 7)))
     assert verdicts(judged(CONTROL, red=1), judged(disabled, green=1), past=past) == ["known", "clean"]
-    own = Past(plants=[*past.plants, *sensitivities(planted(disabled, "lost-put", 0, 7))])
+    own = Past(plants=[*past.plants, *sensitivities(planted(disabled, "put-lost", 0, 7))])
     assert verdicts(judged(CONTROL, red=1), judged(disabled, green=1), past=own) == ["known", "inconclusive"]
 
 
@@ -298,6 +298,8 @@ def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(
     stored(tmp_path, database_url, [FINE], verdict="inconclusive", run_id="20261117T084500-3f2a")
     stored(tmp_path, database_url, [FINE], run_id="20261122T084500-3f2a")  # later
     store_planted(planted(GREEN, "stale-cache", 2, 3), database_url)
+    store_planted(planted(GREEN, "eviction-lost", 3, 3), database_url)  # it takes a parameter that no cell has
+    store_planted(planted(GREEN, "corrupted-once", 0, 3), database_url)  # it cannot show there
     past = past_of(database_url, TONIGHT, registry())
     assert past.controls == {place(CONTROL): Tally(2, 4), place(CONTROL, commit="abad1dea"): Tally(1, 1)}
     [one] = past.plants

@@ -42,8 +42,10 @@ from onceproof.page.runs import (
     unfinished,
     verdicts_in,
 )
+from onceproof.page.sensitivity import find_planted, find_timeline, sensitivity_view, told
 from onceproof.results.evidence import write_evidence
 from onceproof.results.matrix_query import Known, known_at, known_with, runs_stored, verdicts_of
+from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import Settings
 
 LONGEST, LONGEST_PATH = 200, 1_000  # characters of a parameter, of a path in the Data Docs
@@ -100,6 +102,9 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
         "/runs/{run}/trials/{trial}": page.trial,
         "/runs/{run}/trials/{trial}/timeline.json": page.timeline,
         "/runs/{run}/data_docs/{path:path}": page.data_docs,
+        "/sensitivity": page.sensitivity,
+        "/planted/{run}/{trial}": page.planted,
+        "/planted/{run}/{trial}/timeline.json": page.planted_timeline,
         "/static/{name}": page.static,
     }
     for path, answer in routes.items():
@@ -278,6 +283,27 @@ class _Page:
         folder = find_folder(self._runs, run)
         find_trial(folder, trial)
         return Response(timeline_json(folder.trial(trial), dark=theme == "dark"), media_type="application/json")
+
+    def sensitivity(self, request: Request) -> Response:
+        """What was planted, by release."""
+        releases = sensitivity_view(planted_trials(self._url))
+        return HTMLResponse(render("sensitivity.html", _links(request), releases=releases))
+
+    def planted(self, request: Request, run: str, trial: str) -> Response:
+        """A trial with a planted bug."""
+        found = find_planted(self._url, run, trial)
+        try:
+            find_timeline(self._runs, found)
+            has_timeline = True
+        except NotThereError:
+            has_timeline = False
+        values = {"trial": found, "told": told(found), "has_timeline": has_timeline}
+        return HTMLResponse(render("planted.html", _links(request), **values))
+
+    def planted_timeline(self, run: str, trial: str, theme: str = "light") -> Response:
+        """Its timeline, for Plotly to draw."""
+        folder = find_timeline(self._runs, find_planted(self._url, run, trial))
+        return Response(timeline_json(folder, dark=theme == "dark"), media_type="application/json")
 
     def data_docs(self, run: str, path: str) -> Response:
         """A file of the Data Docs."""

@@ -50,7 +50,7 @@ def cell_view(run: RunFolder, verdict: Mapping[str, Any], history: Sequence[Date
 
 def _arithmetic(verdict: Mapping[str, Any]) -> str:
     """How the verdict counts; older runs know no interval."""
-    counted = f"{verdict['red']} of {verdict['counted']} counted trials red"
+    counted = f"{verdict['red']} red, {verdict['counted']} exercised trials"
     if verdict["trials"] != verdict["counted"]:
         counted += f" ({verdict['trials']} were run)"
     if verdict.get("interval"):

@@ -56,6 +56,18 @@ class Links:
         """The timeline of a trial, as JSON."""
         return self._of_run(run, "trials", trial, "timeline.json")
 
+    def sensitivity(self) -> str | None:
+        """The plants."""
+        return f"{self.base}sensitivity"
+
+    def planted(self, run: str, trial: str) -> str | None:
+        """A trial with a planted bug."""
+        return f"{self.base}planted/{quote(run)}/{quote(trial)}"
+
+    def planted_timeline(self, run: str, trial: str) -> str | None:
+        """The timeline of such a trial, as JSON."""
+        return f"{self.base}planted/{quote(run)}/{quote(trial)}/timeline.json"
+
     def docs(self, run: str, path: str = "index.html") -> str | None:
         """A page of the Data Docs."""
         return self._of_run(run, "data_docs", path)

@@ -97,12 +97,6 @@ def plan(run_id: str, request: Request, dag_run: str | None = None) -> RunFolder
 
 
 def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[str, Any]:
-    from onceproof.harness import harness_version
-    from onceproof.results.controls import control_trials_lacking
-    from onceproof.results.judging import past_of_run
-
-    past = past_of_run(run, get_settings().database_url)
-    controls = control_trials_lacking(expansion.cells, registry(), past, expansion.risk, harness_version())
     return {
         "run": run.run_id,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -115,10 +109,21 @@ def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[s
         "refused": [{"title": cell.title, "reason": reason} for cell, reason in expansion.refused.items()],
         "trials": [
             new_trial(run, cell, number).to_dict()
-            for cell in expansion.cells
-            for number in range(1, max(expansion.trials, controls.get(cell, 1)) + 1)
+            for cell, trials in trials_planned(expansion, run.run_id).items()
+            for number in range(1, trials + 1)
         ],
     }
+
+
+def trials_planned(expansion: Expansion, run_id: str) -> dict[Cell, int]:
+    """How many trials each cell gets before any verdict asks for more: positive controls what they lack."""
+    from onceproof.harness import harness_version
+    from onceproof.results.controls import control_trials_lacking
+    from onceproof.results.judging import past_before
+
+    past = past_before(run_id, get_settings().database_url)
+    controls = control_trials_lacking(expansion.cells, registry(), past, expansion.risk, harness_version())
+    return {cell: max(expansion.trials, controls.get(cell, 1)) for cell in expansion.cells}
 
 
 def new_trial(run: RunFolder, cell: Cell, number: int) -> Trial:
@@ -251,7 +256,7 @@ def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:
     exercised in a variant that avoids the mechanism.
     """
     from onceproof.lab import trial as lab
-    from onceproof.results.judging import past_of_run, risk_of
+    from onceproof.results.judging import past_before, risk_of
     from onceproof.results.sequential import cell_that_wants_more
 
     def drive_one(trial: Trial, cluster: Any, folder: Any) -> None:
@@ -259,7 +264,7 @@ def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:
         lab.run_trial(trial, folder, report, cluster)
 
     budget = read_json(run.run_file)["budget"]
-    past, risk = past_of_run(run, get_settings().database_url), risk_of(run)
+    past, risk = past_before(run.run_id, get_settings().database_url), risk_of(run)
     while (cell := cell_that_wants_more(run, budget, registry(), past, risk)) is not None:
         own = _trials(run, cell.key)
         if all(run.outcome(trial) for trial in own):

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.known_issues import Registry
+from onceproof.model.plants import plants
 from onceproof.model.sensitivity import NOTHING, Place, Sensitivity, Tally, commit_of, sensitivities
 from onceproof.model.verdict import CellVerdict, Plant, TrialEvidence, Verdict
 from onceproof.results.database import CellRow, TrialRow, database, is_missing
@@ -266,4 +267,11 @@ def past_of(url: str, run_id: str, registry: Registry) -> Past:
             if registry.affecting(cell) and commit and trial.harness:
                 is_red = row.verdict == Verdict.KNOWN and bool(trial.anomalies)
                 tallies[Place.of(cell, commit, trial.harness)] += Tally(is_red, 1)
-    return Past(dict(tallies), tuple(sensitivities(planted_trials(url, run_id))))
+    return Past(dict(tallies), tuple(filter(_stands, sensitivities(planted_trials(url, run_id)))))
+
+
+def _stands(one: Sensitivity) -> bool:
+    """Whether a plant may stand behind cells: its scenario must find it, with the parameters that cells have."""
+    known = plants().get(one.plant)
+    claim = known.claim(one.place.scenario) if known else None
+    return claim is not None and not claim.parameters

@@ -13,7 +13,7 @@ from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.run_folder import RunFolder, read_json
 from onceproof.model.verdict import Verdict
-from onceproof.results.database import CellRow, RunRow, database, is_missing
+from onceproof.results.database import CellRow, RunRow, TrialRow, database, is_missing
 
 # What a verdict comes to; a cell that goes from one to another has changed.
 STATE = {
@@ -206,6 +206,23 @@ def stored_runs(url: str) -> list[JudgedRun]:
         for row in connection.execute(select(CellRow.__table__).order_by(CellRow.id)).mappings():
             cells[row["run_id"]].append(JudgedCell.from_dict(row["run_id"], dict(row)))
     return _newest_first([JudgedRun(*run, cells=tuple(cells[run.id])) for run in runs])
+
+
+def seconds_by_scenario(url: str) -> dict[str, list[float]]:
+    """What trials took that ended well, all of them; nothing if there is no database yet.
+
+    Raises:
+        HarnessError: the database refuses.
+    """
+    if is_missing(url):
+        return {}
+    query = select(CellRow.scenario, TrialRow.seconds).join(TrialRow, TrialRow.cell_id == CellRow.id)
+    found: dict[str, list[float]] = defaultdict(list)
+    with database(url) as engine, engine.begin() as connection:
+        for scenario, seconds in connection.execute(query.where(TrialRow.error.is_(None))):
+            if "total" in seconds:
+                found[scenario].append(seconds["total"])
+    return dict(found)
 
 
 def _newest_first(runs: Sequence[JudgedRun]) -> list[JudgedRun]:

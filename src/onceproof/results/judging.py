@@ -50,16 +50,16 @@ def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
         return placed(evidence(run, trial, spark, errors), trial, run.outcome(trial), planned)
 
     verdicts = [judge(cell, list(map(known, of_cell)), registry()) for cell, of_cell in trials.items()]
-    verdicts = weighed(verdicts, registry(), past_of_run(run, url), risk_of(run))
+    verdicts = weighed(verdicts, registry(), past_before(run.run_id, url), risk_of(run))
     data = [_described(run, verdict, trials[verdict.cell]) for verdict in verdicts]
     write_json(run.verdicts_file, data)
     return data
 
 
-def past_of_run(run: RunFolder, url: str) -> Past:
-    """What earlier runs showed; nothing without the database."""
+def past_before(run_id: str, url: str) -> Past:
+    """What runs before this one showed; nothing without the database."""
     try:
-        return past_of(url, run.run_id, registry())
+        return past_of(url, run_id, registry())
     except HarnessError as error:  # greens count for less then, and nothing that was measured is lost
         print(f"Earlier runs do not count. {error}")
         return Past()

@@ -1,0 +1,73 @@
+"""How long a run will take, told before it starts: cells, trials, hours."""
+
+from collections import Counter
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from rich.table import Table
+
+from onceproof.model.matrix import Request
+from onceproof.pipeline.steps import check_request, trials_planned
+from onceproof.settings import get_settings
+
+# As in `steps`: what is heavy is imported by the verb that needs it.
+
+# Seconds of a trial on 2 cores (README, Figures); only as long as this installation has measured none of its own.
+SECONDS = {"enumerator": 9.0, "multirunner": 11.0, "crash": 14.0, "quota": 45.0, "at-least-once": 7.0}
+OTHER = 15.0  # of a scenario without a figure
+START, AFTERWARDS = 60.0, 3.0  # Airflow and the brokers; of each trial what Spark and Great Expectations take
+
+
+def estimate(request: Request) -> dict[str, Any]:
+    """What a request comes to, if its controls are as red as they should be.
+
+    Returns:
+        matrix, risk, cells, trials, hours, refused (cells), scenarios: for each scenario, cells, trials, seconds (of a
+        trial, the median), measured (trials of this installation that say so; 0: it is assumed).
+
+    Raises:
+        UsageError: as of a run.
+        HarnessError: the results database refuses.
+    """
+    from onceproof.results.history import seconds_by_scenario
+
+    settings = get_settings()
+    expansion = check_request(request)
+    trials = trials_planned(expansion, "~")  # after all runs that there are
+    cells = Counter(cell.scenario for cell in expansion.cells)
+    measured = seconds_by_scenario(settings.database_url)
+    rows: list[dict[str, Any]] = [
+        {
+            "scenario": name,
+            "cells": cells[name],
+            "trials": sum(number for cell, number in trials.items() if cell.scenario == name),
+            "seconds": round(median(measured[name]) if measured.get(name) else SECONDS.get(name, OTHER), 1),
+            "measured": len(measured.get(name, ())),
+        }
+        for name in cells
+    ]
+    total = sum(trials.values())
+    driving = sum(row["trials"] * row["seconds"] for row in rows) / settings.drive_slots
+    return {
+        "matrix": expansion.matrix,
+        "risk": expansion.risk,
+        "cells": len(expansion.cells),
+        "trials": total,
+        "hours": round((START + driving + AFTERWARDS * total) / 3600, 2),
+        "refused": len(expansion.refused),
+        "scenarios": rows,
+    }
+
+
+def table(told: Mapping[str, Any]) -> Table:
+    """An estimate for people."""
+    shown = Table("scenario", "cells", "trials", "seconds a trial", "", box=None, title_justify="left")
+    for row in told["scenarios"]:
+        how = f"median of {row['measured']} trials here" if row["measured"] else "assumed: none was measured here yet"
+        shown.add_row(row["scenario"], str(row["cells"]), str(row["trials"]), f"{row['seconds']:g}", f"[dim]{how}[/]")
+    shown.title = (
+        f"matrix {told['matrix']}: {told['cells']} cells, {told['trials']} trials, about {told['hours']:.1f} hours; "
+        f"a green may miss a bug with {told['risk']:.0%}".replace("%", " %")
+    )
+    return shown

@@ -1,0 +1,101 @@
+"""The tab *Sensitivity*: plants by release, survivors first, each with its timelines."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from onceproof.harness import harness_version
+from onceproof.model.cell import Cell
+from onceproof.model.release import Release
+from onceproof.model.sensitivity import PlantedTrial
+from onceproof.page.sensitivity import sensitivity_view
+from onceproof.results.sensitivity import store_planted
+from tests.page.conftest import GREEN, NEWEST, SCRIPT, served
+
+KEY = f"{GREEN.key}-t2"
+CELL = Cell("enumerator", "DEFAULT_CONFIG", Release(4, 3, 1), Release(3, 9, 1))
+FOUND = PlantedTrial(
+    NEWEST, KEY, "stale-cache", CELL, "c0ffee", harness_version(), 1, 3, True, True, {"duplicate-id": 4}
+)
+SURVIVOR = replace(FOUND, plant="put-lost", trial="t3", found=False, anomalies={})
+IDLE = replace(FOUND, plant="offsets-left-out", trial="t4", fired=0, exercised=False, found=False, anomalies={})
+ONCE = replace(FOUND, plant="record-twice", trial="t5")
+OLD = replace(SURVIVOR, plant="batch-lost", trial="t6", harness="0.0.9+00000000")
+OTHER = replace(FOUND, trial="t7", cell=replace(CELL, streams=Release(3, 9, 1)))
+CANNOT = replace(SURVIVOR, plant="corrupted-once", trial="t9")
+ALL = [CANNOT, FOUND, SURVIVOR, IDLE, ONCE, replace(ONCE, trial="t8", found=False), OLD, OTHER]
+
+
+def test_releases_come_newest_first_and_survivors_before_what_was_found():
+    newest, older = sensitivity_view(ALL)
+    assert [(row["plant"], row["state"]) for row in newest["rows"]] == [
+        ("put-lost", "survived"),
+        ("record-twice", "found now and then"),
+        ("offsets-left-out", "not exercised"),
+        ("stale-cache", "found"),
+        ("corrupted-once", "cannot show"),
+        ("batch-lost", "survived"),  # of a harness that is no more
+    ]
+    assert (newest["release"], newest["found"], newest["planted"]) == ("4.3.1", 2, 4)
+    assert (older["release"], older["found"], older["planted"]) == ("3.9.1", 1, 1)
+
+
+def test_a_plant_that_shows_where_it_cannot_is_misjudged():
+    [one] = sensitivity_view([replace(CANNOT, found=True)])
+    assert (one["planted"], one["rows"][0]["state"]) == (0, "misjudged")
+
+
+def test_what_another_harness_found_is_told_as_long_as_there_is_nothing_newer():
+    [one] = sensitivity_view([OLD])
+    assert (one["found"], one["planted"], one["rows"][0]["is_old"]) == (0, 1, True)
+
+
+@pytest.fixture
+def planted(settings):
+    store_planted([replace(one, error=SCRIPT) if one is IDLE else one for one in ALL], settings.database_url)
+
+
+def test_the_tab_leads_to_the_timeline_of_each_trial(client, planted):
+    page = client.get("/sensitivity")
+    assert page.status_code == 200
+    assert "4.3.1: 2 of 4 planted bugs found" in page.text
+    assert SCRIPT not in page.text
+    assert "document.title" in page.text
+    assert page.text.index("put-lost") < page.text.index("stale-cache")
+    target = re.search(rf'href="\./(planted/{NEWEST}/{re.escape(KEY)})"', page.text)
+    trial = client.get(f"/{target[1]}")
+    assert "fired 3 times: 4 duplicate-id" in trial.text
+    assert "no evidence about Kafka" in trial.text
+    assert client.get(f"/{target[1]}/timeline.json").json()["data"]
+    assert 'href="./sensitivity"' in client.get("/").text
+
+
+def test_without_a_plant_the_tab_says_how_to_come_by_one(client):
+    assert "onceproof sensitivity --streams 4.3.1" in client.get("/sensitivity").text
+
+
+def test_a_trial_whose_folder_is_gone_is_told_without_a_timeline(client, planted):
+    assert "there is no timeline" in client.get(f"/planted/{NEWEST}/t3").text
+    assert client.get(f"/planted/{NEWEST}/t3/timeline.json").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["planted/none/t1", f"planted/{NEWEST}/none", f"planted/{NEWEST}/%2e%2e"])
+def test_a_trial_that_was_not_planted_is_not_there(client, planted, path):
+    for address in (f"/{path}", f"/{path}/timeline.json"):
+        assert client.get(address).status_code == 404
+
+
+def test_an_ordinary_trial_is_no_planted_one(client, planted):
+    assert client.get(f"/planted/{NEWEST}/{GREEN.key}-t1").status_code == 404
+
+
+@pytest.mark.browser
+def test_from_the_matrix_to_the_timeline_of_a_survivor(tab, settings, planted):
+    from onceproof.page.app import create_app
+
+    with served(create_app(settings)) as root:
+        tab.goto(f"{root}/")
+        tab.get_by_role("link", name="Sensitivity").click()
+        tab.get_by_role("row", name="stale-cache").get_by_role("link", name="trial 1").click()
+        tab.locator(".timeline .main-svg").first.wait_for()

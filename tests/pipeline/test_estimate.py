@@ -1,0 +1,40 @@
+"""How long a run will take: cells, trials and hours, before anything starts."""
+
+import pytest
+
+from onceproof.model.errors import UsageError
+from onceproof.model.matrix import Request
+from onceproof.pipeline.estimate import AFTERWARDS, SECONDS, START, estimate
+from onceproof.results import history
+
+ENUMERATOR = {"scenarios": ("enumerator",), "streams": ("3.3.1", "3.4.1"), "variants": ("DEFAULT_CONFIG",)}
+
+
+def test_a_control_of_which_nothing_is_known_gets_its_trials(lab, home):
+    told = estimate(Request("seed", **ENUMERATOR, risk=0.05))
+    [row] = told["scenarios"]
+    assert (told["cells"], told["trials"], row["seconds"], row["measured"]) == (2, 8, SECONDS["enumerator"], 0)
+    seconds = START + 8 * (SECONDS["enumerator"] + AFTERWARDS)
+    assert told["hours"] == pytest.approx(seconds / 3600, abs=0.005)
+    assert not (home / "runs").exists()  # nothing was begun
+    assert estimate(Request("seed", **ENUMERATOR))["trials"] == 2  # at the risk of the matrix
+
+
+def test_what_was_measured_here_counts_for_more_than_what_is_assumed(lab, home, monkeypatch):
+    monkeypatch.setattr(history, "seconds_by_scenario", lambda _: {"enumerator": [5.0, 100.0, 6.0]})
+    [row] = estimate(Request("seed", **ENUMERATOR))["scenarios"]
+    assert (row["seconds"], row["measured"]) == (6.0, 3)
+
+
+def test_several_trials_at_once_take_less(lab, home, monkeypatch):
+    alone = estimate(Request("nightly"))["hours"]
+    monkeypatch.setenv("ONCEPROOF_DRIVE_SLOTS", "2")
+    from onceproof.settings import get_settings
+
+    get_settings.cache_clear()
+    assert estimate(Request("nightly"))["hours"] < alone
+
+
+def test_what_cannot_be_run_is_not_estimated(lab, home):
+    with pytest.raises(UsageError):
+        estimate(Request("nightly", streams=("3.3",)))
