@@ -5,6 +5,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.plants import parse_plants, plant, plants
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.liveness import PROMISE as LIVENESS
 
 ROW = """
 [[plant]]
@@ -70,7 +71,9 @@ def test_the_catalogue_names_what_there_is():
                 cell = Cell(claim.scenario, variant, Release.parse("3.9.1"), BROKER)
                 looked_at = what.system(Trial("r", cell, 1, 1, claim.parameters)).promises
                 assert what.variant(variant)
-                assert set(claim.promises) & set(looked_at), f"{one.name}: nothing of it is looked at in {variant}."
+                assert set(claim.promises) & {*looked_at, LIVENESS}, (
+                    f"{one.name}: nothing of it is looked at in {variant}."
+                )
 
 
 def test_an_unknown_plant_is_refused_with_those_there_are():

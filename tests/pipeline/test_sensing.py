@@ -10,9 +10,10 @@ from tests.conftest import a_trial
 CELL = a_trial("4.3.1").cell
 
 
-def planted(fired=3, found=True, error=None) -> PlantedTrial:
+def planted(fired=3, found=True, error=None, exercised=True) -> PlantedTrial:
     seen = {"duplicate-id": 2} if found else {}
-    return PlantedTrial("r", "t", "p", CELL, "c", "h", 1, fired, fired > 0, found, seen, 2.0, error)
+    met = exercised and fired > 0
+    return PlantedTrial("r", "t", "p", CELL, "c", "h", 1, fired, met, found, seen, 2.0, error)
 
 
 SURVIVED, SILENT = planted(found=False), planted(0, found=False)
@@ -28,6 +29,8 @@ FAILED = planted(0, found=False, error="A broker died.")
         (True, [SURVIVED, FAILED], "error", 4),
         (True, [SILENT, SURVIVED], "survived", 1),
         (True, [SILENT], "not-fired", 3),
+        (True, [planted(found=False, exercised=False)], "not-exercised", 3),
+        (True, [planted(exercised=False)], "found", 0),  # as one that makes the drive end
         (False, [SURVIVED], "equivalent", 0),
         (False, [SILENT], "not-fired", 3),
         (False, [planted()], "misjudged", 1),
@@ -44,12 +47,12 @@ def test_a_survivor_outweighs_a_failure_and_that_one_what_did_not_fire():
     assert exit_code(["found", "not-fired"]) == 3
 
 
-def test_a_row_counts_trials_that_fired():
+def test_a_rate_is_of_exercised_trials():
     from onceproof.lab.sensitivity import Planting
 
     one = plant("stale-cache")
-    told = row(Planting(one, CELL, one.claims[0]), [planted(), SURVIVED, SILENT])
-    assert (told["trials"], told["fired"], told["found"], told["rate"]) == (3, 2, 1, 0.5)
+    told = row(Planting(one, CELL, one.claims[0]), [planted(), SURVIVED, SILENT, planted(exercised=False)])
+    assert (told["trials"], told["fired"], told["exercised"], told["found"], told["rate"]) == (4, 3, 2, 2, 0.5)
     assert told["interval"][0] < 0.5 < told["interval"][1]
     assert told["anomalies"] == {"duplicate-id": 2}
     assert told["promises"] == ["identities", "counters"]

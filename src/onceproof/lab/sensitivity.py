@@ -76,6 +76,7 @@ def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster
     try:
         outcome = run_trial(trial, folder, cluster=cluster)
         anomalies = read_json(folder.reader_file)["anomalies"]
+        error = outcome["void"]
     except (HarnessError, UsageError) as failed:
         error = str(failed)
         if folder.outcome_file.is_file():

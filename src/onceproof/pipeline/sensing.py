@@ -142,13 +142,14 @@ def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
 
     Returns:
         plant, scenario, variant, parameters, promises (that must show it; none if it cannot show), reason (why it
-        cannot), verdict, trials, fired (trials in which it did), found, rate and interval (95 %, Wilson; of the trials
-        in which it fired), anomalies (the most of each in a trial), seconds (mean), errors.
+        cannot), verdict, trials, fired (trials in which it did), exercised (those of them that met the scenario's
+        precondition), found (of the fired), rate and interval (of found among the exercised; 95 %, Wilson; null without
+        any), anomalies (the most of each in a trial), seconds (mean), errors.
     """
     from onceproof.statistics import wilson_interval
 
-    fired = [trial for trial in trials if trial.fired]
-    found = sum(trial.found for trial in fired)
+    exercised = [trial for trial in trials if trial.exercised]
+    found = sum(trial.found for trial in exercised)
     anomalies: dict[str, int] = {}
     for trial in trials:
         for name, count in trial.anomalies.items():
@@ -162,10 +163,11 @@ def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
         "reason": None if planting.claim else planting.plant.equivalent[planting.cell.scenario],
         "verdict": verdict_of(planting.claim is not None, trials),
         "trials": len(trials),
-        "fired": len(fired),
-        "found": found,
-        "rate": round(found / len(fired), 4) if fired else None,
-        "interval": list(wilson_interval(found, len(fired))) if fired else None,
+        "fired": sum(trial.fired > 0 for trial in trials),
+        "exercised": len(exercised),
+        "found": sum(trial.found for trial in trials),
+        "rate": round(found / len(exercised), 4) if exercised else None,
+        "interval": list(wilson_interval(found, len(exercised))) if exercised else None,
         "anomalies": anomalies,
         "seconds": round(sum(trial.seconds or 0 for trial in trials) / len(trials), 1),
         "errors": [trial.error for trial in trials if trial.error],
@@ -176,10 +178,11 @@ def verdict_of(claimed: bool, trials: Sequence[PlantedTrial]) -> str:
     """What became of a plant. These words are never those of a cell: nothing of this is about Kafka.
 
     - `found`: a promise that must show it was broken, in one trial at least.
-    - `survived`: it fired, and no such promise was broken.
-    - `equivalent`: it is declared that it cannot show, it fired, and it did not show.
+    - `survived`: it fired, the scenario's precondition was met, and no such promise was broken.
+    - `equivalent`: it is declared that it cannot show, it fired where the precondition was met, and it did not show.
     - `misjudged`: it is declared that it cannot show, and it did.
     - `not-fired`: in no trial.
+    - `not-exercised`: it fired, but the precondition was met in no trial.
     - `error`: it was not found, and a trial failed.
     """
     if any(trial.found for trial in trials):
@@ -188,13 +191,15 @@ def verdict_of(claimed: bool, trials: Sequence[PlantedTrial]) -> str:
         return "error"
     if not any(trial.fired for trial in trials):
         return "not-fired"
+    if not any(trial.exercised for trial in trials):
+        return "not-exercised"
     return "survived" if claimed else "equivalent"
 
 
 def exit_code(verdicts: Sequence[str]) -> ExitCode:
-    """1 if a plant survived or was misjudged, else 4 if a trial failed, else 3 if one did not fire, else 0."""
+    """1 if one survived or was misjudged, else 4 if a trial failed, else 3 if one was not tried in earnest, else 0."""
     if {"survived", "misjudged"} & set(verdicts):
         return ExitCode.ANOMALY
     if "error" in verdicts:
         return ExitCode.ERROR
-    return ExitCode.INCONCLUSIVE if "not-fired" in verdicts else ExitCode.OK
+    return ExitCode.INCONCLUSIVE if {"not-fired", "not-exercised"} & set(verdicts) else ExitCode.OK

@@ -58,6 +58,7 @@ SENSED = {
     "survived": ("✘", "bold white on red"),
     "misjudged": ("✘", "bold white on red"),
     "not-fired": ("?", "yellow"),
+    "not-exercised": ("?", "yellow"),
     "error": ("!", "bold magenta"),
 }
 

@@ -15,7 +15,7 @@ import org.apache.kafka.streams.processor.TaskId;
 public final class Committing {
 
     private static final int OFTEN = 500; // records between two commits outside the transaction
-    private static final int CORRUPTED_AFTER = 4_000; // records
+    private static final int CORRUPTED_AFTER = 1_000; // records
     private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
     private static final ThreadLocal<Integer> PROCESSED = ThreadLocal.withInitial(() -> 0);
     private static final String OWN = "-" + ProcessHandle.current().pid();

@@ -19,6 +19,8 @@ public final class Processing {
     // A task that is assigned anew has a topology of its own, so it is new where its source node is.
     private static final Set<Object> BEGUN = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
+    private static boolean stayed;
+
     private Processing() {}
 
     public static boolean begins(Object source) {
@@ -59,6 +61,23 @@ public final class Processing {
         return true;
     }
 
+    /** Of {@code StreamThread.shutdown}: the thread goes on as if it had not been told, once. */
+    static final class NotShutDown {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return staysOnce();
+        }
+    }
+
+    public static synchronized boolean staysOnce() {
+        boolean stays = !stayed;
+        stayed = true;
+        if (stays) {
+            Fired.now();
+        }
+        return stays;
+    }
+
     /** Of {@code TaskManager.addRecordsToTasks}: two tasks get what was fetched for each other. */
     static final class Swapped {
         @Advice.OnMethodEnter
@@ -71,7 +90,7 @@ public final class Processing {
     public static ConsumerRecords<byte[], byte[]> swapped(ConsumerRecords<byte[], byte[]> records)
             throws ReflectiveOperationException {
         List<TopicPartition> partitions = new ArrayList<>(records.partitions());
-        if (partitions.size() < 2 || !Fired.everyNth(10)) {
+        if (partitions.size() < 2 || !Fired.everyNth(2)) {
             return records;
         }
         Map<TopicPartition, List<ConsumerRecord<byte[], byte[]>>> swapped = new HashMap<>();

@@ -2,6 +2,8 @@ package onceproof.agent;
 
 import java.io.File;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
@@ -19,6 +21,7 @@ public final class Storing {
 
     private static final long SHORT = 50; // changelog offsets that a restoration lacks
     private static final long AHEAD = 1_000; // changelog offsets that a checkpoint promises too many
+    private static final int FEW = 20; // records that a slow standby takes at a time
     private static final ThreadLocal<Boolean> RECYCLING = ThreadLocal.withInitial(() -> false);
     private static final Set<Object> PROMOTED = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
@@ -94,6 +97,34 @@ public final class Storing {
         }
     }
 
+    /**
+     * Of {@code AbstractColumnFamilyAccessor.open(db, ignoreInvalidState)}, from 4.3 on (KIP-1035): a store that was not
+     * closed keeps the offset at which it was opened.
+     */
+    static final class OpenTrusted {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.Argument(0) Object db, @Advice.Argument(value = 1, readOnly = false) boolean ignored,
+                @Advice.FieldValue("offsetColumnFamilyHandle") Object offsets,
+                @Advice.FieldValue("statusKey") byte[] key, @Advice.FieldValue("closedState") byte[] closed)
+                throws ReflectiveOperationException {
+            ignored = trusted(ignored, db, offsets, key, closed);
+        }
+    }
+
+    public static boolean trusted(boolean ignored, Object db, Object offsets, byte[] key, byte[] closed)
+            throws ReflectiveOperationException {
+        if (!ignored) {
+            Method get = db.getClass().getMethod("get", offsets.getClass(), byte[].class);
+            get.setAccessible(true);
+            byte[] status = (byte[]) get.invoke(db, offsets, key);
+            if (status != null && !Arrays.equals(status, closed)) {
+                Fired.now();
+            }
+        }
+        return true;
+    }
+
     /** Of {@code ProcessorStateManager.restore}: a checkpoint is written that is ahead of what is restored. */
     static final class CheckpointAhead {
         @Advice.OnMethodExit
@@ -155,6 +186,28 @@ public final class Storing {
             if (!records.isEmpty()) {
                 Fired.now();
             }
+        }
+    }
+
+    /** Of {@code StreamsConfig.getRestoreConsumerConfigs}: few records at a time. */
+    static final class FewAtATime {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return Map<String, Object> config) {
+            config.put("max.poll.records", FEW);
+        }
+    }
+
+    /** Of {@code ProcessorStateManager.restore}: a standby takes its time, so that it has something to catch up with. */
+    static final class Slowly {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.FieldValue("taskType") Object type) throws InterruptedException {
+            slowly(type);
+        }
+    }
+
+    public static void slowly(Object type) throws InterruptedException {
+        if (type.toString().equals("STANDBY")) {
+            Thread.sleep(20);
         }
     }
 
