@@ -2,7 +2,8 @@
 
 `plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells.
 A `cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the
-machine and waits for the pool of that name. `strengthen` gives further trials to cells whose claim does not stand yet.
+machine and waits for the pool of that name. `sense` plants a few bugs into releases of which too little is known (DAG
+`sensitivity` plants all). `strengthen` gives further trials to cells whose claim does not stand yet.
 Two Spark applications read the topics and find the anomalies, Great Expectations validates the tables, `judge` says
 what it means, `publish` keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is newly red.
 
@@ -166,15 +167,16 @@ def regression() -> None:
         driven = step(steps.drive, pool="drive", **NAMED)(RUN, item=item)
         provisioned >> seeded >> driven
 
+    sensed = step(steps.sense, pool="drive", **GOES_ON)(RUN)
     strengthened = step(steps.strengthen, pool="drive", **GOES_ON)(RUN)
     collected, checked = spark("collect", **GOES_ON), spark("check", conf=QUICK_COMPILER)
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 
     planned >> [brokers, cells]
-    started >> cell.expand(item=cells) >> strengthened >> collected >> stopped
+    started >> cell.expand(item=cells) >> sensed >> strengthened >> collected >> stopped
     collected >> checked >> step(steps.validate)(RUN) >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
-    planned >> [strengthened, collected, judged]
+    planned >> [sensed, strengthened, collected, judged]
 
 
 regression()

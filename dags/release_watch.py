@@ -1,14 +1,16 @@
 """**Is there a new Kafka release?** Looks every day, and by hand, and has each release run that was not seen before.
 
 `look` asks Maven what is published, with its mirrors and credentials, and compares it with the results database.
-`trigger` starts a run of `regression` for each release that is new. `record` writes down that it did. The first look
+`trigger` starts a run of `regression` for each release that is new, `plant` one of `sensitivity`, which tells what
+greens of it are worth. `record` writes down that it did. The first look
 of an installation only records what is there. `onceproof releases` shows what was seen.
 
 **A release is incomplete.** Its artifacts appear one after the other. The log says so once, `onceproof releases` shows
 the reason, and each look tries again.
 
 **`look` is red.** Maven could not reach its registry or the results database refused: the last line of the log says
-which. Nothing is lost, the next look finds the same. **`trigger` is red.** The same, and no release gets two runs.
+which. Nothing is lost, the next look finds the same. **`trigger` or `plant` is red.** The same, and no release gets two
+runs of either.
 
 **Run one again.** Trigger `regression` with the release as `streams`: a release that was seen is not looked at again.
 """
@@ -43,6 +45,17 @@ def record(triggered: list[dict[str, Any]]) -> None:
         raise AirflowFailException(str(error)) from None
 
 
+def trigger(name: str, dag_id: str) -> Any:
+    """Start runs of a DAG, one for each release; none gets a second one."""
+    return TriggerDagRunOperator.partial(
+        task_id=name,
+        trigger_dag_id=dag_id,
+        logical_date=None,  # the id alone tells runs apart
+        skip_when_already_exists=True,
+        map_index_template="{{ task.trigger_run_id }}",
+    )
+
+
 @dag(
     schedule=CronTriggerTimetable("15 12 * * *", timezone="UTC"),
     catchup=False,  # a look sees all there is: one makes up for any that were missed
@@ -57,14 +70,9 @@ def record(triggered: list[dict[str, Any]]) -> None:
 def release_watch() -> None:
     """The graph."""
     found = look()
-    triggered = TriggerDagRunOperator.partial(
-        task_id="trigger",
-        trigger_dag_id="regression",
-        logical_date=None,  # the id alone tells runs apart
-        skip_when_already_exists=True,
-        map_index_template="{{ task.trigger_run_id }}",
-    ).expand_kwargs(found)
-    triggered >> record(found)
+    planted = trigger("plant", "sensitivity").expand_kwargs(found.map(watch.sensitivity_of))
+    triggered = trigger("trigger", "regression").expand_kwargs(found)
+    [planted, triggered] >> record(found)
 
 
 release_watch()

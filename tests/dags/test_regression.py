@@ -37,7 +37,7 @@ def test_it_runs_nightly_one_at_a_time_and_makes_up_for_nothing(dag):
 
 
 def test_its_docstring_is_the_runbook(dag):
-    for name in ("plan", "drive", "strengthen", "judge", "publish", "gate", "alert"):
+    for name in ("plan", "drive", "sense", "strengthen", "judge", "publish", "gate", "alert"):
         assert f"`{name}`" in dag.doc_md
 
 
@@ -68,8 +68,8 @@ def before(dag, task: str) -> set[str]:
 
 
 def test_everything_happens_in_the_order_of_the_design(dag):
-    order = ["plan", "cell.provision", "cell.seed", "cell.drive", "strengthen", "collect", "check", "validate", "judge"]
-    order.append("publish")
+    order = ["plan", "cell.provision", "cell.seed", "cell.drive", "sense", "strengthen", "collect", "check", "validate"]
+    order += ["judge", "publish"]
     for number, name in enumerate(order):
         assert set(order[:number]) <= before(dag, name)
 
@@ -95,7 +95,7 @@ def test_the_gate_comes_after_everything_is_published(dag):
 
 
 def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag):
-    for name in ("strengthen", "collect", "judge"):
+    for name in ("sense", "strengthen", "collect", "judge"):
         assert dag.get_task(name).trigger_rule == "all_done_min_one_success"
     for name in ("publish", "gate", "alert"):  # else the run would pass without having published
         assert dag.get_task(name).trigger_rule == "all_success"
@@ -103,7 +103,7 @@ def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag)
 
 def test_only_trials_wait_for_the_machine(dag):
     pools = {task.task_id: task.pool for task in dag.tasks if task.pool != "default_pool"}
-    assert pools == {"cell.drive": "drive", "strengthen": "drive"}
+    assert pools == dict.fromkeys(("cell.drive", "sense", "strengthen"), "drive")
 
 
 def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):

@@ -83,8 +83,9 @@ class Trial:
 
     @property
     def key(self) -> str:
-        """Name within the run, for example `enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1`."""
-        return f"{self.cell.key}-t{self.number}"
+        """Name within the run, for example `enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1`; a plant is named, too."""
+        plant = f"-{self.plant}" if self.plant else ""
+        return f"{self.cell.key}{plant}-t{self.number}"
 
     @property
     def title(self) -> str:

@@ -37,6 +37,7 @@ class Matrix:
     trials: int = 1
     budget: int = BUDGET
     risk: float = RISK
+    plants: int = 0  # tried in each scenario on each release of which too little is known; one trial of each
 
     def releases(self) -> list[str]:
         """All releases of Kafka Streams that it names, in release order."""
@@ -149,6 +150,7 @@ MATRICES = {
                     ("3.4.1", "3.9.1", "4.1.2", NEWEST),
                 ),
             ),
+            plants=2,
         ),
     )
 }
@@ -195,6 +197,7 @@ class Expansion:
     trials: int
     budget: int
     risk: float
+    plants: int
     refused: Mapping[Cell, str]
 
 
@@ -235,7 +238,7 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
             " ".join(f"{cell.title} cannot be run: {reason}" for cell, reason in refused.items())
             or f"The request leaves no cell of the matrix {matrix.name}: name fewer variants, or others."
         )
-    return Expansion(matrix.name, cells, trials, budget, risk, refused)
+    return Expansion(matrix.name, cells, trials, budget, risk, matrix.plants, refused)
 
 
 def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: Registry) -> Expansion:

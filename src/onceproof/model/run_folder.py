@@ -23,6 +23,7 @@
   data_docs/index.html             the suites' results in the browser
   verdicts.json                    one verdict per cell
   evidence/<run>-<cell>.zip        archives for a JIRA, where somebody asked for them
+  sensitivity.json                 what became of planted bugs, if that was all the run was for
   bisect.json                      boundaries, if the run is a bisection; it has nothing of the above but trials
 ```
 """
@@ -246,6 +247,11 @@ class RunFolder:
     def bisection_file(self) -> Path:
         """Boundaries between good and bad releases."""
         return self.path / "bisect.json"
+
+    @property
+    def sensitivity_file(self) -> Path:
+        """What became of planted bugs."""
+        return self.path / "sensitivity.json"
 
     @property
     def verdicts_file(self) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from onceproof.model.matrix import Request
-from onceproof.pipeline.steps import check_request, trials_planned
+from onceproof.pipeline.steps import check_request, plants_due, trials_planned
 from onceproof.settings import get_settings
 
 # As in `steps`: what is heavy is imported by the verb that needs it.
@@ -16,6 +16,7 @@ from onceproof.settings import get_settings
 # Seconds of a trial on 2 cores (README, Figures); only as long as this installation has measured none of its own.
 SECONDS = {"enumerator": 9.0, "multirunner": 11.0, "crash": 14.0, "quota": 45.0, "at-least-once": 7.0}
 OTHER = 15.0  # of a scenario without a figure
+LATER = "~"  # than the id of every run
 START, AFTERWARDS = 60.0, 3.0  # Airflow and the brokers; of each trial what Spark and Great Expectations take
 
 
@@ -23,8 +24,9 @@ def estimate(request: Request) -> dict[str, Any]:
     """What a request comes to, if its controls are as red as they should be.
 
     Returns:
-        matrix, risk, cells, trials, hours, refused (cells), scenarios: for each scenario, cells, trials, seconds (of a
-        trial, the median), measured (trials of this installation that say so; 0: it is assumed).
+        matrix, risk, cells, trials, planted (trials with a planted bug), hours, refused (cells), scenarios: for each
+        scenario, cells, trials, planted, seconds (of a trial, the median), measured (trials of this installation that
+        say so; 0: it is assumed).
 
     Raises:
         UsageError: as of a run.
@@ -34,7 +36,8 @@ def estimate(request: Request) -> dict[str, Any]:
 
     settings = get_settings()
     expansion = check_request(request)
-    trials = trials_planned(expansion, "~")  # after all runs that there are
+    trials = trials_planned(expansion, LATER)
+    planted = Counter(one.cell.scenario for one in plants_due(expansion, LATER))
     cells = Counter(cell.scenario for cell in expansion.cells)
     measured = seconds_by_scenario(settings.database_url)
     rows: list[dict[str, Any]] = [
@@ -42,6 +45,7 @@ def estimate(request: Request) -> dict[str, Any]:
             "scenario": name,
             "cells": cells[name],
             "trials": sum(number for cell, number in trials.items() if cell.scenario == name),
+            "planted": planted[name],
             "seconds": round(median(measured[name]) if measured.get(name) else SECONDS.get(name, OTHER), 1),
             "measured": len(measured.get(name, ())),
         }
@@ -49,12 +53,14 @@ def estimate(request: Request) -> dict[str, Any]:
     ]
     total = sum(trials.values())
     driving = sum(row["trials"] * row["seconds"] for row in rows) / settings.drive_slots
+    planting = sum(row["planted"] * row["seconds"] for row in rows)
     return {
         "matrix": expansion.matrix,
         "risk": expansion.risk,
         "cells": len(expansion.cells),
         "trials": total,
-        "hours": round((START + driving + AFTERWARDS * total) / 3600, 2),
+        "planted": planted.total(),
+        "hours": round((START + driving + planting + AFTERWARDS * total) / 3600, 2),
         "refused": len(expansion.refused),
         "scenarios": rows,
     }
@@ -62,12 +68,14 @@ def estimate(request: Request) -> dict[str, Any]:
 
 def table(told: Mapping[str, Any]) -> Table:
     """An estimate for people."""
-    shown = Table("scenario", "cells", "trials", "seconds a trial", "", box=None, title_justify="left")
+    shown = Table("scenario", "cells", "trials", "planted", "seconds a trial", "", box=None, title_justify="left")
     for row in told["scenarios"]:
         how = f"median of {row['measured']} trials here" if row["measured"] else "assumed: none was measured here yet"
-        shown.add_row(row["scenario"], str(row["cells"]), str(row["trials"]), f"{row['seconds']:g}", f"[dim]{how}[/]")
+        numbers = (str(row[name]) for name in ("cells", "trials", "planted"))
+        shown.add_row(row["scenario"], *numbers, f"{row['seconds']:g}", f"[dim]{how}[/]")
+    counts = f"{told['cells']} cells, {told['trials']} trials and {told['planted']} planted"
+    risk = f"{told['risk']:.0%}".replace("%", " %")
     shown.title = (
-        f"matrix {told['matrix']}: {told['cells']} cells, {told['trials']} trials, about {told['hours']:.1f} hours; "
-        f"a green may miss a bug with {told['risk']:.0%}".replace("%", " %")
+        f"matrix {told['matrix']}: {counts}, about {told['hours']:.1f} hours; a green may miss a bug with {risk}"
     )
     return shown

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from onceproof.model.matrix import BROKER, MATRICES, MAX_TRIALS, Request
+from onceproof.model.matrix import BROKER, MATRICES, MAX_TRIALS, NEWEST, Request
+from onceproof.model.plants import plants
 from onceproof.model.release import OLDEST, PATTERN
 from onceproof.scenarios import CATALOGUE
 from onceproof.settings import get_settings
@@ -113,6 +114,49 @@ BISECT_PARAMS: dict[str, dict[str, Any]] = {
         "minimum": 2,
         "maximum": 1000,
         "description": "Trials in all, at most.",
+    },
+    "seed": {
+        "default": None,
+        "type": ["integer", "null"],
+        "minimum": 0,
+        "maximum": 2**31 - 1,
+        "description": "Of the first trial. Empty: drawn from the run's id.",
+    },
+}
+
+
+SENSITIVITY_PARAMS: dict[str, dict[str, Any]] = {
+    "streams": {
+        "default": [NEWEST],
+        "type": "array",
+        "items": {"type": "string", **_RELEASE},
+        "uniqueItems": True,
+        "minItems": 1,
+        "description": "Releases of Kafka Streams that bugs are planted into, one a line.",
+    },
+    "broker": {"default": BROKER, "type": "string", **_RELEASE, "description": "Release of the brokers."},
+    "scenario": {
+        "default": [],
+        "type": ["array", "null"],
+        "items": {"type": "string", "enum": list(CATALOGUE)},
+        "examples": list(CATALOGUE),
+        "uniqueItems": True,
+        "description": "Scenarios. Empty: all that must find a plant.",
+    },
+    "plant": {
+        "default": [],
+        "type": ["array", "null"],
+        "items": {"type": "string", "enum": list(plants())},
+        "examples": list(plants()),
+        "uniqueItems": True,
+        "description": "Plants. Empty: all that the release takes.",
+    },
+    "trials": {
+        "default": 3,
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MAX_TRIALS,
+        "description": "Trials of each plant in each scenario; they add up over runs.",
     },
     "seed": {
         "default": None,

@@ -21,6 +21,7 @@ STAGES = (
     "brokers",
     "start_cluster",
     "cells",
+    "sense",
     "strengthen",
     "collect",
     "check",

@@ -1,6 +1,8 @@
 """The verb of DAG `sensitivity`: which plants are tried on a release, and what became of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,7 @@ from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.model.sensitivity import PlantedTrial
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
@@ -133,8 +135,72 @@ def sense(run: RunFolder, asked: Sense, report: Callable[[str], None] = print) -
         "masked": dict(asked.masked),
         "exit_code": int(exit_code([r["verdict"] for r in rows])),
     }
-    write_json(run.path / "sensitivity.json", told)
+    write_json(run.sensitivity_file, told)
     return told
+
+
+def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Planting"]:
+    """The plants that a run tries: in each scenario on each release with greens at most so many of which less is known
+    than one green trial needs. What they showed decides nothing, only how often they were tried.
+
+    Those that were exercised most come first, so that one is done before the next is begun; of equals the one that was
+    tried least, so that one which never fires does not keep the others waiting.
+    """
+    from onceproof.harness import harness_version
+    from onceproof.results.controls import plants_in
+    from onceproof.results.judging import past_before
+    from onceproof.statistics import control_trials
+
+    if not most:
+        return []
+    known = past_before(run_id, get_settings().database_url).plants
+    found: list[Planting] = []
+    places = {(cell.scenario, cell.streams, cell.broker) for cell in cells if not registry().affecting(cell)}
+    for name, streams, broker in sorted(places):
+        waiting = []
+        for planting in _claimed(name, streams, broker):
+            tried = [
+                one for one in plants_in(planting.cell, harness_version(), known) if one.plant == planting.plant.name
+            ]
+            exercised, planned = (sum(one.tally.counted for one in tried), sum(one.planned for one in tried))
+            if exercised < control_trials(risk):
+                waiting.append((-exercised, planned, planting))
+        waiting.sort(key=lambda one: one[:2])
+        found += [planting for *_, planting in waiting[:most]]
+    return found
+
+
+def _claimed(name: str, streams: Release, broker: Release) -> Iterator["Planting"]:
+    """The plants that a scenario must find on a release, with the parameters that cells have."""
+    from onceproof.lab.sensitivity import Planting
+
+    for one in plants().values():
+        claim = one.claim(name)
+        if claim is not None and one.applies(streams) and not claim.parameters:
+            with suppress(UsageError):  # a known issue would hide it
+                yield Planting(one, claim.cell(streams, broker), claim)
+
+
+def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
+    """Try the plants of the plan on brokers of their own, and store what they showed.
+
+    Raises:
+        HarnessError: the brokers failed, or the database refuses.
+    """
+    from onceproof.lab.sensitivity import Planting, try_plantings
+    from onceproof.pipeline.steps import ended_by_sigterm
+    from onceproof.results.sensitivity import store_planted
+
+    by_broker: dict[Release, list[Planting]] = defaultdict(list)
+    for data in read_json(run.run_file).get("plants", []):
+        one, cell = plant(data["plant"]), Cell.from_dict(data)
+        by_broker[cell.broker].append(Planting(one, cell, one.claim(cell.scenario)))
+    if not by_broker:
+        report("No plant is due: enough is known of each, or the matrix tries none.")
+    for broker, plantings in by_broker.items():
+        with ended_by_sigterm():
+            tried = try_plantings(run, plantings, broker, 1, int(run.run_id[-4:], 16), report)
+        store_planted([trial for _, trials in tried for trial in trials], get_settings().database_url)
 
 
 def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
@@ -194,6 +260,16 @@ def verdict_of(claimed: bool, trials: Sequence[PlantedTrial]) -> str:
     if not any(trial.exercised for trial in trials):
         return "not-exercised"
     return "survived" if claimed else "equivalent"
+
+
+def complaint(told: Mapping[str, Any]) -> str:
+    """What was not as it should be, in a sentence."""
+    bad = [row for row in told["plants"] if row["verdict"] not in ("found", "equivalent")]
+    what = "; ".join(f"{row['plant']} {WORDS[row['verdict']]} in {row['scenario']}" for row in bad)
+    return f"Of what was planted into {told['streams']}, {what}. All of it is stored; see the tab Sensitivity."
+
+
+WORDS = {"survived": "survived", "misjudged": "showed where it cannot", "not-fired": "did not fire", "error": "failed"}
 
 
 def exit_code(verdicts: Sequence[str]) -> ExitCode:

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
@@ -24,6 +24,9 @@ from onceproof.settings import get_settings
 
 # This module is imported by the DAG file, which every task parses: what is heavy (Kafka, SQLAlchemy, Great
 # Expectations) is imported by the step that needs it.
+
+if TYPE_CHECKING:
+    from onceproof.lab.sensitivity import Planting
 
 OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
 UP_SINCE_VARIABLE = "ONCEPROOF_UP_SINCE"
@@ -112,7 +115,22 @@ def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[s
             for cell, trials in trials_planned(expansion, run.run_id).items()
             for number in range(1, trials + 1)
         ],
+        "plants": [{"plant": one.plant.name, **one.cell.to_dict()} for one in plants_due(expansion, run.run_id)],
     }
+
+
+def plants_due(expansion: Expansion, run_id: str) -> list["Planting"]:
+    """What a run plants into the releases of its greens, of which too little is known."""
+    from onceproof.pipeline.sensing import due
+
+    return due(expansion.cells, expansion.plants, expansion.risk, run_id)
+
+
+def sense(run: RunFolder) -> None:
+    """Plant what is due; the verdicts of the same run stand on it, too."""
+    from onceproof.pipeline.sensing import sense_due
+
+    sense_due(run)
 
 
 def trials_planned(expansion: Expansion, run_id: str) -> dict[Cell, int]:

@@ -58,6 +58,11 @@ def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, A
     ]
 
 
+def sensitivity_of(run: dict[str, Any]) -> dict[str, Any]:
+    """What is triggered of DAG `sensitivity` for a release that gets a run of `regression`."""
+    return {"trigger_run_id": run["trigger_run_id"], "conf": {"streams": run["conf"]["streams"]}}
+
+
 def record(triggered: list[dict[str, Any]]) -> None:
     """Record the releases whose runs were triggered.
 

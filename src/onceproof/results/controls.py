@@ -11,7 +11,7 @@ Whatever stands behind a green, the run's own positive control must have been re
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -130,6 +130,12 @@ def _plants_of(cell: Cell, place: Place | None, past: Past) -> tuple[Sensitivity
         tuple(p for p in past.plants if p.place == replace(place, variant=v)) for v in (cell.variant, usual)
     )
     return own or of_usual
+
+
+def plants_in(cell: Cell, harness: str, plants: Iterable[Sensitivity]) -> list[Sensitivity]:
+    """Those that were planted in the very place of a cell, on whatever commit: a published release has one."""
+    place = Place.of(cell, "", harness)
+    return [one for one in plants if replace(one.place, commit="") == place]
 
 
 def tally_of(verdict: CellVerdict) -> Tally:

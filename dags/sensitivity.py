@@ -1,0 +1,66 @@
+"""**Would a bug of this release be seen?** Runs every week, for each new release, and by hand with params of your own.
+
+`releases` says which. `sense` plants bugs into each of them, one after the other on brokers of its own, and stores in
+the results database which of them its trials found: the verdicts of `regression` name them. It needs the machine and
+waits for the pool `drive`, so it takes turns with the trials of `regression`.
+
+**Where is the result?** On the page, tab *Sensitivity*, and in `sensitivity.json` of the run folder, whose path the
+task returns. What was found on one release, with one harness, adds up over runs.
+
+**It is red.** A plant survived, did not fire, or showed where it cannot: the last line of the log names it, and all of
+it is stored. Any other last line says what to do. Marking it failed ends the trial and the brokers; nothing is stored.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import CronTriggerTimetable, Param, dag, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from onceproof.model.errors import OnceproofError
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline import sensing
+from onceproof.pipeline.params import SENSITIVITY_PARAMS
+from onceproof.pipeline.steps import new_run_id
+from onceproof.settings import get_settings
+
+
+@task
+def releases(params: Any = None) -> list[str]:
+    """The releases that bugs are planted into."""
+    return list(params["streams"])
+
+
+@task(pool="drive", map_index_template="{{ task.op_kwargs['streams'] }}", doc_md=sensing.sense.__doc__)
+def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
+    """Plant bugs into a release; returns the path of `sensitivity.json`."""
+    run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
+    try:
+        run = RunFolder(get_settings().runs / run_id)
+        lists = {name: params[name] or [] for name in ("scenario", "plant")}
+        asked = {**{name: params[name] for name in SENSITIVITY_PARAMS}, **lists, "streams": streams}
+        told = sensing.sense(run, sensing.sense_from_params(asked, seed=int(run_id[-4:], 16)))
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+    if told["exit_code"]:
+        raise AirflowFailException(sensing.complaint(told))
+    return str(run.sensitivity_file)
+
+
+@dag(
+    schedule=CronTriggerTimetable("15 8 * * 6", timezone="UTC"),
+    catchup=False,  # evidence adds up: one run makes up for any that were missed
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=12),
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},  # a failure is a finding; doing it again would hide it
+    params={name: Param(**schema) for name, schema in SENSITIVITY_PARAMS.items()},
+    doc_md=__doc__,
+    tags=["onceproof"],
+)
+def sensitivity() -> None:
+    """The graph."""
+    sense.expand(streams=releases())
+
+
+sensitivity()

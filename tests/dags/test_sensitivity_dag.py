@@ -1,0 +1,128 @@
+"""DAG `sensitivity`: its params, its turn with the machine, and a release of cardboard that bugs are planted into."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from onceproof.model.cell import Cell
+from onceproof.model.plants import plant
+from onceproof.model.release import Release
+from onceproof.model.run_folder import read_json
+from onceproof.model.sensitivity import PlantedTrial
+from onceproof.pipeline import sensing
+from onceproof.pipeline.params import SENSITIVITY_PARAMS
+from onceproof.results.sensitivity import planted_trials
+from onceproof.settings import get_settings
+
+DEFAULTS = {name: schema["default"] for name, schema in SENSITIVITY_PARAMS.items()}
+
+
+@pytest.fixture(scope="module")
+def dag(bag):
+    return bag.dags["sensitivity"]
+
+
+def test_it_can_be_imported_and_serialised(bag, dag):
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    assert bag.import_errors == {}
+    assert set(DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids) == {"releases", "sense"}
+
+
+def test_it_runs_weekly_one_at_a_time_and_makes_up_for_nothing(dag):
+    assert dag.timetable.expression == "15 8 * * 6"
+    assert (dag.catchup, dag.max_active_runs, dag.is_paused_upon_creation) == (False, 1, False)
+    assert {task.retries for task in dag.tasks} == {0}
+
+
+def test_it_takes_turns_with_the_trials_of_regression(bag, dag):
+    assert dag.get_task("sense").pool == bag.dags["regression"].get_task("cell.drive").pool == "drive"
+
+
+def test_its_docstring_is_the_runbook(dag):
+    for name in ("releases", "sense", "drive", "sensitivity.json"):
+        assert f"`{name}`" in dag.doc_md
+
+
+@pytest.mark.parametrize(
+    ("param", "bad"),
+    [
+        ("streams", []),
+        ("streams", ["3.3"]),
+        ("scenario", ["elevator"]),
+        ("plant", ["weeds"]),
+        ("trials", 0),
+        ("broker", "latest"),
+        ("seed", -1),
+    ],
+)
+def test_params_that_cannot_be_run_are_refused(dag, param, bad):
+    from airflow.sdk.definitions.param import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        dag.params.get_param(param).resolve(bad)
+
+
+# --- a run, in one process
+
+
+@pytest.fixture
+def found():
+    """The plants that are found."""
+    return {"put-lost", "record-twice"}
+
+
+@pytest.fixture
+def cardboard(home, found, monkeypatch):
+    from onceproof.lab import sensitivity
+
+    def sense_from_params(params, seed):
+        release = Release.parse(params["streams"])
+        cell = Cell("enumerator", "DEFAULT_CONFIG", release, Release.parse(params["broker"]))
+        named = [plant(name) for name in params["plant"]]
+        plantings = tuple(sensitivity.Planting(one, cell, one.claim("enumerator")) for one in named)
+        return sensing.Sense(release, cell.broker, plantings, params["trials"], seed, {})
+
+    def try_plantings(run, plantings, broker, trials, seed, report):
+        shown = PlantedTrial(run.run_id, "", "", plantings[0].cell, "c0ffee", "h", seed, 3, True, False, {}, 1.0)
+        return [
+            (one, [replace(shown, trial=f"{one.plant.name}-t{n}", plant=one.plant.name, found=one.plant.name in found)
+                   for n in range(trials)])
+            for one in plantings
+        ]  # fmt: skip
+
+    monkeypatch.setattr(sensing, "sense_from_params", sense_from_params)
+    monkeypatch.setattr(sensitivity, "try_plantings", try_plantings)
+
+
+def run_it(dag, **params: object):
+    run = dag.test(run_conf=DEFAULTS | params)
+    return run.state, [task for task in run.get_task_instances() if task.task_id == "sense"]
+
+
+PLANTS = {"plant": ["put-lost", "record-twice"], "trials": 2}
+
+
+@pytest.mark.system
+def test_each_release_is_sensed_and_stored(dag, database, cardboard, home):
+    state, tasks = run_it(dag, streams=["4.3.1", "3.9.1"], **PLANTS)
+    assert (state, len(tasks)) == ("success", 2)
+    stored = planted_trials(get_settings().database_url)
+    assert {(str(one.cell.streams), one.plant) for one in stored} == {
+        (release, name) for release in ("4.3.1", "3.9.1") for name in PLANTS["plant"]
+    }
+    assert len(stored) == 8
+    files = {Path(task.xcom_pull(task_ids="sense", map_indexes=task.map_index)) for task in tasks}
+    assert len(files) == 2
+    assert {read_json(file)["streams"] for file in files} == {"4.3.1", "3.9.1"}
+
+
+@pytest.mark.system
+def test_a_survivor_is_stored_and_fails_the_task_in_one_sentence(dag, database, cardboard, home, found, caplog, capfd):
+    found.remove("put-lost")
+    state, _ = run_it(dag, **PLANTS)
+    assert state == "failed"
+    said = capfd.readouterr()
+    assert "put-lost survived in enumerator" in caplog.text + said.out + said.err
+    assert len(planted_trials(get_settings().database_url)) == 4

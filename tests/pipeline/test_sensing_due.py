@@ -1,0 +1,91 @@
+"""Which plants a run tries of itself: a few, of which too little is known, whatever they showed."""
+
+from dataclasses import replace
+
+import pytest
+
+from onceproof.harness import harness_version
+from onceproof.lab import sensitivity
+from onceproof.model.cell import Cell
+from onceproof.model.matrix import Request
+from onceproof.model.plants import plants
+from onceproof.model.release import Release
+from onceproof.model.run_folder import read_json
+from onceproof.model.sensitivity import PlantedTrial
+from onceproof.pipeline import steps
+from onceproof.pipeline.sensing import due
+from onceproof.results.sensitivity import planted_trials, store_planted
+from onceproof.settings import get_settings
+
+RUN, BEFORE = "20261121T084500-3f2a", "20261120T084500-3f2a"
+GREEN = Cell("enumerator", "DEFAULT_CONFIG", Release(4, 3, 1), Release(3, 9, 1))
+AFFECTED = replace(GREEN, streams=Release(3, 3, 1))
+NAMES = [
+    one.name
+    for one in plants().values()
+    if one.applies(GREEN.streams) and (claim := one.claim("enumerator")) and not claim.parameters
+]
+
+
+def known(plant, exercised, idle=0, found=True, harness=None):
+    one = PlantedTrial(BEFORE, "", plant, GREEN, "c0ffee", harness or harness_version(), 1, 3, True, found)
+    trials = [replace(one, trial=f"{plant}-t{n}") for n in range(exercised)]
+    trials += [replace(one, trial=f"{plant}-i{n}", fired=0, exercised=False) for n in range(idle)]
+    store_planted(trials, get_settings().database_url)
+
+
+def names(*cells, most=2, risk=0.05):
+    return [one.plant.name for one in due(cells, most, risk, RUN)]
+
+
+def test_as_many_as_the_matrix_says_where_greens_are(home):
+    assert names(GREEN) == NAMES[:2]
+    assert names(GREEN, replace(GREEN, variant="CACHING_DISABLED")) == NAMES[:2]  # once for the scenario and release
+    assert names(AFFECTED) == []
+    assert names(GREEN, most=0) == []
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_one_is_done_before_the_next_is_begun_whatever_it_showed(home, found):
+    known(NAMES[4], 6, found=found)
+    known(NAMES[3], 7, found=found)  # enough is known
+    known(NAMES[5], 6, harness="0.0.9+00000000")
+    assert names(GREEN) == [NAMES[4], NAMES[0]]
+    assert names(GREEN, risk=0.25) == NAMES[:2]  # of one red trial enough is known then
+
+
+def test_one_that_never_fires_does_not_keep_the_others_waiting(home):
+    known(NAMES[0], 0, idle=3)
+    assert names(GREEN) == NAMES[1:3]
+
+
+def test_those_that_need_a_parameter_or_are_hidden_by_a_known_issue_are_not_tried(home):
+    assert "eviction-lost" not in names(GREEN, most=99)
+    assert [
+        one.cell.variant
+        for one in due(
+            [replace(GREEN, scenario="crash", streams=Release(4, 1, 2), variant="DURING_RESTORATION")], 1, 0.05, RUN
+        )
+    ] == ["STATE_UPDATER_DISABLED"]
+
+
+def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
+    def try_plantings(run, plantings, broker, trials, seed, report):
+        one = PlantedTrial(run.run_id, "", "", GREEN, "c0ffee", harness_version(), seed, 3, True, True)
+        return [(p, [replace(one, trial=f"{p.plant.name}-t1", plant=p.plant.name, cell=p.cell)]) for p in plantings]
+
+    monkeypatch.setattr(sensitivity, "try_plantings", try_plantings)
+    run = steps.plan(
+        RUN, Request("nightly", ("3.3.2", "4.3.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
+    )
+    assert [one["plant"] for one in read_json(run.run_file)["plants"]] == NAMES[:2]
+    steps.sense(run)
+    stored = planted_trials(get_settings().database_url)
+    assert [(one.run, one.plant, one.cell) for one in stored] == [(RUN, name, GREEN) for name in sorted(NAMES[:2])]
+
+
+def test_a_first_look_plants_nothing(lab, home, capsys):
+    run = steps.plan(RUN, Request("seed", ("3.3.1", "4.3.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",)))
+    steps.sense(run)
+    assert "No plant is due" in capsys.readouterr().out
+    assert planted_trials(get_settings().database_url) == []
