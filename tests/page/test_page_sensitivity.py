@@ -4,11 +4,14 @@ import re
 from dataclasses import replace
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from onceproof.harness import harness_version
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import PlantedTrial
+from onceproof.page.app import create_app
 from onceproof.page.sensitivity import sensitivity_view
 from onceproof.results.sensitivity import store_planted
 from tests.page.conftest import GREEN, NEWEST, SCRIPT, served
@@ -18,10 +21,10 @@ CELL = Cell("enumerator", "DEFAULT_CONFIG", Release(4, 3, 1), Release(3, 9, 1))
 FOUND = PlantedTrial(
     NEWEST, KEY, "stale-cache", CELL, "c0ffee", harness_version(), 1, 3, True, True, {"duplicate-id": 4}
 )
-SURVIVOR = replace(FOUND, plant="put-lost", trial="t3", found=False, anomalies={})
-IDLE = replace(FOUND, plant="offsets-left-out", trial="t4", fired=0, exercised=False, found=False, anomalies={})
-ONCE = replace(FOUND, plant="record-twice", trial="t5")
-OLD = replace(SURVIVOR, plant="batch-lost", trial="t6", harness="0.0.9+00000000")
+SURVIVOR = replace(FOUND, plant="lost-plant", trial="t3", found=False, anomalies={})
+IDLE = replace(FOUND, plant="idle-plant", trial="t4", fired=0, exercised=False, found=False, anomalies={})
+ONCE = replace(FOUND, plant="plant-seen-once", trial="t5")
+OLD = replace(SURVIVOR, plant="old-plant", trial="t6", harness="0.0.9+00000000")
 OTHER = replace(FOUND, trial="t7", cell=replace(CELL, streams=Release(3, 9, 1)))
 CANNOT = replace(SURVIVOR, plant="corrupted-once", trial="t9")
 ALL = [CANNOT, FOUND, SURVIVOR, IDLE, ONCE, replace(ONCE, trial="t8", found=False), OLD, OTHER]
@@ -30,12 +33,12 @@ ALL = [CANNOT, FOUND, SURVIVOR, IDLE, ONCE, replace(ONCE, trial="t8", found=Fals
 def test_releases_come_newest_first_and_survivors_before_what_was_found():
     newest, older = sensitivity_view(ALL)
     assert [(row["plant"], row["state"]) for row in newest["rows"]] == [
-        ("put-lost", "survived"),
-        ("record-twice", "found now and then"),
-        ("offsets-left-out", "not exercised"),
+        ("lost-plant", "survived"),
+        ("plant-seen-once", "found now and then"),
+        ("idle-plant", "not exercised"),
         ("stale-cache", "found"),
         ("corrupted-once", "cannot show"),
-        ("batch-lost", "survived"),  # of a harness that is no more
+        ("old-plant", "survived"),  # of a harness that is no more
     ]
     assert (newest["release"], newest["found"], newest["planted"]) == ("4.3.1", 2, 4)
     assert (older["release"], older["found"], older["planted"]) == ("3.9.1", 1, 1)
@@ -62,7 +65,7 @@ def test_the_tab_leads_to_the_timeline_of_each_trial(client, planted):
     assert "4.3.1: 2 of 4 planted bugs found" in page.text
     assert SCRIPT not in page.text
     assert "document.title" in page.text
-    assert page.text.index("put-lost") < page.text.index("stale-cache")
+    assert page.text.index("lost-plant") < page.text.index("stale-cache")
     target = re.search(rf'href="\./(planted/{NEWEST}/{re.escape(KEY)})"', page.text)
     trial = client.get(f"/{target[1]}")
     assert "fired 3 times: 4 duplicate-id" in trial.text
@@ -91,11 +94,23 @@ def test_an_ordinary_trial_is_no_planted_one(client, planted):
 
 
 @pytest.mark.browser
-def test_from_the_matrix_to_the_timeline_of_a_survivor(tab, settings, planted):
-    from onceproof.page.app import create_app
-
+def test_from_the_matrix_to_the_timeline_of_a_plant(tab, settings, planted):
     with served(create_app(settings)) as root:
         tab.goto(f"{root}/")
         tab.get_by_role("link", name="Sensitivity").click()
-        tab.get_by_role("row", name="stale-cache").get_by_role("link", name="trial 1").click()
-        tab.locator(".timeline .main-svg").first.wait_for()
+        release = tab.get_by_role("region", name="Plants of 4.3.1")
+        expect(release.get_by_role("row").nth(1)).to_contain_text("lost-plant")  # the survivor first
+        release.get_by_role("row", name="stale-cache").get_by_role("link", name="trial 1").click()
+        expect(tab.get_by_role("heading", level=1)).to_contain_text("stale-cache planted into 4.3.1")
+        expect(tab.locator(".timeline .plot").get_by_text("instance-1").first).to_be_visible()
+
+
+@pytest.mark.browser
+def test_it_can_be_read_by_everybody(tab, settings, planted):
+    with served(create_app(settings)) as root:
+        for path in ("/sensitivity", f"/planted/{NEWEST}/{KEY}"):
+            tab.goto(f"{root}{path}")
+            tab.wait_for_load_state("networkidle")
+            found = Axe().run(tab).response
+            assert found["passes"]
+            assert [v["id"] for v in found["violations"] if v["impact"] in ("serious", "critical")] == []

@@ -183,6 +183,15 @@ def test_a_plant_that_is_found_now_and_then_asks_for_more_greens_and_the_weakest
     assert green.missed == pytest.approx(green.plants[0].missed, abs=1e-4)
 
 
+def test_a_plant_of_which_little_is_known_asks_for_no_trials_that_the_control_does_without():
+    past = Past({place(CONTROL): Tally(6, 6)}, sensitivities(planted(GREEN, "stale-cache", 3, 3)))
+    of_run = {v.cell: v for v in (judged(CONTROL, red=1), judged(GREEN, green=1))}
+    assert control_of(GREEN, of_run, registry(), past, 0.05).needed(6) == 1  # the plant asks for two
+    assert (
+        control_of(GREEN, of_run, registry(), replace(past, controls={}), 0.05).needed(6) == 2
+    )  # the control for seven
+
+
 @pytest.mark.parametrize(
     "elsewhere",
     [

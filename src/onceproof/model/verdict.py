@@ -57,7 +57,7 @@ class TrialEvidence:
 
 
 @dataclass(frozen=True)
-class Plant:
+class Standing:
     """A planted bug that stands behind a green: found in `found` of `exercised` trials on the cell's own release."""
 
     name: str
@@ -90,7 +90,7 @@ class CellVerdict:
     place: Place | None = None  # of its trials; None if none came up
     interval: tuple[float, float] | None = None  # of the rate of red trials, 95 %; None if none counts
     missed: float | None = None  # of a green: the probability that a bug would have stayed unseen, at most
-    plants: tuple[Plant, ...] = ()  # that stand behind a green
+    plants: tuple[Standing, ...] = ()  # that stand behind a green
     arithmetic: str = ""  # the same in words
 
     def to_dict(self) -> dict[str, Any]:

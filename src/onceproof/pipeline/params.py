@@ -24,6 +24,13 @@ def _several(what: str, **items: Any) -> dict[str, Any]:
 # A pattern and not a list: a new release is to be tried on the day it appears.
 _RELEASE = {"pattern": f"^{PATTERN}$"}
 
+_SEED = {
+    "default": None,
+    "type": ["integer", "null"],
+    "minimum": 0,
+    "maximum": 2**31 - 1,
+    "description": "Of the first trial. Empty: drawn from the run's id.",
+}
 _MATRIX = {
     "default": "nightly",
     "type": "string",
@@ -115,13 +122,7 @@ BISECT_PARAMS: dict[str, dict[str, Any]] = {
         "maximum": 1000,
         "description": "Trials in all, at most.",
     },
-    "seed": {
-        "default": None,
-        "type": ["integer", "null"],
-        "minimum": 0,
-        "maximum": 2**31 - 1,
-        "description": "Of the first trial. Empty: drawn from the run's id.",
-    },
+    "seed": _SEED,
 }
 
 
@@ -158,13 +159,7 @@ SENSITIVITY_PARAMS: dict[str, dict[str, Any]] = {
         "maximum": MAX_TRIALS,
         "description": "Trials of each plant in each scenario; they add up over runs.",
     },
-    "seed": {
-        "default": None,
-        "type": ["integer", "null"],
-        "minimum": 0,
-        "maximum": 2**31 - 1,
-        "description": "Of the first trial. Empty: drawn from the run's id.",
-    },
+    "seed": _SEED,
 }
 
 

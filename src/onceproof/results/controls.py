@@ -22,7 +22,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.known_issues import Registry
 from onceproof.model.plants import plants
 from onceproof.model.sensitivity import NOTHING, Place, Sensitivity, Tally, commit_of, sensitivities
-from onceproof.model.verdict import CellVerdict, Plant, TrialEvidence, Verdict
+from onceproof.model.verdict import CellVerdict, Standing, TrialEvidence, Verdict
 from onceproof.results.database import CellRow, TrialRow, database, is_missing
 from onceproof.results.sensitivity import planted_trials
 from onceproof.scenarios import CATALOGUE
@@ -67,10 +67,12 @@ class Control:
         """All that is known of the control."""
         return self.now + self.before
 
-    def carrying(self, greens: int) -> tuple[Plant, ...]:
+    def carrying(self, greens: int) -> tuple[Standing, ...]:
         """The plants that so many greens stand on, the weakest first."""
         found = [
-            Plant(of.plant, of.tally.red, of.tally.counted, probability_missed(of.tally.red, of.tally.counted, greens))
+            Standing(
+                of.plant, of.tally.red, of.tally.counted, probability_missed(of.tally.red, of.tally.counted, greens)
+            )
             for of in self.plants
             if self._asked(of.tally) <= greens
         ]
@@ -79,10 +81,13 @@ class Control:
     def needed(self, within: int = MANY - 1) -> int:
         """How many green trials carry a claim.
 
-        As many as each plant asks for that asks for no more than `within`; if there is none, as the control asks for.
+        As many as each plant asks for of which enough is known, and that asks for no more than `within`. If there is
+        none: as the one asks for that asks for least, of all plants and the control.
         """
-        plants = [asked for of in self.plants if (asked := self._asked(of.tally)) <= within]
-        return max(plants, default=self._asked(self.known))
+        enough = control_trials(self.risk)
+        known = [self._asked(of.tally) for of in self.plants if of.tally.counted >= enough]
+        least = min(map(self._asked, (self.known, *(of.tally for of in self.plants))))
+        return max((asked for asked in known if asked <= within), default=least)
 
     def _asked(self, tally: Tally) -> int:
         return greens_needed(tally.red, tally.counted, self.risk)
