@@ -19,7 +19,7 @@ from great_expectations.data_context.types.base import (
 
 from expectations import tables
 from expectations.data_docs import localise
-from expectations.suites import SUITES, Suite
+from expectations.suites import SUITES, Suite, least
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.promise import promises_of, suites_of
@@ -153,13 +153,14 @@ def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
     """What the producer delivered.
 
     Returns:
-        `keys`; `entries` that the changelogs must at least show; `rows_<promise>` that the suite must at least see.
+        `keys`; `entries` that the changelogs must at least show; `least_<promise>`, the
+        comparisons that the suite must at least see.
     """
     stated = read_json(run.trial(trial).trial_file)
     produced = run.outcome(trial)["produced"]
     number = {**produced, "seeded": 0, **{name: n for name, n in stated.items() if isinstance(n, int)}}
-    least = {promise.name: stated["promises"][promise.name] for promise in promises_of(suite)}
-    rows = {f"rows_{name}": int(rule if isinstance(rule, int) else number[rule]) for name, rule in least.items()}
+    rules = {promise.name: stated["promises"][promise.name] for promise in promises_of(suite)}
+    rows = {least(name): int(rule if isinstance(rule, int) else number[rule]) for name, rule in rules.items()}
     keys = int(produced["keys"])
     return {"keys": keys, "entries": keys + int(stated["partitions"]), **rows}
 

@@ -25,7 +25,8 @@ CHANGELOGS = (
 )
 
 
-COMPARISONS = ("promise", "partition", "place", "key", "expected", "observed", "anomaly")
+GONE = -1  # instead of the value of a counter that was deleted: less than any
+COMPARISONS = ("promise", "partition", "place", "key", "expected", "observed", "anomaly", "comparisons")
 COLUMNS = {"assignments": ASSIGNMENTS, "changelogs": CHANGELOGS, "comparisons": COMPARISONS}
 # Sorted, so that the keys that share an ID stand beside each other.
 ORDER = {
@@ -53,7 +54,7 @@ def in_pandas(run: RunFolder, table: str, trial: str, promises: Sequence[str] = 
         trial: key of the trial.
         promises: of the table `comparisons`, those whose rows are wanted.
 
-    Out: the columns of the table, with the anomaly `none` where all is well; `changelogs` has three more (see
+    Out: the columns of the table, with the anomaly `none` where all is well; `changelogs` has four more (see
     `in_spark`).
     """
     wanted = ds.field("trial") == trial
@@ -64,6 +65,8 @@ def in_pandas(run: RunFolder, table: str, trial: str, promises: Sequence[str] = 
         last = read["last"]
         read = read.append_column("stored", pc.if_else(last, read["changelog_value"], None))
         read = read.append_column("ids_key", pc.if_else(pc.equal(read["store"], "ids"), read["key"], None))
+        gone = pc.and_(pc.equal(read["store"], "counter"), pc.is_valid(read["changelog_offset"]))
+        read = read.append_column("written", pc.coalesce(read["changelog_value"], pc.if_else(gone, GONE, None)))
         read = read.append_column("shown", pc.if_else(last, read["output_value"], None))
     if table == "comparisons":  # GX leaves rows without a value out of its percentages
         at = read.schema.get_field_index("anomaly")
@@ -80,7 +83,7 @@ def in_spark(
     """A trial's rows in Spark; arguments as for `in_pandas`.
 
     Out: the columns of the table; `changelogs` has, where `last`, also `stored` (the changelog's value) and `shown`
-    (the output's), and `ids_key`, the key in the store ids.
+    (the output's), `ids_key`, the key in the store ids, and `written`: the changelog's value, `GONE` if it was deleted.
     """
     rows: DataFrame = spark.read.parquet(str(run.table(table))).where(f"trial = '{trial}'")
     if table == "comparisons":
@@ -93,4 +96,6 @@ def in_spark(
         "cast(if(last, changelog_value, null) as bigint) as stored",
         "if(last, output_value, null) as shown",
         "if(store = 'ids', key, null) as ids_key",
+        f"if(store = 'counter' and changelog_offset is not null, coalesce(changelog_value, {GONE}), changelog_value) "
+        "as written",
     )

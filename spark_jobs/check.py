@@ -7,20 +7,17 @@ trial that could not be collected has no rows in any of them. Running it again r
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from onceproof.model.anomaly import corrupt_record
 from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder, read_json
 from spark_jobs import tables
 from spark_jobs.transforms import checks
-from spark_jobs.transforms.comparisons import comparison_findings
+from spark_jobs.transforms.comparisons import comparison_findings, in_memory
 
 
 def main() -> None:
@@ -90,13 +87,6 @@ def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str
             comparison = corrupt_record(c["role"], c["partition"], c["offset"], c["fault"])
             rows.append({**comparison.to_dict(), "trial": c["trial"]})
     return rows
-
-
-def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:
-    """A frame of a few rows of the driver. Of a plain list, Spark would make a job wherever the frame is used."""
-    columns = cast("StructType", StructType.fromDDL(schema))
-    table: Any = pa.Table.from_pylist(rows, to_arrow_schema(columns))  # pyspark's annotations do not know it
-    return spark.createDataFrame(table, columns)
 
 
 def named(rows: DataFrame, trials: DataFrame) -> DataFrame:

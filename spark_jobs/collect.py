@@ -185,6 +185,7 @@ def copy_contents(spark: SparkSession, run_folder: RunFolder, draft: Path) -> No
         f.lit(None).cast("timestamp").alias("timestamp"),
         "key",
         "value",
+        f.lit(None).cast("string").alias("headers"),
         f.regexp_extract(f.input_file_name(), "/trials/([^/]+)/contents/", 1).alias("trial"),
         f.concat("store", f.lit("-contents")).alias("role"),
     )
@@ -198,6 +199,7 @@ def read_topics(spark: SparkSession, bootstrap: str, topics: list[str], isolatio
         .option("kafka.bootstrap.servers", bootstrap)
         .option("kafka.isolation.level", isolation)
         .option("subscribe", ",".join(topics))
+        .option("includeHeaders", "true")
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
         .option("groupIdPrefix", "onceproof")

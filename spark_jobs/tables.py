@@ -1,7 +1,7 @@
 """The tables of a run: Parquet, one folder each, with a column `trial`; a folder that exists is complete.
 
 records      as read from Kafka, partitioned by `role` STRING; and what stores held, in the roles `<store>-contents`
-             partition INT, offset LONG, timestamp TIMESTAMP, key INT, value LONG
+             partition INT, offset LONG, timestamp TIMESTAMP, key INT, value LONG, headers STRING (`name=hex`)
 assignments  one row per key and ID of the output; partition and first_offset are their first place there
              partition INT, key INT, id INT, first_offset LONG, outputs LONG, inputs LONG, expected_id LONG
 changelogs   store `ids`: one row per key. Store `counter`: one row per changelog record, and one per partition
@@ -10,8 +10,9 @@ changelogs   store `ids`: one row per key. Store `counter`: one row per changelo
              previous_offset LONG, previous_value INT, last BOOLEAN, output_partition INT, output_offset LONG,
              output_value LONG
 comparisons  what a promise expects at one place beside what was observed, `onceproof.model.anomaly.Comparison`;
-             `anomaly` is null where all is well
-             promise STRING, anomaly STRING, partition INT, key INT, place STRING, expected STRING, observed STRING
+             `anomaly` is null where all is well; `comparisons`: for how many places the row stands
+             promise STRING, anomaly STRING, partition INT, key INT, place STRING, expected STRING, observed STRING,
+             comparisons LONG
 findings     one row per witness, the columns of `onceproof.model.anomaly.Witness`
              anomaly STRING, partition INT, key INT, ids ARRAY<INT>, offsets ARRAY<STRING>, expected STRING,
              observed STRING
@@ -39,7 +40,7 @@ CHECKED = {
     "previous_offset long, previous_value int, last boolean, output_partition int, output_offset long, "
     "output_value long",
     "comparisons": "trial string, promise string, anomaly string, partition int, key int, place string, "
-    "expected string, observed string",
+    "expected string, observed string, comparisons long",
     "findings": "trial string, anomaly string, partition int, key int, ids array<int>, offsets array<string>, "
     "expected string, observed string",
     "counts": "trial string, records long, outputs long, keys long, ids long",
@@ -52,6 +53,7 @@ RECORDS = t.StructType(
         t.StructField("timestamp", t.TimestampType()),
         t.StructField("key", t.IntegerType()),
         t.StructField("value", t.LongType()),
+        t.StructField("headers", t.StringType()),
         t.StructField("trial", t.StringType()),
         t.StructField("role", t.StringType()),
     ]

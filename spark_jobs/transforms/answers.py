@@ -18,7 +18,7 @@ def requests(records: DataFrame) -> DataFrame:
 
 
 def compare_answers(records: DataFrame) -> DataFrame:
-    """One comparison for each key that was to be deleted: it must have one answer, true.
+    """One comparison for each key that was to be deleted, which must have one answer, true, or was answered unasked.
 
     Out: as the table `comparisons`.
     """
@@ -34,18 +34,19 @@ def compare_answers(records: DataFrame) -> DataFrame:
     where = f.coalesce(last, f.col("request"))
     return (
         requests(records)
-        .join(answers, ["trial", "key"], "left")
+        .join(answers, ["trial", "key"], "full")
         .withColumn("given", given)
         .select(
             *comparison(
                 "answers",
                 anomaly=f.when(none, f.lit("lost-record"))
+                .when(f.col("request").isNull(), f.lit("unexpected-record"))
                 .when(f.exists("given", lambda answer: answer["value"] == FALSE), f.lit("false-after-true"))
                 .when(f.size("given") > 1, f.lit("duplicate-output")),
                 partition=partition_of(where),
                 key=f.col("key"),
                 place=f.when(none, place_text("input", f.col("request"))).otherwise(place_text("output", last)),
-                expected=f.lit("true"),
+                expected=f.when(f.col("request").isNull(), f.lit("nothing")).otherwise(f.lit("true")),
                 observed=f.when(none, f.lit("nothing")).otherwise(f.array_join(said, ", ")),
             )
         )

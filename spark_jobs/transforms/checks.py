@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms import enumerator
+from spark_jobs.transforms import contents, enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
 from spark_jobs.transforms.reads import compare_reads
@@ -49,7 +49,7 @@ PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 
 TRIALS = (
     "name string, trial int, check string, promises array<string>, delivered string, once boolean, partitions int, "
-    "facts map<string, long>"
+    f"facts map<string, long>, logs array<{contents.LOG}>"
 )
 
 
@@ -66,6 +66,7 @@ def stated(name: str, number: int, check: str, partitions: int, facts: Mapping[s
         "once": chosen.once,
         "partitions": partitions,
         "facts": list(facts.items()),
+        "logs": contents.logs_of(check, facts),
     }
 
 
@@ -93,6 +94,7 @@ def check(records: DataFrame, trials: DataFrame) -> Checked:
     for promise, compare in PROMISES.items():
         promising = trials.where(makes(promise))
         comparisons.append(compare(numbered(records, promising), promising))
+    comparisons.append(contents.compare_contents(numbered(records, trials), trials))
     return Checked(
         tables={
             **own,

@@ -1,11 +1,23 @@
 """The table `comparisons`: what a promise expects at one place, beside what was observed there."""
 
-from pyspark.sql import Column, DataFrame
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+
+def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:
+    """A frame of a few rows of the driver. Of a plain list, Spark would make a job wherever the frame is used."""
+    columns = cast("StructType", StructType.fromDDL(schema))
+    table: Any = pa.Table.from_pylist(rows, to_arrow_schema(columns))  # pyspark's annotations do not know it
+    return spark.createDataFrame(table, columns)
 
 
 def comparison(
-    promise: str,
+    promise: str | Column,
     *,
     anomaly: Column,
     partition: Column,
@@ -13,17 +25,19 @@ def comparison(
     place: Column,
     expected: Column,
     observed: Column,
+    comparisons: Column | None = None,
 ) -> list[Column]:
-    """The columns of the table, in its order, after `trial`."""
+    """The columns of the table, in its order; `comparisons`: for how many it stands, if not for one."""
     return [
         f.col("trial"),
-        f.lit(promise).alias("promise"),
+        (f.lit(promise) if isinstance(promise, str) else promise).alias("promise"),
         anomaly.cast("string").alias("anomaly"),
         partition.cast("int").alias("partition"),
         key.cast("int").alias("key"),
         place.alias("place"),
         expected.alias("expected"),
         observed.alias("observed"),
+        (f.lit(1) if comparisons is None else comparisons).cast("long").alias("comparisons"),
     ]
 
 

@@ -45,9 +45,9 @@ def compare_deliveries(deliveries: DataFrame, trials: DataFrame) -> DataFrame:
         .select(
             *comparison(
                 "deliveries",
-                anomaly=f.when(lost, f.lit("lost-record")).when(
-                    surplus & (fact("exactly_once") == 1), f.lit("duplicate-output")
-                ),
+                anomaly=f.when(lost, f.lit("lost-record"))
+                .when(f.col("expected") == 0, f.lit("unexpected-record"))
+                .when(surplus & (fact("exactly_once") == 1), f.lit("duplicate-output")),
                 partition=partition_of(where),
                 key=f.col("key"),
                 place=place_text(role, where),

@@ -333,7 +333,7 @@ def wrong_ids(suspected: DataFrame) -> DataFrame:
 
 
 def miscounted(of_keys: DataFrame) -> DataFrame:
-    """One witness for each key with fewer (lost-record) or more (duplicate-output) records out than in.
+    """One witness for each key with fewer records out than in, with more, or with any that was not sent at all.
 
     In: what `keys` gives. Out: as `findings`.
     """
@@ -343,7 +343,9 @@ def miscounted(of_keys: DataFrame) -> DataFrame:
     text = f.when(lost, place_text("input", where)).otherwise(place_text("output", where))
     return of_keys.where(inputs != outputs).select(
         *witness(
-            f.when(lost, f.lit("lost-record")).otherwise(f.lit("duplicate-output")),
+            f.when(lost, f.lit("lost-record"))
+            .when(inputs == 0, f.lit("unexpected-record"))
+            .otherwise(f.lit("duplicate-output")),
             partition=partition_of(where),
             key=f.col("key"),
             ids=None,
@@ -357,10 +359,12 @@ def miscounted(of_keys: DataFrame) -> DataFrame:
 def counter_regressions(logs: DataFrame) -> DataFrame:
     """One witness for each record of the counter's changelog that is not larger than the one before it.
 
-    In: what the two stores give. Out: as `findings`. A tombstone compares to nothing, on either side.
+    In: what the two stores give. Out: as `findings`. A tombstone is less than any value; what follows it starts anew.
     """
     in_log = "counter-changelog/%d@%d"
-    return logs.where((f.col("store") == "counter") & (f.col("changelog_value") <= f.col("previous_value"))).select(
+    deleted = f.col("changelog_offset").isNotNull() & f.col("changelog_value").isNull()
+    fell = f.col("previous_value").isNotNull() & (deleted | (f.col("changelog_value") <= f.col("previous_value")))
+    return logs.where((f.col("store") == "counter") & fell).select(
         *witness(
             "counter-regression",
             partition=f.col("partition"),
@@ -371,7 +375,7 @@ def counter_regressions(logs: DataFrame) -> DataFrame:
                 f.format_string(in_log, "partition", "changelog_offset"),
             ),
             expected=f.format_string("more than %d", "previous_value"),
-            observed=f.col("changelog_value").cast("string"),
+            observed=value_text(f.col("changelog_value")),
         )
     )
 

@@ -7,10 +7,11 @@ from pyspark.sql import functions as f
 def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
     """Messages of the run's topics with their keys and values as integers.
 
-    In: messages (topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, value BINARY);
+    In: messages (topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, value BINARY,
+    headers ARRAY<STRUCT<key STRING, value BINARY>>);
     topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are).
-    Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, fault STRING: what is wrong with
-    the message, null where nothing is. Only a changelog may hold a null value: it is a tombstone.
+    Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, fault STRING: what is
+    wrong with the message, null where nothing is. Only a changelog may hold a null value: it is a tombstone.
     """
     tombstone = f.col("value").isNull() & f.col("role").endswith("-changelog")
     key_fault = fault_of("key", f.lit(4))
@@ -26,8 +27,17 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
         f.when(f.col("value_bytes") == 8, long(f.col("value")))
         .otherwise(integer(f.substring("value", 1, 4)))
         .alias("value"),
+        headers_text(f.col("headers")).alias("headers"),
         f.coalesce(key_fault, value_fault).alias("fault"),
     )
+
+
+def headers_text(headers: Column) -> Column:
+    """Headers as `name=hex`, one after the other; of one without a value, its name."""
+    told = f.transform(
+        headers, lambda h: f.concat(h["key"], f.coalesce(f.concat(f.lit("="), f.lower(f.hex(h["value"]))), f.lit("")))
+    )
+    return f.coalesce(f.array_join(told, " "), f.lit(""))
 
 
 def integer(binary: Column) -> Column:

@@ -129,7 +129,7 @@ def trial(
         "exercised": outcome["exercised"],
         "reason": outcome["reason"],
         "parameters": parameters,
-        **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies")},
+        **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
         "steps": outcome["steps"],
         "plant": outcome["plant"],
         "attested": outcome["attested"],

@@ -31,6 +31,7 @@ PLANTED = {
     "a lost record": (bent([(0, 1, 0, 0, 1, 2, 0), *A[1:]]), {EQUAL}, set()),
     "a record twice": (bent([(0, 1, 0, 0, 3, 2, 0), *A[1:]]), {EQUAL}, set()),
     "a counter that stood still": (bent(changelogs=[*C[:5], ("counter", 0, 0, 1, 1, 1, True, 1), C[6]]), set(), {GREATER}),
+    "a counter that was deleted": (bent(changelogs=[*C[:5], ("counter", 0, 0, 1, None, 0, False, None), ("counter", 0, 0, 2, 1, None, True, 1), C[6]]), set(), {GREATER}),
     "an ID that the changelog lacks": (bent(changelogs=[("ids", 0, 1, None, None, None, True, 0), *C[1:]]), set(), {EQUAL}),
     "an ID that the output lacks": (bent(changelogs=[("ids", 0, 1, 0, 0, None, True, None), *C[1:]]), set(), {EQUAL}),
     "a counter that is not the output's": (bent(changelogs=[*C[:6], ("counter", 1, 0, 0, 0, None, True, 1)]), set(), {EQUAL}),

@@ -22,6 +22,7 @@ ROW = pa.schema(
         ("place", pa.string()),
         ("expected", pa.string()),
         ("observed", pa.string()),
+        ("comparisons", pa.int64()),
         ("trial", pa.string()),
     ]
 )
@@ -46,10 +47,10 @@ def make_run(home, suite, anomalies, rows=3, observed="31"):
     write_json(run.table("errors.json"), {})
     promise = SUITES[suite].promises[0]
     table = [
-        (promise, anomaly, 0, 4711, f"output/0@{n}", "58", observed if anomaly else "58", trial.key)
+        (promise, anomaly, 0, 4711, f"output/0@{n}", "58", observed if anomaly else "58", 1, trial.key)
         for n, anomaly in enumerate(anomalies)
     ]
-    table.append(("another", next(iter(SEES[suite])), 0, 1, "elsewhere", "1", "2", trial.key))
+    table.append(("another", next(iter(SEES[suite])), 0, 1, "elsewhere", "1", "2", 1, trial.key))
     columns = [pa.array(column, field.type) for column, field in zip(zip(*table, strict=True), ROW, strict=True)]
     run.table("comparisons").mkdir()
     pq.write_table(pa.table(columns, schema=ROW), run.table("comparisons") / "part-0.parquet")

@@ -87,9 +87,9 @@ class FakeBulk:
         self.group.clock.listeners.append(self._pass)
 
     @property
-    def keys(self) -> set[int]:
-        """Keys of what was delivered."""
-        return {key for key, _ in self.records[: self.delivered]}
+    def sent(self) -> Sequence[tuple[int, int]]:
+        """What was delivered."""
+        return self.records[: self.delivered]
 
     def full_speed(self) -> None:
         """Stop pacing."""

@@ -35,6 +35,8 @@ def add_trial(
     produced=(5, 4),
     failed=None,
     void=None,
+    witnesses=(),
+    compared=(),
 ) -> None:
     folder, plan = run.trial(trial), read_json(run.run_file)
     write_json(run.run_file, {**plan, "trials": [*plan["trials"], trial.to_dict()]})
@@ -55,10 +57,16 @@ def add_trial(
         },
     )
     found = dict.fromkeys(anomalies, 1) if seen_by_reader is None else seen_by_reader
-    write_json(folder.reader_file, {**COUNTS, "anomalies": found, "witnesses": []})
+    write_json(folder.reader_file, {**COUNTS, "promises": {}, "anomalies": found, "witnesses": witnesses})
     spark_table(run, "counts", [counts], trial.key)
-    spark_table(run, "findings", [{"anomaly": name} for name in anomalies], trial.key)
+    spark_table(run, "findings", [seen(name) for name in anomalies], trial.key)
+    spark_table(run, "comparisons", compared, trial.key)
     write_json(run.validation_file(trial), suites)
+
+
+def seen(anomaly, key=1, places=("output/0@1",)):
+    """What is kept of a finding, or of a witness."""
+    return {"anomaly": anomaly, "key": key, "offsets": list(places)}
 
 
 def spark_table(run, name, rows, trial_key):
@@ -116,6 +124,18 @@ def test_a_known_and_a_new_anomaly(tmp_path):
         ({"counts": {**COUNTS, "ids": 3}}, "The independent reader counts 4 ids, Spark 3."),
         ({"anomalies": ["lost-record"], "seen_by_reader": {}}, "The independent reader sees 0 lost-record, Spark 1."),
         ({"seen_by_reader": {"lost-record": 2}}, "The independent reader sees 2 lost-record, Spark 0."),
+        (
+            {"anomalies": ["duplicate-id"], "witnesses": [seen("duplicate-id", key=2)]},
+            "The independent reader sees duplicate-id of key 2 at output/0@1, Spark does not.",
+        ),
+        (
+            {"anomalies": ["duplicate-id"], "witnesses": [seen("duplicate-id", key=None, places=("output/1@1",))]},
+            "The independent reader sees duplicate-id at output/1@1, Spark does not.",
+        ),
+        (
+            {"compared": [{"promise": "output-order", "comparisons": 4}]},
+            "The independent reader made 0 comparisons for output-order, Spark 4.",
+        ),
         ({"produced": (6, 4)}, "6 records were produced, but 5 are in the input topic."),
         ({"anomalies": ["wrong-id"]}, "1 wrong-id were found, but the suite id_uniqueness did not fail."),
         ({"anomalies": ["duplicate-id"]}, "1 duplicate-id were found, but the suite id_uniqueness did not fail."),

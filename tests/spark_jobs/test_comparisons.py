@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from onceproof.model.anomaly import Comparison, Witness
+from onceproof.model.anomaly import Comparison, Witness, counted
 from onceproof.readers.state import compare_state as read_state
 from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks
@@ -21,17 +21,19 @@ pytestmark = pytest.mark.spark
 
 OF_CHECK: dict[str, ModuleType] = {"counting": counting, "dedup": dedup, "deleter": deleter, "values": values}
 PROMISES = {
-    "counting": {"reads", "deliveries"},
-    "dedup": {"deliveries", "state"},
-    "deleter": {"answers", "published"},
-    "values": {"deliveries", "transactions"},
+    "counting": {"reads", "deliveries", "output-order", "changelog"},
+    "dedup": {"deliveries", "state", "output-order", "changelog"},
+    "deleter": {"answers", "published", "output-order", "changelog"},
+    "values": {"deliveries", "transactions", "changelog"},
 }
-RECORDS = "name string, role string, partition int, offset bigint, key int, value bigint"
+RECORDS = (
+    "name string, role string, partition int, offset bigint, key int, value bigint, timestamp timestamp, headers string"
+)
 
 
 def frames(spark: SparkSession, trials: Mapping[int, Any], check_of: Mapping[int, str]) -> tuple[DataFrame, DataFrame]:
     records = [
-        (f"trial {trial}", role, *record)
+        (f"trial {trial}", role, *record, *[None] * (6 - len(record)))
         for trial, specimen in trials.items()
         for role, topic in specimen.topics.items()
         for record in topic
@@ -109,14 +111,14 @@ def test_what_is_well_is_compared_too(judged: Judged, name: str) -> None:
 
 def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transaction(judged: Judged) -> None:
     compared = {
-        name: Counter(c.promise for c in judged.comparisons[name, module.SPECIMENS.index(module.HEALTHY)])
+        name: counted(judged.comparisons[name, module.SPECIMENS.index(module.HEALTHY)])
         for name, module in OF_CHECK.items()
     }
     assert compared == {
-        "counting": {"reads": 7, "deliveries": 3},
-        "dedup": {"deliveries": 4, "state": 2},
-        "deleter": {"answers": 3, "published": 3},
-        "values": {"deliveries": 4, "transactions": 3},
+        "counting": {"reads": 7, "deliveries": 3, "output-order": 7, "changelog": 7},
+        "dedup": {"deliveries": 4, "state": 2, "output-order": 4, "changelog": 4},
+        "deleter": {"answers": 3, "published": 3, "output-order": 3, "changelog": 6},
+        "values": {"deliveries": 4, "transactions": 3, "changelog": 4},
     }
 
 

@@ -6,17 +6,26 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from onceproof.readers.kafka import headers_text
 from spark_jobs.transforms.kafka import decoded, faults
 
 pytestmark = pytest.mark.spark
 
-MESSAGE = "topic string, partition int, offset long, timestamp timestamp, key binary, value binary"
+MESSAGE = (
+    "topic string, partition int, offset long, timestamp timestamp, key binary, value binary, "
+    "headers array<struct<key: string, value: binary>>"
+)
+HEADERS = [("stray", b"\x01\xff"), ("empty", None)]
 NOW = datetime(2026, 11, 21, 8, 45, tzinfo=UTC)
 ONE = b"\x00\x00\x00\x01"
 
 
-def decode(spark: SparkSession, *messages: tuple[str, int, int, bytes | None, bytes | None]) -> Any:
-    rows = [(topic, partition, offset, NOW, key, value) for topic, partition, offset, key, value in messages]
+def decode(
+    spark: SparkSession,
+    *messages: tuple[str, int, int, bytes | None, bytes | None],
+    headers: list[tuple[str, bytes | None]] | None = None,
+) -> Any:
+    rows = [(topic, partition, offset, NOW, key, value, headers) for topic, partition, offset, key, value in messages]
     topics = [
         ("in", "t1", "input", 4),
         ("ids", "t1", "ids-changelog", 4),
@@ -36,6 +45,12 @@ def test_a_java_integer_is_read_back(spark: SparkSession, number: int) -> None:
     (row,) = decode(spark, ("in", 0, 0, written, written)).collect()
     assert (row["trial"], row["role"]) == ("t1", "input")
     assert (row["key"], row["value"], row["fault"]) == (number, number, None)
+
+
+@pytest.mark.parametrize(("headers", "told"), [(None, ""), ([], ""), (HEADERS, "stray=01ff empty")])
+def test_headers_are_told_as_the_independent_reader_does(spark: SparkSession, headers: Any, told: str) -> None:
+    (row,) = decode(spark, ("in", 0, 0, ONE, ONE), headers=headers).collect()
+    assert row["headers"] == told == headers_text(headers or ())
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 2**32 + 7, (58 << 32) | 31, 2**63 - 1, -(2**63)])

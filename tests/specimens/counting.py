@@ -21,18 +21,21 @@ class Specimen:
     input: list[Record]
     output: list[Read]
     exactly_once: bool = True
+    cached: bool = False
+    changelog: list[Record] | None = None  # that of the input, if not given
     witnesses: list[Witness] = field(default_factory=list)
 
     @property
     def topics(self) -> dict[str, list[Record]]:
         """The records by role."""
         output = [(p, offset, key, number << 32 | found) for p, offset, key, number, found in self.output]
-        return {"input": self.input, "output": output}
+        changelog = self.input if self.changelog is None else self.changelog
+        return {"input": self.input, "output": output, "last-changelog": changelog}
 
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know beside the records."""
-        return {"partitions": 2, "exactly_once": int(self.exactly_once)}
+        return {"partitions": 2, "exactly_once": int(self.exactly_once), "cached": int(self.cached)}
 
 
 HEALTHY = Specimen(
@@ -63,6 +66,11 @@ def stale(key: int, place: str, expected: str, observed: str, partition: int = 0
 def dirty(key: int, place: str, expected: str, observed: str) -> Witness:
     """A witness of dirty-read in partition 0."""
     return Witness("dirty-read", 0, key, (), (place,), expected, observed)
+
+
+def contents(anomaly: str, key: int, place: str, expected: str, observed: str) -> Witness:
+    """A witness that a topic's partition 0 is not what the input gives."""
+    return Witness(anomaly, 0, key, (), (place,), expected, observed)
 
 
 ANOMALOUS = [
@@ -127,17 +135,79 @@ ANOMALOUS = [
     ),
     replace(
         HEALTHY,
-        name="duplicate-output: a key that never went in; its number tells what it had to find",
+        name="unexpected-record: a key that never went in; its number tells what it had to find",
         output=[*HEALTHY.output, (1, 4, 2, 5, 3)],
         witnesses=[
             stale(2, "output/1@4", "4", "3", partition=1),
-            Witness("duplicate-output", 1, 2, (), ("output/1@4",), "0 records", "1 record"),
+            Witness("unexpected-record", 1, 2, (), ("output/1@4",), "0 records", "1 record"),
         ],
+    ),
+]
+
+ANOMALOUS += [
+    replace(
+        HEALTHY,
+        name="wrong-order: two records of partition 0 stand in each other's place",
+        output=[(0, 0, 1, 1, 0), (0, 1, 1, 2, 1), (0, 3, 3, 1, 0), *HEALTHY.output[3:]],
+        witnesses=[contents("wrong-order", 3, "output/0@3", "of a record behind input/0@3", "of input/0@1")],
+    ),
+    replace(
+        HEALTHY,
+        name="wrong-order under at-least-once: a record was left out, and came later",
+        exactly_once=False,
+        output=[(0, 0, 1, 1, 0), (0, 1, 1, 2, 1), (0, 3, 3, 1, 0), *HEALTHY.output[3:]],
+        witnesses=[contents("wrong-order", 1, "output/0@1", "of a record behind input/0@0", "of input/0@3")],
+    ),
+    replace(
+        HEALTHY,
+        name="wrong-order under at-least-once: the first record did not come first",
+        exactly_once=False,
+        changelog=[(0, 0, 3, 1), (0, 1, 1, 1), *HEALTHY.input[2:]],
+        witnesses=[contents("wrong-order", 3, "last-changelog/0@0", "of the first record", "of input/0@1")],
+    ),
+    replace(
+        HEALTHY,
+        name="wrong-value under at-least-once: the changelog has a number that the input has not",
+        exactly_once=False,
+        changelog=[*HEALTHY.input[:3], (0, 4, 3, 9), *HEALTHY.input[4:]],
+        witnesses=[contents("wrong-value", 3, "last-changelog/0@4", "1", "9")],
+    ),
+    replace(
+        HEALTHY,
+        name="lost-record under at-least-once: the changelog has nothing of key 3, and a key that nobody sent",
+        exactly_once=False,
+        changelog=[*(r for r in HEALTHY.input if r[2] != 3), (0, 9, 5, 1)],
+        witnesses=[
+            contents("lost-record", 3, "input/0@1", "2 records in last-changelog", "0 records"),
+            contents("unexpected-record", 5, "last-changelog/0@9", "nothing", "1"),
+        ],
+    ),
+    replace(
+        HEALTHY,
+        name="wrong-partition under at-least-once: the output has a record of key 1 in partition 1",
+        exactly_once=False,
+        output=[*HEALTHY.output[:4], *HEALTHY.output[5:], (1, 4, 1, 3, 2)],
+        witnesses=[
+            Witness("wrong-partition", 1, 1, (), ("output/1@4",), "partition 0", "partition 1"),
+        ],
+    ),
+    replace(
+        HEALTHY,
+        name="wrong-value: the changelog of a cached store ends with an older number",
+        cached=True,
+        changelog=[(0, 3, 1, 2), (0, 4, 3, 2), (1, 2, 0, 2)],
+        witnesses=[contents("wrong-value", 1, "last-changelog/0@3", "3", "2")],
     ),
 ]
 
 LOOK_ALIKES = [
     HEALTHY,
+    replace(
+        HEALTHY,
+        name="a cached store writes only some records of a key, in the order of its flushes",
+        cached=True,
+        changelog=[(0, 0, 3, 1), (0, 1, 1, 2), (0, 4, 3, 2), (0, 7, 1, 3), (1, 2, 0, 2)],
+    ),
     replace(
         HEALTHY,
         name="at-least-once: two records were processed again, the first of them found what the second had put",

@@ -23,6 +23,8 @@ class Specimen:
     changelog: list[Change]
     contents: list[Record]
     seen_end: int
+    cached: bool = False
+    punctuated: bool = False
     witnesses: list[Witness] = field(default_factory=list)
 
     @property
@@ -36,9 +38,14 @@ class Specimen:
         }
 
     @property
+    def kind(self) -> dict[str, int]:
+        """What the check must know of the store."""
+        return {"cached": int(self.cached), "punctuated": int(self.punctuated)}
+
+    @property
     def facts(self) -> dict[str, int]:
         """What the check must know beside the records."""
-        return {"partitions": 1, "exactly_once": 1, "seen_end": self.seen_end}
+        return {"partitions": 1, "exactly_once": 1, "seen_end": self.seen_end, **self.kind}
 
 
 HEALTHY = Specimen(
@@ -49,6 +56,11 @@ HEALTHY = Specimen(
     contents=[(0, 0, 1, 1), (0, 1, 2, 2)],
     seen_end=5,
 )
+
+
+def again(key: int, offset: int, there: int = 2) -> Witness:
+    """A witness that the changelog has a key, which is stored once, several times."""
+    return witness("duplicate-output", key, f"seen-changelog/0@{offset}", "1 record", f"{there} records")
 
 
 def witness(anomaly: str, key: int, place: str, expected: str, observed: str) -> Witness:
@@ -96,9 +108,9 @@ ANOMALOUS = [
     ),
     replace(
         HEALTHY,
-        name="duplicate-output: key 5 never went in",
+        name="unexpected-record: key 5 never went in",
         output=[*HEALTHY.output, (0, 9, 5, 5)],
-        witnesses=[witness("duplicate-output", 5, "output/0@9", "0 records", "1 record")],
+        witnesses=[witness("unexpected-record", 5, "output/0@9", "0 records", "1 record")],
     ),
     replace(
         HEALTHY,
@@ -123,13 +135,13 @@ ANOMALOUS = [
         HEALTHY,
         name="uncommitted-state: key 2 has the value before the last",
         changelog=[*HEALTHY.changelog, (0, 3, 2, 5)],
-        witnesses=[witness("uncommitted-state", 2, "seen-changelog/0@3", "5", "2")],
+        witnesses=[witness("uncommitted-state", 2, "seen-changelog/0@3", "5", "2"), again(2, 3)],
     ),
     replace(
         HEALTHY,
         name="uncommitted-state: key 2 was deleted, and the store holds it",
         changelog=[*HEALTHY.changelog, (0, 3, 2, None)],
-        witnesses=[witness("uncommitted-state", 2, "seen-changelog/0@3", "nothing", "2")],
+        witnesses=[witness("uncommitted-state", 2, "seen-changelog/0@3", "nothing", "2"), again(2, 3)],
     ),
     replace(
         HEALTHY,
@@ -151,7 +163,7 @@ ANOMALOUS = [
         name="lost-state: a deletion after the kill does not explain that key 1 is absent",
         changelog=[*HEALTHY.changelog, (0, 9, 1, None)],
         contents=[(0, 0, 2, 2)],
-        witnesses=[witness("lost-state", 1, "seen-changelog/0@0", "1", "nothing")],
+        witnesses=[witness("lost-state", 1, "seen-changelog/0@0", "1", "nothing"), again(1, 9)],
     ),
 ]
 
@@ -159,15 +171,17 @@ LOOK_ALIKES = [
     HEALTHY,
     replace(
         HEALTHY,
-        name="a key that was deleted is absent from the store",
+        name="a key that was deleted is absent from the store; only that it was deleted is wrong",
         changelog=[*HEALTHY.changelog, (0, 3, 1, None)],
         contents=[(0, 0, 2, 2)],
+        witnesses=[again(1, 3)],
     ),
     replace(
         HEALTHY,
-        name="a key that was deleted and put again is in the store",
+        name="a key that was deleted and put again is in the store; only that it was is wrong",
         changelog=[*HEALTHY.changelog, (0, 3, 1, None), (0, 4, 1, 8)],
         contents=[(0, 0, 1, 8), (0, 1, 2, 2)],
+        witnesses=[again(1, 4, 3)],
     ),
     replace(
         HEALTHY,
@@ -178,6 +192,13 @@ LOOK_ALIKES = [
         HEALTHY,
         name="records after the kill change what the store holds now, not what it had to hold",
         changelog=[*HEALTHY.changelog, (0, 9, 1, 7), (0, 10, 2, None)],
+        witnesses=[again(1, 9), again(2, 10)],
+    ),
+    replace(
+        HEALTHY,
+        name="a punctuator writes keys of its own, which no input explains",
+        punctuated=True,
+        changelog=[*HEALTHY.changelog, (0, 9, -5, 7), (0, 10, -5, 8)],
     ),
     replace(
         HEALTHY,

@@ -35,7 +35,7 @@ class Specimen:
     def facts(self) -> dict[str, int]:
         """What the check must know beside the records."""
         ends = {"downstream": 0, "changelog_end": self.changelog_end, "output_end": self.output_end}
-        return {"partitions": 1, "exactly_once": 0, **ends}
+        return {"partitions": 1, "exactly_once": 0, "cached": 0, **ends}
 
 
 PUTS = [(0, 0, 1, PUT), (0, 1, 2, PUT), (0, 2, 3, PUT)]
@@ -53,6 +53,16 @@ HEALTHY = Specimen(
 def answered(anomaly: str, key: int, place: str, observed: str) -> Witness:
     """A witness of the answers to the request of a key."""
     return Witness(anomaly, 0, key, (), (place,), "true", observed)
+
+
+def undeleted(key: int, place: str) -> Witness:
+    """A witness that the deletion of a key never came to the changelog."""
+    return Witness("lost-record", 0, key, (), (place,), "1 record in records-changelog", "0 records")
+
+
+def disordered(key: int, place: str, behind: str, observed: str) -> Witness:
+    """A witness that an answer stands before one that it must follow."""
+    return Witness("wrong-order", 0, key, (), (place,), behind, observed)
 
 
 def parted(key: int, place: str, observed: str) -> Witness:
@@ -116,6 +126,7 @@ ANOMALOUS = [
             answered("lost-record", 1, "input/0@4", "nothing"),
             answered("lost-record", 2, "input/0@5", "nothing"),
             answered("lost-record", 3, "input/0@6", "nothing"),
+            *(undeleted(key, f"input/0@{key + 3}") for key in (1, 2, 3)),
         ],
     ),
     replace(
@@ -125,6 +136,7 @@ ANOMALOUS = [
         witnesses=[
             parted(1, "input/0@4", "deletion records-changelog/0@3"),
             parted(2, "input/0@5", "answer output/0@0"),
+            disordered(2, "output/0@0", "of the first record", "of input/0@5"),
         ],
     ),
     replace(
@@ -153,7 +165,7 @@ LOOK_ALIKES = [
     replace(
         HEALTHY,
         name="deletions and answers stand at other offsets, published after the ends",
-        output=[(0, 0, 1, TRUE), (0, 7, 3, TRUE), (0, 9, 2, TRUE)],
+        output=[(0, 0, 1, TRUE), (0, 7, 2, TRUE), (0, 9, 3, TRUE)],
         changelog=[*PUTS, (0, 3, 1, None), (0, 12, 2, None), (0, 15, 3, None)],
         output_end=7,
         changelog_end=12,

@@ -139,11 +139,11 @@ ANOMALOUS = [
     ),
     replace(
         HEALTHY,
-        name="duplicate-output: key 9 was never sent",
+        name="unexpected-record: key 9 was never sent",
         output=[*HEALTHY.output, (0, 5, 9, 4)],
         counter=[*HEALTHY.counter, (0, 5, 0, 2)],
         ids=[*HEALTHY.ids, (0, 5, 9, 4)],
-        witnesses=[Witness("duplicate-output", 0, 9, (), ("output/0@5",), "0 records", "1 record")],
+        witnesses=[Witness("unexpected-record", 0, 9, (), ("output/0@5",), "0 records", "1 record")],
     ),
     replace(
         HEALTHY,
@@ -245,9 +245,20 @@ LOOK_ALIKES = [
     ),
     replace(
         HEALTHY,
-        name="a tombstone, then the value again; a counter that starts anew after a tombstone did not fall",
+        name="counter-regression: a tombstone, then the value again; what starts anew after it did not fall once more",
         counter=[(0, 0, 0, 0), (0, 2, 0, 1), (0, 4, 0, None), (0, 6, 0, 1), (1, 0, 0, 0), (1, 2, 0, 1)],
         ids=[(0, 0, 1, 0), (0, 2, 3, 2), (0, 4, 3, None), (0, 6, 3, 2), (1, 0, 0, 1), (1, 2, 2, 3)],
+        witnesses=[
+            Witness(
+                "counter-regression",
+                0,
+                0,
+                (),
+                ("counter-changelog/0@2", "counter-changelog/0@4"),
+                "more than 1",
+                "nothing",
+            )
+        ],
     ),
     replace(
         HEALTHY,

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from onceproof.model.anomaly import Witness
+from onceproof.model.record import Record
 
-Record = tuple[int, int, int, int | None]  # partition, offset, key, value
 COUNTER_KEY = 0
 FALSE, TRUE, DELETE = 0, 1, 0  # values of the output and of the input of `deleter`
 
@@ -84,9 +85,9 @@ class Mutation:
         """Take records away."""
         self.removed[role] += records
 
-    def add(self, role: str, partition: int, offset: int, key: int, value: int | None) -> Record:
+    def add(self, role: str, partition: int, offset: int, key: int | None, value: int | None, *rest: Any) -> Record:
         """Put a record at a place where none is."""
-        record = (partition, offset, key, value)
+        record = Record(partition, offset, key, value, *rest)
         self.added[role].append(record)
         return record
 
@@ -553,6 +554,9 @@ def leaked_deletion(clean: Clean, rng: random.Random) -> Mutation:
         "both or neither",
         f"deletion {at('records-changelog', leaked)}",
     )
+    last = max([*clean.by_key["records-changelog"][asked[2]], leaked])
+    place = at("records-changelog", last)
+    mutation.found("duplicate-output", last[0], asked[2], [place], records(2), records(3))
     return mutation
 
 
@@ -587,9 +591,15 @@ def aborted_transaction(clean: Clean, rng: random.Random) -> Mutation:
     transaction = a_transaction(clean, rng)
     end = behind(mutation, ALL, transaction[0][0])
     abort(mutation, transaction)
-    for n, (p, _, key, value) in enumerate(transaction):
-        mutation.add(CHANGELOG, p, end + n, key, value)
-        mutation.add(ALL, p, end + n, key, value)
+    last = clean.by_partition[CHANGELOG][transaction[0][0]][-1]
+    for n, record in enumerate(transaction):
+        for role in (CHANGELOG, ALL):
+            mutation.added[role].append(record._replace(offset=end + n))
+    if last not in transaction:  # what followed it was written before it was written again
+        first = transaction[0]
+        behind_, observed = (at("input", source_of(clean, CHANGELOG, record)) for record in (last, first))
+        place = at(CHANGELOG, first._replace(offset=end))
+        mutation.found("wrong-order", first[0], first[2], [place], f"of a record behind {behind_}", f"of {observed}")
     return mutation
 
 
@@ -624,6 +634,188 @@ def repeated_value(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+Mutate = Callable[[Clean, random.Random], Mutation]
+
+# --- contents ------------------------------------------------------------------------------------------------
+
+LAST_KEY = 2**31 - 1  # of nobody
+
+
+def in_a_changelog_after_the_kill(clean: Clean, role: str) -> list[Record]:
+    """The records of a role whose change concerns no other promise than that of its contents."""
+    end = {"seen-changelog": "seen_end", "records-changelog": "changelog_end", "output": "output_end"}.get(role, "")
+    late = [r for r in clean.topics[role] if r[1] >= clean.facts.get(end, 0)]
+    if role in ("ids-changelog", "last-changelog"):  # folded: the last of a key counts
+        late = [records_[-1] for records_ in clean.by_key[role].values() if records_[-1][3] is not None]
+    return late
+
+
+def other(mutation: Mutation, role: str, old: Record, **changed: Any) -> Record:
+    """Alter a record in something beside its key."""
+    mutation.removed[role].append(old)
+    new = old._replace(**changed)
+    mutation.added[role].append(new)
+    return new
+
+
+def altered(role: str, anomaly: str, expected: Any, **changed: Any) -> Mutate:
+    """A record of the role is not what it was in one respect."""
+
+    def mutate(clean: Clean, rng: random.Random) -> Mutation:
+        mutation = Mutation(f"{anomaly} in {role}", clean)
+        old = rng.choice(in_a_changelog_after_the_kill(clean, role))
+        new = other(mutation, role, old, **{name: change(old) for name, change in changed.items()})
+        mutation.found(anomaly, new[0], new[2], [at(role, new)], *expected(old, new))
+        return mutation
+
+    return mutate
+
+
+def stamped(role: str) -> Mutate:
+    """A record has another timestamp."""
+    return altered(role, "wrong-timestamp", lambda old, new: (old[4], new[4]), timestamp=lambda old: old[4] + 1)
+
+
+def headed(role: str) -> Mutate:
+    """A record has a stray header."""
+    return altered(role, "wrong-header", lambda _, new: ("no header", new[5]), headers=lambda _: "stray=01")
+
+
+def valued(role: str) -> Mutate:
+    """A record has another value."""
+    return altered(
+        role,
+        "wrong-value",
+        lambda old, new: ("nothing" if old[3] is None else old[3], new[3]),
+        value=lambda old: (old[3] or 0) + 5,
+    )
+
+
+def source_of(clean: Clean, role: str, record: Record) -> Record:
+    """The input record that gave a record, by its number among those of the key."""
+    causes = clean.by_key["input"][record[2]]
+    if clean.check == "deleter" and role == "output":
+        causes = [cause for cause in causes if cause[3] == DELETE]
+    return causes[clean.by_key[role][record[2]].index(record)]
+
+
+def swapped(role: str) -> Mutate:
+    """Two records that follow each other stand in each other's place."""
+
+    def mutate(clean: Clean, rng: random.Random) -> Mutation:
+        mutation = Mutation(f"wrong order in {role}", clean)
+        late = set(in_a_changelog_after_the_kill(clean, role))
+        log = clean.by_partition[role][rng.choice(sorted(clean.by_partition[role]))]
+        pairs = [(a, b) for a, b in itertools.pairwise(log) if a[2] != b[2] and a in late and b in late]
+        first, second = rng.choice(pairs)
+        mutation.removed[role] += [first, second]
+        mutation.added[role].append(second._replace(offset=first[1]))
+        behind_ = first._replace(offset=second[1])
+        mutation.added[role].append(behind_)
+        places = [at("input", source_of(clean, role, record)) for record in (second, first)]
+        mutation.found(
+            "wrong-order",
+            first[0],
+            first[2],
+            [at(role, behind_)],
+            f"of a record behind {places[0]}",
+            f"of {places[1]}",
+        )
+        return mutation
+
+    return mutate
+
+
+def moved(role: str) -> Mutate:
+    """The last record of a key is in the partition behind its own."""
+
+    def mutate(clean: Clean, rng: random.Random) -> Mutation:
+        mutation = Mutation(f"wrong partition in {role}", clean)
+        before_last = [r for r in in_a_changelog_after_the_kill(clean, role) if r[0] + 1 in clean.by_partition[role]]
+        old = clean.by_key[role][rng.choice(before_last)[2]][-1]
+        new = other(mutation, role, old, partition=old[0] + 1, offset=behind(mutation, role, old[0] + 1))
+        mutation.found("wrong-partition", new[0], new[2], [at(role, new)], f"partition {old[0]}", f"partition {new[0]}")
+        if clean.check == "enumerator" and role == "output":
+            counters_differ(mutation, old[0], new[0])
+        return mutation
+
+    return mutate
+
+
+def strange(role: str, value: int) -> Mutate:
+    """A record of a key that nobody sent."""
+
+    def mutate(clean: Clean, rng: random.Random) -> Mutation:
+        mutation = Mutation(f"an unexpected record in {role}", clean)
+        partition = rng.choice(sorted(clean.by_partition[role]))
+        new = mutation.add(role, partition, behind(mutation, role, partition), LAST_KEY, value)
+        told = "true" if role == "output" else value
+        mutation.found("unexpected-record", partition, LAST_KEY, [at(role, new)], "nothing", told)
+        return mutation
+
+    return mutate
+
+
+def missing(role: str) -> Mutate:
+    """The last record of a key is missing in a changelog; of one that is folded, all of them."""
+
+    def mutate(clean: Clean, rng: random.Random) -> Mutation:
+        mutation = Mutation(f"a lost record in {role}", clean)
+        gone = rng.choice(in_a_changelog_after_the_kill(clean, role))
+        of_key, causes = clean.by_key[role][gone[2]], clean.by_key["input"][gone[2]]
+        folded = role == "last-changelog"
+        mutation.remove(role, *(of_key if folded else of_key[-1:]))
+        cause, number = (causes[-1], 1) if folded else (causes[0], len(of_key))
+        mutation.found(
+            "lost-record",
+            cause[0],
+            gone[2],
+            [at("input", cause)],
+            f"{records(number)} in {role}",
+            records(number - 1),
+        )
+        return mutation
+
+    return mutate
+
+
+def written_again(role: str) -> Mutate:
+    """A record stands in a changelog a second time, at the end."""
+
+    def mutate(clean: Clean, rng: random.Random) -> Mutation:
+        mutation = Mutation(f"a duplicate in {role}", clean)
+        old = rng.choice(in_a_changelog_after_the_kill(clean, role))
+        new = mutation.add(role, old[0], behind(mutation, role, old[0]), *old[2:])
+        number = len(clean.by_key[role][old[2]])
+        mutation.found("duplicate-output", new[0], new[2], [at(role, new)], records(number), records(number + 1))
+        return mutation
+
+    return mutate
+
+
+def fallen(clean: Clean, rng: random.Random) -> Mutation:
+    """A key's number in the changelog stands still from one record to the next."""
+    mutation = Mutation("a number that stands still in last-changelog", clean)
+    log = rng.choice([of_key for of_key in clean.by_key["last-changelog"].values() if len(of_key) > 2])
+    place = rng.randrange(1, len(log) - 1)
+    before = log[place - 1][3]
+    new = other(mutation, "last-changelog", log[place], value=before)
+    mutation.found("wrong-order", new[0], new[2], [at("last-changelog", new)], f"more than {before}", before)
+    return mutation
+
+
+def deleted_counter(clean: Clean, rng: random.Random) -> Mutation:
+    """A tombstone stands in the counter's changelog; what follows it goes on as before."""
+    mutation = Mutation("a tombstone in the counter's changelog", clean)
+    log = clean.by_partition["counter-changelog"][rng.choice(sorted(clean.by_partition["counter-changelog"]))]
+    places = [n for n in range(len(log) - 1) if log[n + 1][1] > log[n][1] + 1]
+    before = log[rng.choice(places)]
+    gone = mutation.add("counter-changelog", before[0], before[1] + 1, COUNTER_KEY, None)
+    where = [at("counter-changelog", before), at("counter-changelog", gone)]
+    mutation.found("counter-regression", before[0], COUNTER_KEY, where, f"more than {before[3]}", "nothing")
+    return mutation
+
+
 def planted(clean: Clean, seed: int) -> list[Mutation]:
     """One mutation of each kind that there is for the check of the trial, at places drawn from the seed."""
     rng = random.Random(seed)
@@ -635,7 +827,6 @@ def untouched(clean: Clean) -> Mutation:
     return Mutation("untouched", clean)
 
 
-Mutate = Callable[[Clean, random.Random], Mutation]
 MUTATIONS: dict[str, tuple[Mutate, ...]] = {
     "enumerator": (
         duplicate_id,
@@ -652,9 +843,48 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         leaked_output,
         repeated_output,
         unstable_id,
+        deleted_counter,
+        *(plant(role) for role in ("output", "ids-changelog") for plant in (stamped, headed, moved)),
+        swapped("output"),
     ),
-    "counting": (stale_read, dirty_read, lost_read, leaked_output, repeated_output),
-    "dedup": (lost_key, repeated_key, uncommitted_key, uncommitted_value, lost_state),
-    "deleter": (false_answer, false_again, true_twice, no_answer, leaked_deletion),
-    "values": (aborted_transaction, lost_transaction, lost_value, repeated_value),
+    "counting": (
+        stale_read,
+        dirty_read,
+        lost_read,
+        leaked_output,
+        repeated_output,
+        *(plant(role) for role in ("output", "last-changelog") for plant in (stamped, headed, moved)),
+        swapped("output"),
+        valued("last-changelog"),
+        missing("last-changelog"),
+        strange("last-changelog", 1),
+        fallen,
+    ),
+    "dedup": (
+        lost_key,
+        repeated_key,
+        uncommitted_key,
+        uncommitted_value,
+        lost_state,
+        *(plant(role) for role in ("output", "seen-changelog") for plant in (stamped, headed, valued, swapped)),
+        *(plant("seen-changelog") for plant in (missing, written_again)),
+        strange("seen-changelog", 1),
+    ),
+    "deleter": (
+        false_answer,
+        false_again,
+        true_twice,
+        no_answer,
+        leaked_deletion,
+        *(plant(role) for role in ("output", "records-changelog") for plant in (stamped, headed, valued, swapped)),
+        *(plant("records-changelog") for plant in (missing, written_again)),
+        *(strange(role, TRUE) for role in ("output", "records-changelog")),
+    ),
+    "values": (
+        aborted_transaction,
+        lost_transaction,
+        lost_value,
+        repeated_value,
+        *(plant(CHANGELOG) for plant in (stamped, headed, valued, swapped)),
+    ),
 }

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.promise import Least, least_of
+from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_json, write_json
 from onceproof.scenarios import enumerator, multirunner
 from spark_jobs import tables
-from tests.specimens.mutations import Clean, Mutation, Record
+from tests.specimens.mutations import Clean, Mutation
 
 REAL = Path(__file__).parent / "real"
 # Of each check, the promises of suites that look at records, and the rows that they must see at least: of what timelines
@@ -30,11 +32,12 @@ REAL = Path(__file__).parent / "real"
 PROMISES: dict[str, dict[str, Least]] = {
     "enumerator": least_of(enumerator.SYSTEM.promises),
     "counting": {**least_of(multirunner.SYSTEM.promises), "assertions": 0},
-    "dedup": {"deliveries": "keys", "wipe": 0, "state": 1},
-    "deleter": least_of(("answers", "published")),
-    "values": {"throttle": 0, **least_of(("transactions", "deliveries"))},
+    "dedup": {**least_of(("deliveries", "output-order", "changelog")), "wipe": 0, "state": 1},
+    "deleter": least_of(("answers", "published", "output-order", "changelog")),
+    "values": {"throttle": 0, **least_of(("transactions", "deliveries", "changelog"))},
 }
 COLUMNS = ["partition", "offset", "key", "value"]
+REST = ["timestamp", "headers"]  # not of the trials that are kept
 # As `spark_jobs.tables.RECORDS`, without the role, which is a folder's name.
 SCHEMA = pa.schema(
     [
@@ -43,6 +46,7 @@ SCHEMA = pa.schema(
         ("timestamp", pa.timestamp("us", "UTC")),
         ("key", pa.int32()),
         ("value", pa.int64()),
+        ("headers", pa.string()),
         ("trial", pa.string()),
     ]
 )
@@ -66,7 +70,7 @@ def clean_trials(run: RunFolder) -> Iterator[Clean]:
     for trial in run.driven_trials():
         if trial.key in unreadable or read_json(run.trial(trial).reader_file)["anomalies"]:
             continue
-        topics = topics_of(records.to_table(columns=[*COLUMNS, "role"], filter=ds.field("trial") == trial.key))
+        topics = topics_of(records.to_table(columns=[*COLUMNS, *REST, "role"], filter=ds.field("trial") == trial.key))
         check = read_json(run.trial(trial).trial_file)["check"]
         yield Clean(trial.cell.key, check, run.outcome(trial)["facts"], topics)
 
@@ -74,9 +78,12 @@ def clean_trials(run: RunFolder) -> Iterator[Clean]:
 def topics_of(read: pa.Table) -> dict[str, list[Record]]:
     """The records of a table by role, in the order of their places."""
     topics: dict[str, list[Record]] = defaultdict(list)
-    columns = [read[name].to_pylist() for name in ("role", *COLUMNS)]
+    if "timestamp" in read.column_names:
+        stamps = pc.divide(read["timestamp"].cast(pa.int64()), 1_000)
+        read = read.set_column(read.column_names.index("timestamp"), "timestamp", stamps)
+    columns = [read[name].to_pylist() for name in ("role", *COLUMNS, *REST) if name in read.column_names]
     for role, *record in zip(*columns, strict=True):
-        topics[role].append(tuple(record))
+        topics[role].append(Record(*record))
     for records in topics.values():
         records.sort(key=lambda record: record[:2])
     return dict(topics)
@@ -110,9 +117,9 @@ def run_of(folder: Path, mutations: Sequence[Mutation]) -> tuple[RunFolder, dict
 
 def table_of(records: Sequence[Record], trial: Trial) -> pa.Table:
     """Records of one role of a trial, as `collect` would have read them."""
-    partitions, offsets, keys, values = zip(*records, strict=True) if records else ((), (), (), ())
-    nothing = [None] * len(records)
-    columns: list[Sequence[Any]] = [partitions, offsets, nothing, keys, values, [trial.key] * len(records)]
+    partitions, offsets, keys, values, stamps, headers = zip(*records, strict=True) if records else [()] * 6
+    times = [stamp * 1_000 for stamp in stamps]
+    columns: list[Sequence[Any]] = [partitions, offsets, times, keys, values, headers, [trial.key] * len(records)]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 

@@ -33,7 +33,7 @@ class Specimen:
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know beside the records."""
-        return {"partitions": 1, "exactly_once": 1}
+        return {"partitions": 1, "exactly_once": 1, "cached": 0}
 
 
 HEALTHY = Specimen(
@@ -136,6 +136,7 @@ LOOK_ALIKES = [
     replace(
         HEALTHY,
         name="two partitions, in which the same offsets are those of other transactions",
+        input=[(0, 0, 0, 0), (1, 0, 1, 1), (1, 1, 2, 2), (0, 1, 3, 3)],
         changelog=[(0, 0, 0, 0), (1, 0, 1, 1), (1, 1, 2, 2), (0, 2, 3, 3)],
     ),
     Specimen(name="empty topics", input=[], changelog=[]),

@@ -60,9 +60,9 @@ class Bulk:
         self._stop = True
 
     @property
-    def keys(self) -> set[int]:
-        """Keys of what was delivered, in the order it was sent."""
-        return {key for key, _ in self._records[: self.delivered]}
+    def sent(self) -> Sequence[tuple[int, int]]:
+        """What was delivered: key and value, in the order in which it was sent."""
+        return self._records[: self.delivered]
 
     def check(self) -> None:
         """Raise a HarnessError if a record could not be delivered."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from onceproof.lab.processes import await_condition, holds_within
 from onceproof.lab.reader import Reader, Source
 from onceproof.lab.topics import Topics
 from onceproof.lab.world import REAL, World
-from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
 from onceproof.model.plants import plant
@@ -32,6 +33,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
 from onceproof.model.timeline import Event, Timeline, stall_text
 from onceproof.readers.checks import CHECKS
+from onceproof.readers.inputs import deviation
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise, System, partition_of_key, values_of
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
@@ -340,11 +342,11 @@ class TrialLab:
         with self.phase("read"):
             records, corrupt = self.read()
             findings = CHECKS[self.system.topology](records, self.facts())
-            findings.witnesses += witnesses_of(corrupt)
+            findings.add(corrupt)
             if self._failure is None and not corrupt:
-                self.compare(findings)
+                self.compare(records["input"])
         observed = [*self.what.observe(self.trial, self.events), *compare_liveness(self.events)]
-        findings.witnesses += witnesses_of(observed)
+        findings.add(observed)
         return findings, observed
 
     @property
@@ -582,25 +584,24 @@ class TrialLab:
 
     def facts(self) -> dict[str, int]:
         """What the checks need to know beside the records."""
-        guarantee = _streams_config(self.trial)["processing.guarantee"]
+        guarantee, app = _streams_config(self.trial)["processing.guarantee"], self.what.app(self.trial)
         return {
             "partitions": self._partitions,
             "exactly_once": int(guarantee == "exactly_once_v2"),
+            "cached": int(bool(app["caching"])),
+            "punctuated": int(bool(app.get("punctuate.ms"))),
             **self._facts,
         }
 
-    def compare(self, findings: Findings) -> None:
-        """Check that what was delivered is what stands in the input topic.
+    def compare(self, inputs: Sequence[Record]) -> None:
+        """Check that what was generated and delivered is what stands in the input topic.
 
         Raises:
             HarnessError: it is not, so the trial says nothing.
         """
-        produced, found = (self._delivered(), len(self._keys())), (findings.records, findings.keys)
-        if produced != found:
-            raise HarnessError(
-                f"{produced[0]:,} records with {produced[1]:,} keys were delivered, but the input topic has "
-                f"{found[0]:,} with {found[1]:,}."
-            )
+        told = deviation(inputs, self._generated(), partial(partition_of_key, partitions=self._partitions))
+        if told is not None:
+            raise HarnessError(f"The input topic does not hold what was delivered: {told}.")
 
     def outcome(
         self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None
@@ -635,7 +636,11 @@ class TrialLab:
         return self._seeded + sum(bulk.delivered for bulk in self._bulks)
 
     def _keys(self) -> set[int]:
-        return {key for key, _ in self.workload.first}.union(*(bulk.keys for bulk in self._bulks))
+        return {key for key, _ in self._generated()}
+
+    def _generated(self) -> Iterator[tuple[int, int]]:
+        """Key and value of all that was delivered, in order."""
+        return chain(self.workload.first, *(bulk.sent for bulk in self._bulks))
 
     def stop(self) -> None:
         """Stop whatever still runs."""

@@ -1,7 +1,7 @@
 """Comparisons, and the witnesses of anomalies, whose names are those of `model.promise`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -33,7 +33,8 @@ class Witness:
 class Comparison:
     """What a promise expects at one place, and what was observed there; `anomaly` is null where all is well.
 
-    `place` says where: `role/partition@offset` in a topic, or in words. The rest are short texts for people.
+    `place` says where: `role/partition@offset` in a topic, or in words. `expected` and `observed` are short texts for
+    people. Many may be told together: `comparisons` is for how many places it stands, 0 if another stands for it, too.
     """
 
     promise: str
@@ -43,10 +44,19 @@ class Comparison:
     place: str
     expected: str
     observed: str
+    comparisons: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, one entry per field."""
         return asdict(self)
+
+
+def counted(comparisons: Iterable[Comparison]) -> dict[str, int]:
+    """How many comparisons each promise had."""
+    counts: Counter[str] = Counter()
+    for comparison in comparisons:
+        counts[comparison.promise] += comparison.comparisons
+    return dict(counts)
 
 
 def witnesses_of(comparisons: Iterable[Comparison]) -> list[Witness]:
@@ -70,7 +80,7 @@ class Findings:
 
     `records` counts committed input records, `outputs` committed output records, `keys` distinct keys of the
     input, `ids` distinct IDs of the output (0 where the output has none). One witness per anomaly and key (or ID, or
-    changelog record, or place).
+    changelog record, or place). `promises` says of each promise that was looked at how many comparisons it had.
     """
 
     records: int
@@ -78,6 +88,13 @@ class Findings:
     keys: int
     ids: int
     witnesses: list[Witness] = field(default_factory=list)
+    promises: dict[str, int] = field(default_factory=dict)
+
+    def add(self, comparisons: Sequence[Comparison]) -> None:
+        """Take further comparisons in."""
+        self.witnesses += witnesses_of(comparisons)
+        for promise, number in counted(comparisons).items():
+            self.promises[promise] = self.promises.get(promise, 0) + number
 
     @property
     def anomalies(self) -> dict[str, int]:
@@ -91,6 +108,7 @@ class Findings:
             "outputs": self.outputs,
             "keys": self.keys,
             "ids": self.ids,
+            "promises": self.promises,
             "anomalies": self.anomalies,
             "witnesses": first_of_each((w.to_dict() for w in self.witnesses), witnesses),
         }

@@ -77,6 +77,18 @@ ANOMALIES = {
         ),
         Anomaly("lost-record", "A key has fewer records behind the application than it should.", "key"),
         Anomaly("duplicate-output", "A key has more records behind the application than it should.", "key"),
+        Anomaly("unexpected-record", "A record is there that nothing in the input gives.", "key, or record"),
+        Anomaly(
+            "wrong-order",
+            "A record stands before one that it must follow, by the order of the input.",
+            "record",
+        ),
+        Anomaly("wrong-value", "A record has another value than the one that the input gives.", "record, or key"),
+        Anomaly(
+            "wrong-timestamp", "A record has not the timestamp of the input record that gave it.", "record, or key"
+        ),
+        Anomaly("wrong-partition", "A record is in another partition than its key belongs to.", "record, or key"),
+        Anomaly("wrong-header", "A record has not the headers of the input record that gave it.", "record, or key"),
         Anomaly("counter-regression", "The counter's changelog did not grow from one record to the next.", "record"),
         Anomaly("changelog-output-mismatch", "A changelog and the output do not tell the same.", "key, or partition"),
         Anomaly("stale-read", "A store gave an older value than was put last.", "output record"),
@@ -123,7 +135,7 @@ PROMISES = {
             "identities",
             "Each key comes out as often as it went in, always with the ID that the order of the input determines.",
             "Every key that was delivered came out with an ID.",
-            ("duplicate-id", "unstable-id", "wrong-id", "lost-record", "duplicate-output"),
+            ("duplicate-id", "unstable-id", "wrong-id", "lost-record", "duplicate-output", "unexpected-record"),
             "id_uniqueness",
             "keys",
             table="assignments",
@@ -136,6 +148,33 @@ PROMISES = {
             "changelog_consistency",
             "keys",
             table="changelogs",
+        ),
+        Promise(
+            "output-order",
+            "The committed output of each partition is, record by record and in order, what the replay of the input "
+            "says: key, value, timestamp, headers and partition; under at-least-once a suffix may come again.",
+            "Every record of the output was held against the input record that gave it.",
+            ("wrong-order", "wrong-value", "wrong-timestamp", "wrong-partition", "wrong-header"),
+            "output_contents",
+            "keys",
+        ),
+        Promise(
+            "changelog",
+            "A changelog is what the replay of the input says: record by record where the store is not cached, else as "
+            "the table that it folds to.",
+            "Every record of the changelog, or key of its table, was held against what the input gives.",
+            (
+                "lost-record",
+                "duplicate-output",
+                "unexpected-record",
+                "wrong-order",
+                "wrong-value",
+                "wrong-timestamp",
+                "wrong-partition",
+                "wrong-header",
+            ),
+            "changelog_contents",
+            "keys",
         ),
         Promise(
             "reads",
@@ -161,7 +200,7 @@ PROMISES = {
             "No record is lost, also not one that is delivered again after a crash (KAFKA-20685), and under "
             "exactly-once none comes out more often than it should.",
             "Every key that was delivered to the input was looked for behind the application.",
-            ("lost-record", "duplicate-output"),
+            ("lost-record", "duplicate-output", "unexpected-record"),
             "deliveries",
             "keys",
         ),
@@ -217,7 +256,7 @@ PROMISES = {
             "Every request is answered once, and with what is true: the deletion of an earlier attempt is not seen by "
             "a later one.",
             "For every request to delete, its answers were looked at.",
-            ("false-after-true", "duplicate-output", "lost-record"),
+            ("false-after-true", "duplicate-output", "lost-record", "unexpected-record"),
             "answers",
             "keys",
         ),

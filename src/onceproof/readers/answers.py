@@ -19,7 +19,7 @@ def _deletes(inputs: Sequence[Record]) -> dict[int | None, Record]:
 
 
 def compare_answers(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iterator[Comparison]:
-    """Each key's answers: one, and true."""
+    """Each key's answers: one, and true; and none that nobody asked for."""
     answers: dict[int | None, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
         answers[record[2]].append(record)
@@ -35,6 +35,10 @@ def compare_answers(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iter
         p, offset = answers[key][-1][:2] if got else request[:2]
         place = str(Place("output" if got else "input", p, offset))
         yield Comparison("answers", anomaly, p, key, place, "true", _told(got))
+    for key in answers.keys() - _deletes(inputs).keys():
+        got, (p, offset, *_) = [record[3] for record in answers[key]], answers[key][-1]
+        place = str(Place("output", p, offset))
+        yield Comparison("answers", "unexpected-record", p, key, place, "nothing", _told(got))
 
 
 def _told(answers: Sequence[int | None]) -> str:

@@ -1,16 +1,27 @@
 """Which promises are looked at in which topology of the application, without Spark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
-from onceproof.model.anomaly import Findings, witnesses_of
-from onceproof.model.record import Facts, Topics
+from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.record import Facts, Record, Topics
 from onceproof.readers import enumerator
-from onceproof.readers.answers import compare_answers, compare_published
+from onceproof.readers.answers import DELETE, FALSE, TRUE, compare_answers, compare_published
 from onceproof.readers.comparisons import findings_of
+from onceproof.readers.contents import Log, compare_contents, first_of_key, unjudged
 from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.reads import compare_reads
 from onceproof.readers.state import compare_state
 from onceproof.readers.transactions import compare_transactions
+
+
+def _contents(logs: Sequence[Log], topics: Topics, facts: Facts) -> Iterator[Comparison]:
+    exactly_once = bool(facts.get("exactly_once", 1))
+    return chain.from_iterable(compare_contents(log, topics, exactly_once=exactly_once) for log in logs)
+
+
+def _cached(facts: Facts) -> bool:
+    return bool(facts.get("cached", 1))
 
 
 def check_enumerator(topics: Topics, facts: Facts) -> Findings:
@@ -24,7 +35,14 @@ def check_enumerator(topics: Topics, facts: Facts) -> Findings:
     findings = enumerator.check(topics, facts)
     for store in ("counter", "ids"):
         if f"{store}_end" in facts:
-            findings.witnesses += witnesses_of(compare_state(store, topics, facts))
+            findings.add(list(compare_state(store, topics, facts)))
+    logs = [  # IDs are judged by `identities`, what the stores lack by `counters`
+        Log("output-order", "output", expected=unjudged, told=unjudged, counted=True),
+        Log("changelog", "ids-changelog", first_of_key, unjudged, unjudged, folded=_cached(facts), counted=True),
+    ]
+    if not _cached(facts):
+        logs.append(Log("changelog", "counter-changelog", first_of_key, unjudged, unjudged, key=0, counted=True))
+    findings.add(list(_contents(logs, topics, facts)))
     return findings
 
 
@@ -32,13 +50,28 @@ def check_counting(topics: Topics, facts: Facts) -> Findings:
     """The topology `counting`.
 
     Args:
-        topics: `input` (value: the number), `output` (value: the number, and in its lower half what was found).
-        facts: `exactly_once`.
+        topics: `input` (value: the number), `output` (value: the number, and in its lower half what was found),
+            `last-changelog`.
+        facts: `exactly_once`, `cached`.
     """
     inputs, outputs = topics["input"], topics["output"]
     comparisons = [
         *compare_reads(inputs, outputs, bool(facts["exactly_once"])),
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
+        *_contents(
+            [  # what was found is judged by `reads`
+                Log("output-order", "output", told=lambda pair: (pair or 0) >> 32, counted=True),
+                Log(
+                    "changelog",
+                    "last-changelog",
+                    folded=_cached(facts),
+                    beside="output",
+                    grows=bool(facts["exactly_once"]),
+                ),
+            ],
+            topics,
+            facts,
+        ),
     ]
     return findings_of(inputs, outputs, comparisons)
 
@@ -53,7 +86,22 @@ def check_dedup(topics: Topics, facts: Facts) -> Findings:
     inputs, outputs = topics["input"], topics["output"]
     comparisons = [
         *compare_deliveries(inputs, outputs, once=True, at_least=not facts["exactly_once"]),
-        *compare_state("seen", topics, facts),
+        *(compare_state("seen", topics, facts) if "seen_end" in facts else ()),
+        *_contents(
+            [
+                Log("output-order", "output", first_of_key, counted=True),
+                Log(
+                    "changelog",
+                    "seen-changelog",
+                    first_of_key,
+                    folded=_cached(facts),
+                    beside="output",
+                    punctuated=bool(facts.get("punctuated")),
+                ),
+            ],
+            topics,
+            facts,
+        ),
     ]
     return findings_of(inputs, outputs, comparisons)
 
@@ -70,6 +118,7 @@ def check_values(topics: Topics, facts: Facts) -> Findings:
     comparisons = [
         *compare_deliveries(inputs, changelog, role=role, at_least=not facts["exactly_once"]),
         *compare_transactions(role, changelog, topics[f"{role}-all"]),
+        *_contents([Log("changelog", role, folded=_cached(facts), counted=True)], topics, facts),
     ]
     return findings_of(inputs, changelog, comparisons)
 
@@ -86,7 +135,25 @@ def check_deleter(topics: Topics, facts: Facts) -> Findings:
     comparisons = list(compare_answers(inputs, outputs))
     if not facts["downstream"] and "output_end" in facts:  # else the drive failed before the kill
         comparisons += compare_published(inputs, outputs, topics["records-changelog"], facts)
-    return findings_of(inputs, outputs, comparisons)
+    logs = [
+        Log("output-order", "output", _deletes, lambda _: TRUE, _answered, counted=True),
+        Log(
+            "changelog",
+            "records-changelog",
+            expected=lambda value: None if value == DELETE else value,
+            folded=_cached(facts) or bool(facts["downstream"]),
+        ),
+    ]
+    return findings_of(inputs, outputs, [*comparisons, *_contents(logs, topics, facts)])
+
+
+def _deletes(inputs: Sequence[Record]) -> Iterator[Record]:
+    return (record for record in inputs if record[3] == DELETE)
+
+
+def _answered(value: int | None) -> int | None:
+    """Whether an answer is right, `answers` judges; another one than true and false is wrong."""
+    return TRUE if value in (TRUE, FALSE) else value
 
 
 CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {

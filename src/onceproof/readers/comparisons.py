@@ -1,20 +1,21 @@
 """What the promises share: the texts of comparisons, and the findings that are made of them."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
-from onceproof.model.anomaly import Comparison, Findings, witnesses_of
+from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.record import Record
 
 
 def findings_of(inputs: Sequence[Record], outputs: Sequence[Record], comparisons: Iterable[Comparison]) -> Findings:
     """What a check found that has nothing but comparisons."""
     keys = {record[2] for record in inputs}
-    return Findings(len(inputs), len(outputs), len(keys), 0, witnesses_of(comparisons))
+    findings = Findings(len(inputs), len(outputs), len(keys), 0)
+    findings.add(list(comparisons))
+    return findings
 
 
-def by_place(record: Record) -> tuple[int, int]:
-    """Orders records by partition and offset."""
-    return record[:2]
+by_place = itemgetter(0, 1)  # orders records by partition and offset
 
 
 def records_text(count: int) -> str:

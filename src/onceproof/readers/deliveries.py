@@ -34,6 +34,8 @@ def compare_deliveries(
         anomaly = None
         if left[key] < expected:
             anomaly = "lost-record"
+        elif not expected:
+            anomaly = "unexpected-record"
         elif left[key] > expected and not at_least:
             anomaly = "duplicate-output"
         where, (partition, offset) = ("input", first[key]) if left[key] < expected else (role, last[key])

@@ -24,16 +24,21 @@ def check(topics: Topics, facts: Facts) -> Findings:
     inputs, outputs = topics["input"], topics["output"]
     expected = _replay(inputs, partitions)
     keys_of, ids_of = _first_places(outputs)
+    deliveries = list(compare_deliveries(inputs, outputs))
     witnesses = [
         *_duplicate_ids(keys_of),
         *_unstable_ids(ids_of),
         *_wrong_ids(expected, keys_of, ids_of),
-        *witnesses_of(compare_deliveries(inputs, outputs)),
+        *witnesses_of(deliveries),
         *_counter_regressions(topics["counter-changelog"]),
         *_ids_mismatches(outputs, topics["ids-changelog"]),
         *_counter_mismatches(outputs, topics["counter-changelog"], partitions),
     ]
-    return Findings(len(inputs), len(outputs), len(expected), len(keys_of), witnesses)
+    promises = {
+        "identities": sum(len(ids) for ids in ids_of.values()),
+        "counters": len(topics["counter-changelog"]) + len(topics["ids-changelog"]),
+    }
+    return Findings(len(inputs), len(outputs), len(expected), len(keys_of), witnesses, promises)
 
 
 Places = dict[Any, dict[Any, tuple[int, int]]]  # of each ID its keys (or the reverse), with their first place
@@ -106,13 +111,14 @@ def _wrong_ids(expected: Mapping[int | None, int], keys_of: Places, ids_of: Plac
 def _counter_regressions(counter: Sequence[Record]) -> Iterator[Witness]:
     previous: dict[int, tuple[int, int]] = {}  # partition -> offset, value
     for p, offset, key, value, *_ in sorted(counter, key=by_place):
+        if p in previous and (value is None or value <= previous[p][1]):
+            places = tuple(_place("counter-changelog", (p, o)) for o in (previous[p][0], offset))
+            more = f"more than {previous[p][1]}"
+            yield Witness("counter-regression", p, key, (), places, more, value_text(value))
         if value is None:  # deleted: what follows starts anew
             previous.pop(p, None)
-            continue
-        if p in previous and value <= previous[p][1]:
-            places = tuple(_place("counter-changelog", (p, o)) for o in (previous[p][0], offset))
-            yield Witness("counter-regression", p, key, (), places, f"more than {previous[p][1]}", str(value))
-        previous[p] = (offset, value)
+        else:
+            previous[p] = (offset, value)
 
 
 Last = tuple[tuple[int, int], int | None]  # place and value of the last record

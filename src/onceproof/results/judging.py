@@ -1,7 +1,7 @@
 """Brings all that is known of a run together and judges it."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,21 @@ from onceproof.results.spark_tables import rows_of
 SEES = seen_by_suite()
 
 
+Seen = tuple[str, int | None, tuple[str, ...]]  # of a witness: anomaly, key, places
+
+
 @dataclass(frozen=True)
 class SparkCounts:
     """What Spark counted in one trial."""
 
     counts: Mapping[str, int]  # records, outputs, keys, ids
-    anomalies: Mapping[str, int]
+    witnesses: Collection[Seen]
+    promises: Mapping[str, int]  # comparisons of those that are judged in the table `comparisons`
+
+    @property
+    def anomalies(self) -> Mapping[str, int]:
+        """Witnesses per anomaly."""
+        return Counter(anomaly for anomaly, _, _ in self.witnesses)
 
 
 def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
@@ -83,11 +92,15 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> dic
     }
 
 
-def _counted(run: RunFolder, trials: list[Trial]) -> dict[str, int]:
-    """Records, keys and IDs of all trials of a cell, as the independent reader counted them."""
+def _counted(run: RunFolder, trials: list[Trial]) -> dict[str, Any]:
+    """Records, keys and IDs of all trials of a cell, and comparisons by promise, as the independent reader counted."""
     files = [run.trial(trial).reader_file for trial in trials]
     readers = [read_json(file) for file in files if file.exists()]
-    return {name: sum(reader[name] for reader in readers) for name in ("records", "keys", "ids")}
+    promises: Counter[str] = Counter()
+    for reader in readers:
+        promises.update(reader["promises"])
+    counted = {name: sum(reader[name] for reader in readers) for name in ("records", "keys", "ids")}
+    return {**counted, "promises": dict(promises)}
 
 
 def evidence(
@@ -145,6 +158,16 @@ def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark:
         ours, theirs = reader["anomalies"].get(name, 0), spark.anomalies.get(name, 0)
         if ours != theirs:
             yield f"The independent reader sees {ours:,} {name}, Spark {theirs:,}."
+    seen = set(spark.witnesses)
+    for witness in reader["witnesses"]:
+        anomaly, key, places = witness["anomaly"], witness["key"], tuple(witness["offsets"])
+        if (anomaly, key, places) not in seen:
+            of_key = "" if key is None else f" of key {key}"
+            yield f"The independent reader sees {anomaly}{of_key} at {' '.join(places)}, Spark does not."
+    for name, theirs in spark.promises.items():
+        ours = reader["promises"].get(name, 0)
+        if ours != theirs:
+            yield f"The independent reader made {ours:,} comparisons for {name}, Spark {theirs:,}."
 
 
 def _is_whole(outcome: Mapping[str, Any], reader: Mapping[str, Any]) -> bool:
@@ -174,12 +197,17 @@ def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any
 
 def spark_counts(run: RunFolder) -> dict[str, SparkCounts]:
     """What Spark counted, by trial."""
-    findings: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for row in rows_of(run.table("findings"), ["trial", "anomaly"]) or ():
-        findings[row["trial"]][row["anomaly"]] += 1
+    findings: dict[str, list[Seen]] = defaultdict(list)
+    for row in rows_of(run.table("findings"), ["trial", "anomaly", "key", "offsets"]) or ():
+        findings[row["trial"]].append((row["anomaly"], row["key"], tuple(row["offsets"])))
+    promises: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows_of(run.table("comparisons"), ["trial", "promise", "comparisons"]) or ():
+        promises[row["trial"]][row["promise"]] += row["comparisons"]
     return {
         row["trial"]: SparkCounts(
-            {name: row[name] for name in ("records", "outputs", "keys", "ids")}, dict(findings[row["trial"]])
+            {name: row[name] for name in ("records", "outputs", "keys", "ids")},
+            findings[row["trial"]],
+            promises[row["trial"]],
         )
         for row in rows_of(run.table("counts"), ["trial", "records", "outputs", "keys", "ids"]) or ()
     }

@@ -219,7 +219,7 @@ def system(trial: Trial) -> System:
     return System(
         topology="deleter",
         roles={"input": Role(), OUTPUT: Role(may_refuse=True), CHANGELOG: Role(may_refuse=True)},
-        promises=("answers", *published),
+        promises=("answers", "output-order", "changelog", *published),
     )
 
 

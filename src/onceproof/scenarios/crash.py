@@ -424,7 +424,7 @@ def system(trial: Trial) -> System:
     return System(
         topology="dedup",
         roles={role: Role() for role in ("input", "output", "seen-changelog")},
-        promises=("deliveries", *recovery),
+        promises=("deliveries", "output-order", "changelog", *recovery),
     )
 
 

@@ -231,7 +231,7 @@ def _exercise(lab: Lab, steps: Steps) -> Exercise:
 SYSTEM = System(
     topology="enumerator",
     roles={role: Role() for role in ("input", "output", "counter-changelog", "ids-changelog")},
-    promises=("identities", "counters"),
+    promises=("identities", "counters", "output-order", "changelog"),
     stores=2,
 )
 SCENARIO = Scenario(

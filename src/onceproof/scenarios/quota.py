@@ -299,7 +299,7 @@ def system(trial: Trial) -> System:
             CHANGELOG: Role(value_bytes=size),
             ALL: Role(value_bytes=size, topic=CHANGELOG, committed=False),
         },
-        promises=("throttle", "transactions", "deliveries"),
+        promises=("throttle", "transactions", "deliveries", "changelog"),
     )
 
 

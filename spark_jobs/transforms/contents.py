@@ -1,0 +1,505 @@
+"""The promises `output-order` and `changelog`: what the application wrote is what the replay of its input says.
+
+First every topic is fingerprinted beside what the replay of the input gives: where the two are the same, all is well,
+and nothing else is looked at. Only topics that differ are joined, record by record.
+
+A record is told apart by its key and its number among the records of the key; under at-least-once, where a suffix may
+come again, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_jobs.transforms.comparisons import comparison, fact, in_memory, records_text, value_text
+from spark_jobs.transforms.places import partition_of, place, place_text
+
+DELETE = 0  # value of the input of the topology `deleter`
+
+
+@dataclass(frozen=True)
+class Log:
+    """What is written to the topic of a role, as a function of the input's order.
+
+    `replay` says which input records give one: `every`, the `first` of each key, or each `delete`. `judged` is what of
+    the value is compared: `nothing`, the `value`, the `number` in the upper half of the output's, that it is an
+    `answer`, or the `change` that a put or a delete makes. `key` is that of all records, if it is not the input's.
+    `counted`: another promise tells which keys have too few records or too many; `beside`: of too few, the role in
+    which. `punctuated`: a punctuator writes, too, under keys below 0. `grows`: the values of a key grow.
+    """
+
+    promise: str
+    role: str
+    replay: str = "every"
+    judged: str = "value"
+    key: int | None = None
+    folded: bool = False
+    counted: bool = False
+    beside: str | None = None
+    punctuated: bool = False
+    grows: bool = False
+
+
+KIND = ("folded", "exactly_once")  # which decide how a log is compared
+# With these columns a trial states its logs.
+LOG = (
+    "struct<promise string, role string, replay string, judged string, key int, folded boolean, counted boolean, "
+    "beside string, punctuated boolean, grows boolean>"
+)
+
+
+def logs_of(check: str, facts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The logs of a trial, as the columns of `LOG`."""
+    cached, exactly_once = bool(facts.get("cached", 1)), bool(facts.get("exactly_once", 1))
+    logs = {
+        "enumerator": [
+            Log("output-order", "output", judged="nothing", counted=True),
+            Log("changelog", "ids-changelog", "first", "nothing", folded=cached, counted=True),
+            *([] if cached else [Log("changelog", "counter-changelog", "first", "nothing", key=0, counted=True)]),
+        ],
+        "counting": [
+            Log("output-order", "output", judged="number", counted=True),
+            Log("changelog", "last-changelog", folded=cached, beside="output", grows=cached and exactly_once),
+        ],
+        "dedup": [
+            Log("output-order", "output", "first", counted=True),
+            Log(
+                "changelog",
+                "seen-changelog",
+                "first",
+                folded=cached,
+                beside="output",
+                punctuated=bool(facts.get("punctuated")),
+            ),
+        ],
+        "deleter": [
+            Log("output-order", "output", "delete", "answer", counted=True),
+            Log("changelog", "records-changelog", judged="change", folded=cached or bool(facts.get("downstream"))),
+        ],
+        "values": [Log("changelog", "values-changelog", folded=cached, counted=True)],
+    }
+    return [asdict(log) for log in logs[check]]
+
+
+def compare_contents(records: DataFrame, trials: DataFrame) -> DataFrame:
+    """For each topic one comparison that stands for all of its records, and one for each that is not as it must be.
+
+    In: trials with `logs` and `facts`. Out: as the table `comparisons`.
+    """
+    exactly_once = f.coalesce(fact("exactly_once"), f.lit(1)) == 1
+    logs = trials.select("trial", exactly_once.alias("exactly_once"), f.explode("logs").alias("log")).select(
+        "trial", "exactly_once", "log.*"
+    )
+    topics = fingerprinted(records, logs).collect()  # a row a topic; that all is well costs nothing more
+    spark = records.sparkSession
+    together = in_memory(spark, [{**row.asDict(), **WELL} for row in topics if row["comparisons"]], TOGETHER)
+    for folded_, once in sorted({(row["folded"], row["exactly_once"]) for row in topics if row["differs"]}):
+        differing = [
+            {"trial": row["trial"], "role": row["place"]}
+            for row in topics
+            if row["differs"] and (row["folded"], row["exactly_once"]) == (folded_, once)
+        ]
+        closer = f.broadcast(in_memory(spark, differing, "trial int, role string"))
+        compare = folded if folded_ else numbered if once else repeated
+        together = together.unionByName(breaches(records, logs.join(closer, ["trial", "role"]), compare))
+    return together
+
+
+TOGETHER = (
+    "trial int, promise string, anomaly string, partition int, key int, place string, expected string, "
+    "observed string, comparisons long"
+)
+WELL = {"anomaly": None, "partition": 0, "key": None, "expected": "what the replay says", "observed": "the same"}
+
+
+def fingerprinted(records: DataFrame, logs: DataFrame) -> DataFrame:
+    """Each topic beside what the replay gives.
+
+    Out: trial, promise, place STRING (the role), comparisons LONG (records that are or should be there), differs
+    BOOLEAN, and of the log folded, exactly_once.
+    """
+    sides = fingerprints(caused(records, logs), "wanted"), fingerprints(written(records, logs), "found")
+    number = {side: f.coalesce(f.sum(side), f.lit(0)) for side in ("wanted", "found")}
+    return (
+        sides[0]
+        .join(sides[1], ["trial", "promise", "role", "partition"], "full")
+        .groupBy("trial", "promise", f.col("role").alias("place"))
+        .agg(
+            f.greatest(number["wanted"], number["found"]).alias("comparisons"),
+            f.bool_or(~f.col("wanted_print").eqNullSafe(f.col("found_print"))).alias("differs"),
+            *(
+                f.bool_or(f.coalesce(f"wanted_{name}", f"found_{name}")).alias(name)
+                for name in ("folded", "exactly_once")
+            ),
+        )
+    )
+
+
+def caused(records: DataFrame, logs: DataFrame) -> DataFrame:
+    """What the replay of the input gives for each log, numbered by partition (n) and by key (nth).
+
+    Out: the columns of the log, partition, key, source LONG (offset of the input), value LONG as it is judged,
+    timestamp, headers; these three also as caused_value, caused and caused_headers.
+    """
+    of_key = Window.partitionBy("trial", "partition", "key").orderBy("offset")
+    inputs = (
+        records.where(f.col("role") == "input")
+        .select("trial", "partition", "offset", "key", "value", "timestamp", "headers")
+        .join(f.broadcast(logs.select("trial").distinct()), "trial")
+        .repartition("trial", "partition")
+        .withColumn("nth", f.row_number().over(of_key))
+    )
+    value = (
+        f.when(f.col("judged").isin("value", "number"), f.col("value"))
+        .when(f.col("judged") == "change", f.when(f.col("value") != DELETE, f.col("value")))
+        .when(f.col("judged") == "answer", f.lit(1))
+        .otherwise(f.lit(0))
+    )
+    gives = (
+        f.when(f.col("replay") == "first", f.col("nth") == 1)
+        .when(f.col("replay") == "delete", f.col("value") == DELETE)
+        .otherwise(f.lit(True))
+    )
+    return _numbered(
+        inputs.join(f.broadcast(logs.withColumnRenamed("key", "own_key")), "trial")
+        .where(gives)
+        .withColumns(
+            {
+                "value": value.cast("long"),
+                "key": f.coalesce("own_key", "key"),
+                "source": f.col("offset"),
+                "caused": f.col("timestamp"),
+                "caused_headers": f.col("headers"),
+            }
+        )
+        .withColumn("caused_value", f.col("value")),
+        "source",
+    )
+
+
+def written(records: DataFrame, logs: DataFrame) -> DataFrame:
+    """The records of each log.
+
+    Out: the columns of the log, partition, key, offset, value LONG as it is judged, raw LONG as it is, gone BOOLEAN (a
+    tombstone), timestamp, headers.
+    """
+    value = (
+        f.when(f.col("judged").isin("value", "change"), f.col("value"))
+        .when(f.col("judged") == "number", f.shiftright("value", 32))
+        .when(f.col("judged") == "answer", f.when(f.col("value").isin(0, 1), f.lit(1)).otherwise(f.col("value")))
+        .otherwise(f.lit(0))
+    )
+    return _numbered(
+        records.select("trial", "role", "partition", "offset", "key", "value", "timestamp", "headers")
+        .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), ["trial", "role"])
+        .where(~(f.col("punctuated") & (f.col("key") < 0)))
+        .withColumns({"gone": f.col("value").isNull(), "raw": f.col("value"), "value": value.cast("long")})
+        .repartition("trial", "partition"),
+        "offset",
+    )
+
+
+def _numbered(rows: DataFrame, offset: str) -> DataFrame:
+    """With `n`, the number of the record in its partition."""
+    in_order = Window.partitionBy("trial", "role", "partition").orderBy(offset)
+    return rows.withColumn("n", f.row_number().over(in_order))
+
+
+def fingerprints(rows: DataFrame, side: str) -> DataFrame:
+    """Of each partition the records and a fingerprint of them; the order counts unless the log is folded.
+
+    Out: trial, promise, role, partition, `<side>` LONG, `<side>_print`, `<side>_folded`, `<side>_exactly_once`.
+    """
+    number = f.when(~f.col("folded"), f.col("n")).otherwise(f.lit(0))
+    absent = f.lit(-(2**62))
+    print_ = f.xxhash64(number, "key", f.coalesce("value", absent), f.unix_micros("timestamp"), "headers")
+    return rows.groupBy("trial", "promise", "role", "partition").agg(
+        f.count("*").alias(side),
+        # Two sums, neither of which can overflow; equal only if (but for one case in 2^62) the records are.
+        f.struct(
+            f.count("*").alias("records"),
+            f.sum(print_.bitwiseAND(f.lit(2**31 - 1))).alias("low"),
+            f.sum(f.shiftrightunsigned(print_, 33)).alias("high"),
+        ).alias(f"{side}_print"),
+        *(f.first(name).alias(f"{side}_{name}") for name in KIND),
+    )
+
+
+# --- what differs --------------------------------------------------------------------------------------------
+
+Compare = Callable[[DataFrame, DataFrame], list[DataFrame]]  # of what is wanted and what is found
+BREACH = ("trial", "promise", "role", "anomaly", "partition", "key", "place", "expected", "observed")
+
+
+def breaches(records: DataFrame, logs: DataFrame, compare: Compare) -> DataFrame:
+    """Of the topics of these logs, what is not as it must be. Out: as the table `comparisons`."""
+    wanted = caused(records, logs).withColumnRenamed("partition", "home").localCheckpoint()  # few, and used often
+    found = written(records, logs).localCheckpoint()
+    told = reduce(DataFrame.unionByName, [part.select(*BREACH) for part in compare(wanted, found)])
+    return told.join(told_beside(records, wanted), ["trial", "role", "key", "anomaly"], "left_anti").select(
+        *comparison(
+            f.col("promise"),
+            **{name: f.col(name) for name in ("anomaly", "partition", "key", "place", "expected", "observed")},
+            comparisons=f.lit(0),
+        )
+    )
+
+
+def told_beside(records: DataFrame, wanted: DataFrame) -> DataFrame:
+    """The keys that have too few records where another promise tells of it. Out: trial, role, key, anomaly."""
+    causes = (
+        wanted.where(f.col("beside").isNotNull())
+        .groupBy("trial", "role", "beside", "key")
+        .agg(f.count("*").alias("causes"))
+    )
+    there = records.groupBy("trial", f.col("role").alias("beside"), "key").agg(f.count("*").alias("there"))
+    return (
+        causes.join(there, ["trial", "beside", "key"], "left")
+        .where(f.coalesce("there", f.lit(0)) < f.col("causes"))
+        .select("trial", "role", "key", f.lit("lost-record").alias("anomaly"))
+    )
+
+
+def numbered(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
+    """Under exactly-once: the n-th record of a key is what its n-th cause gives."""
+    scope = f.when(f.col("own_key").isNotNull(), f.col("partition")).otherwise(f.lit(-1))
+    of_key = ["trial", "role", "key", "scope"]
+    wanted = wanted.withColumn("partition", f.col("home")).withColumn("scope", scope)
+    found = found.withColumn("scope", scope)
+    by_home = Window.partitionBy(*of_key).orderBy("home", "source")
+    by_place = Window.partitionBy(*of_key).orderBy("partition", "offset")
+    sizes = (
+        wanted.groupBy(*of_key)
+        .agg(f.count("*").alias("causes"), f.min(place("home", "source")).alias("first"), *_of_log())
+        .join(
+            found.groupBy(*of_key).agg(
+                f.count("*").alias("there"),
+                f.max(place()).alias("last"),
+                f.max_by("raw", place()).alias("raw"),
+                *_of_log("found_"),
+            ),
+            of_key,
+            "full",
+        )
+        .withColumns({name: f.coalesce(name, f"found_{name}") for name in ("promise", "counted")})
+        .withColumns({name: f.coalesce(name, f.lit(0)) for name in ("causes", "there")})
+    )
+    miscounted = sizes.where((f.col("causes") != f.col("there")) & ~f.col("counted"))
+    lost = f.col("there") < f.col("causes")
+    even = sizes.where("causes = there").select(*of_key)
+    pairs = (
+        wanted.withColumn("nth", f.row_number().over(by_home))
+        .join(even, of_key, "left_semi")
+        .select(*of_key, "nth", *_causes())
+        .join(found.withColumn("nth", f.row_number().over(by_place)), [*of_key, "nth"])
+    )
+    before = f.lag("source").over(Window.partitionBy("trial", "role", "partition").orderBy("offset"))
+    in_place = pairs.where("partition = home").withColumn("behind", before)
+    return [
+        _lost(miscounted.where(lost)),
+        _unexpected(miscounted.where("causes = 0").select("*", _at("last").alias("place"), _in("last"))),
+        miscounted.where(~lost & (f.col("causes") > 0)).select(
+            "*",
+            f.lit("duplicate-output").alias("anomaly"),
+            _in("last"),
+            _at("last").alias("place"),
+            records_text(f.col("causes")).alias("expected"),
+            records_text(f.col("there")).alias("observed"),
+        ),
+        _different(pairs),
+        _disordered(in_place.where("source < behind")),
+    ]
+
+
+def repeated(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
+    """Under at-least-once: what was written goes on behind what is there, or repeats some of it."""
+    identity = ["trial", "role", "key", "value"]
+    absent = f.lit(-(2**62))  # a tombstone's value is equal to itself
+    wanted, found = (side.withColumn("value", f.coalesce("value", absent)) for side in (wanted, found))
+    at = place("home", "source")
+    causes = wanted.groupBy(*identity).agg(
+        *(f.max_by(name, at).alias(name) for name in ("home", "source", "caused", "caused_headers"))
+    )
+    known = wanted.groupBy("trial", "role", "key").agg(f.min_by("value", at).alias("caused_value"))
+    strange = found.join(causes, identity, "left_anti").join(known, ["trial", "role", "key"], "left")
+    pairs = found.join(causes.withColumn("caused_value", f.col("value")), identity)
+    in_place = pairs.where("partition = home").withColumn(
+        "number", f.dense_rank().over(Window.partitionBy("trial", "role", "partition").orderBy("source"))
+    )
+    earlier = (
+        Window.partitionBy("trial", "role", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    )
+    in_place = in_place.withColumn("behind", f.max("source").over(earlier)).withColumn(
+        "reached", f.max("number").over(earlier)
+    )
+    misvalued = strange.where(f.col("caused_value").isNotNull()).select("trial", "role", "key")
+    missing = (
+        wanted.where("not counted").join(found, identity, "left_anti").join(misvalued, misvalued.columns, "left_anti")
+    )
+    # Of a record with a value that nothing gives, nothing else is compared.
+    of_itself = {"home": f.col("partition"), "caused": f.col("timestamp"), "caused_headers": f.col("headers")}
+    return [
+        _different(strange.where(f.col("caused_value").isNotNull()).withColumns(of_itself)),
+        _unexpected(
+            strange.where(f.col("caused_value").isNull() & ~f.col("counted")).withColumn("place", _at(place()))
+        ),
+        _different(pairs),
+        _disordered(in_place.where(f.col("number") > f.coalesce("reached", f.lit(0)) + 1)),
+        _lost(
+            missing.groupBy("trial", "promise", "role", "key").agg(
+                f.count("*").alias("causes"), f.min(at).alias("first"), f.lit(0).alias("there")
+            )
+        ),
+    ]
+
+
+LAST = ("partition", "offset", "value", "raw", "gone", "timestamp", "headers")
+
+
+def folded(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
+    """The tables that both make, key by key; a tombstone deletes."""
+    of_key = ["trial", "role", "key"]
+    at = place("home", "source")
+    table = wanted.groupBy(*of_key).agg(
+        f.max(at).alias("first"),
+        *(f.max_by(name, at).alias(name) for name in ("home", "source", "caused", "caused_headers", "caused_value")),
+        *_of_log(),
+    )
+    there = found.groupBy(*of_key).agg(
+        f.max(place()).alias("last"),
+        *(
+            f.max_by(n, place()).alias(n)
+            for n in ("partition", "offset", "value", "raw", "gone", "timestamp", "headers")
+        ),
+        *_of_log("found_"),
+    )
+    both = table.join(there, of_key, "full").withColumns(
+        {name: f.coalesce(name, f"found_{name}") for name in ("promise", "counted")}
+    )
+    is_wanted, is_there = f.col("caused_value").isNotNull(), f.coalesce(~f.col("gone"), f.lit(False))
+    untold = ~f.col("counted")
+    in_order = Window.partitionBy(*of_key).orderBy("partition", "offset")
+    before = f.lag("raw").over(in_order)
+    falls = found.where("grows and not gone").withColumn("before", before).where("raw <= before")
+    return [
+        _different(both.where(is_wanted & is_there)),
+        _lost(both.where(is_wanted & ~is_there & untold).withColumns({"causes": f.lit(1), "there": f.lit(0)})),
+        _unexpected(both.where(~is_wanted & is_there & untold).withColumn("place", _at("last"))),
+        falls.select(
+            "*",
+            f.lit("wrong-order").alias("anomaly"),
+            _at(place()).alias("place"),
+            f.format_string("more than %d", "before").alias("expected"),
+            f.col("raw").cast("string").alias("observed"),
+        ),
+    ]
+
+
+def _of_log(prefix: str = "") -> list[Column]:
+    """What all rows of a log share."""
+    return [f.first(name).alias(f"{prefix}{name}") for name in ("promise", "counted")]
+
+
+def _causes() -> list[str]:
+    return ["home", "source", "caused", "caused_headers", "caused_value"]
+
+
+def _at(where: str | Column) -> Column:
+    """A place in the log's topic, for people."""
+    return place_text(f.col("role"), f.col(where) if isinstance(where, str) else where)
+
+
+def _in(where: str) -> Column:
+    return partition_of(f.col(where)).alias("partition")
+
+
+def _lost(keys: DataFrame) -> DataFrame:
+    """In: causes, there (numbers of records), first (place of a cause)."""
+    return keys.select(
+        "trial",
+        "promise",
+        "role",
+        "key",
+        f.lit("lost-record").alias("anomaly"),
+        _in("first"),
+        place_text("input", f.col("first")).alias("place"),
+        f.concat(records_text(f.col("causes")), f.lit(" in "), "role").alias("expected"),
+        records_text(f.col("there")).alias("observed"),
+    )
+
+
+def _unexpected(rows: DataFrame) -> DataFrame:
+    """In: place, partition, raw (the value)."""
+    return rows.select(
+        "trial",
+        "promise",
+        "role",
+        "key",
+        f.lit("unexpected-record").alias("anomaly"),
+        "partition",
+        "place",
+        f.lit("nothing").alias("expected"),
+        value_text(f.col("raw")).alias("observed"),
+    )
+
+
+def _different(pairs: DataFrame) -> DataFrame:
+    """In: records beside what gave them.
+
+    Of each the first in which it differs: partition, value, timestamp, headers.
+    """
+    absent = f.lit(-(2**62))
+    value, caused_value = (f.nullif(f.col(name), absent) for name in ("value", "caused_value"))
+    aspects = [
+        (
+            "wrong-partition",
+            f.col("partition") != f.col("home"),
+            f.format_string("partition %d", "home"),
+            f.format_string("partition %d", "partition"),
+        ),
+        ("wrong-value", ~value.eqNullSafe(caused_value), value_text(caused_value), value_text(value)),
+        (
+            "wrong-timestamp",
+            ~f.col("timestamp").eqNullSafe(f.col("caused")),
+            f.unix_millis("caused").cast("string"),
+            f.unix_millis("timestamp").cast("string"),
+        ),
+        (
+            "wrong-header",
+            ~f.col("headers").eqNullSafe(f.col("caused_headers")),
+            _headers_text("caused_headers"),
+            _headers_text("headers"),
+        ),
+    ]
+
+    def first(which: int) -> Column:
+        return f.coalesce(*(f.when(differs, told[which]) for _, differs, *told in aspects))
+
+    names = f.coalesce(*(f.when(differs, f.lit(name)) for name, differs, *_ in aspects))
+    return (
+        pairs.withColumns({"anomaly": names, "expected": first(0), "observed": first(1)})
+        .where(f.col("anomaly").isNotNull())
+        .withColumn("place", _at(place()))
+    )
+
+
+def _headers_text(headers: str) -> Column:
+    return f.when(f.coalesce(headers, f.lit("")) == "", f.lit("no header")).otherwise(f.col(headers))
+
+
+def _disordered(rows: DataFrame) -> DataFrame:
+    """In: records that do not follow the one whose cause is at the offset `behind`, if there is one."""
+    return rows.withColumns(
+        {
+            "anomaly": f.lit("wrong-order"),
+            "place": _at(place()),
+            "expected": f.when(
+                f.col("behind").isNotNull(), f.format_string("of a record behind input/%d@%d", "partition", "behind")
+            ).otherwise(f.lit("of the first record")),
+            "observed": f.format_string("of input/%d@%d", "partition", "source"),
+        }
+    )

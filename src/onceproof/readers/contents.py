@@ -1,0 +1,306 @@
+"""The promises `output-order` and `changelog`: what the application wrote is what the replay of its input says.
+
+Each task reads one partition of the input, so what it writes is a function of that partition's order: record by record
+key, value, timestamp, headers and partition. Records are told apart by their key and by their number among the records
+of the key; under at-least-once, where a suffix may come again after a crash, by key and value. A cached store
+writes what its cache holds at each flush, so its changelog is folded (a tombstone deletes) and compared key by key.
+
+One witness for each record, or key, that is not as it must be; which records are lost, or come too often, other
+promises tell of the output.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.place import Place
+from onceproof.model.record import Record, Topics
+from onceproof.readers.comparisons import by_place, records_text, value_text
+
+Told = Callable[[int | None], int | None]
+
+
+def every(inputs: Sequence[Record]) -> Iterator[Record]:
+    """Each record gives one."""
+    return iter(inputs)
+
+
+def first_of_key(inputs: Sequence[Record]) -> Iterator[Record]:
+    """Only the first record of a key gives one."""
+    seen = set()
+    for record in inputs:
+        if record[2] not in seen:
+            seen.add(record[2])
+            yield record
+
+
+def unjudged(_value: int | None) -> int | None:
+    """Of a value that another promise judges."""
+    return 0
+
+
+def as_it_is(value: int | None) -> int | None:
+    """Of a value that is compared as it is."""
+    return value
+
+
+@dataclass(frozen=True)
+class Log:
+    """What is written to the topic of a role, as a function of the input's order.
+
+    Attributes:
+        promise: that the comparisons belong to.
+        role: of the topic.
+        replay: the input records that give one, in their order.
+        expected: makes of the value of the input what is to be compared.
+        told: makes of the value that was written what is to be compared.
+        key: of the records, if it is not that of the input.
+        folded: whether only the table that they make is compared.
+        counted: whether another promise tells which records are lost or too many.
+        beside: the role in which a key that has too few records is told of already.
+        punctuated: whether a punctuator writes as well, under keys below 0, which no input explains.
+        grows: whether the values of a key grow from record to record, also where they are folded.
+    """
+
+    promise: str
+    role: str
+    replay: Callable[[Sequence[Record]], Iterator[Record]] = every
+    expected: Told = as_it_is
+    told: Told = as_it_is
+    key: int | None = None
+    folded: bool = False
+    counted: bool = False
+    beside: str | None = None
+    punctuated: bool = False
+    grows: bool = False
+
+
+@dataclass(frozen=True)
+class Cause:
+    """An input record, and what it gives: key, value as it is compared, and the rest (timestamp, headers)."""
+
+    source: Record
+    key: int | None
+    value: int | None
+
+    @property
+    def rest(self) -> tuple[Any, ...]:
+        """Timestamp and headers, as Kafka Streams hands them on."""
+        return tuple(self.source[4:])
+
+
+def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterator[Comparison]:
+    """What stands in a topic beside what the replay of the input says: all together, then what is not as it must be.
+
+    The first comparison stands for as many as there are records, or were to be; the others are among them.
+    """
+    given = list(log.replay(sorted(topics["input"], key=by_place)))
+    ours = (r for r in topics[log.role] if not (log.punctuated and (r[2] or 0) < 0))
+    written = sorted(ours, key=by_place)
+    if compared := max(len(given), len(written)):
+        yield Comparison(log.promise, None, 0, None, log.role, "what the replay says", "the same", compared)
+    if log.folded and log.grows:
+        yield from _falls(log, written)
+    if _alike(log, given, written):  # as a rule, and quick to see
+        return
+    causes = [Cause(r, r[2] if log.key is None else log.key, log.expected(r[3])) for r in given]
+    compare = _folded if log.folded else _numbered if exactly_once else _repeated
+    breaches = compare(log, causes, written)
+    if log.beside is not None:
+        there, wanted = Counter(record[2] for record in topics[log.beside]), Counter(cause.key for cause in causes)
+        told = [b for b in breaches if b.anomaly == "lost-record" and there[b.key] < wanted[b.key]]
+        breaches = [breach for breach in breaches if breach not in told]
+    yield from breaches
+
+
+def _alike(log: Log, given: Sequence[Record], written: Sequence[Record]) -> bool:
+    """Whether everything is as it must be, record by record; of a log that is folded, key by key."""
+    expected, told, own = log.expected, log.told, log.key
+    if log.folded:
+        wanted = {r[2]: (r[0], expected(r[3]), r[4:]) for r in given}
+        found = {r[2]: (r[0], None if r[3] is None else told(r[3]), r[4:]) for r in written}
+        return wanted == found
+    keys = (r[2] if own is None else own for r in given)
+    return [(r[0], key, expected(r[3]), r[4:]) for r, key in zip(given, keys, strict=True)] == [
+        (r[0], r[2], told(r[3]), r[4:]) for r in written
+    ]
+
+
+Breaches = list[Comparison]
+
+
+def _numbered(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Breaches:
+    """Under exactly-once: the n-th record of a key is what its n-th cause gives."""
+    scope = (lambda key, partition: (key, partition)) if log.key is not None else (lambda key, _: key)
+    wanted: dict[Hashable, list[Cause]] = defaultdict(list)
+    found: dict[Hashable, list[Record]] = defaultdict(list)
+    for cause in causes:
+        wanted[scope(cause.key, cause.source[0])].append(cause)
+    for record in written:
+        found[scope(record[2], record[0])].append(record)
+    breaches: Breaches = []
+    matched: list[tuple[Record, Cause]] = []
+    for key in wanted.keys() | found.keys():
+        of_key, there = wanted.get(key, []), found.get(key, [])
+        if len(of_key) != len(there):
+            breaches += _miscounted(log, of_key, there)
+            continue
+        for record, cause in zip(there, of_key, strict=True):
+            breach = _differs(log, record, cause)
+            breaches += breach
+            if not breach or breach[0].anomaly != "wrong-partition":
+                matched.append((record, cause))
+    before: dict[int, Cause] = {}
+    for record, cause in sorted(matched, key=lambda pair: by_place(pair[0])):
+        earlier = before.get(record[0])
+        if earlier is not None and cause.source[1] < earlier.source[1]:
+            breaches.append(_disordered(log, record, cause, earlier.source[1]))
+        before[record[0]] = cause
+    return breaches
+
+
+def _repeated(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Breaches:
+    """Under at-least-once: what was written goes on behind what is there, or repeats some of it."""
+    of_key: dict[int | None, Cause] = {}
+    of_value: dict[Hashable, Cause] = {}
+    for cause in causes:
+        of_key.setdefault(cause.key, cause)
+        of_value[cause.key, cause.value] = cause
+    breaches: Breaches = []
+    misvalued: set[int | None] = set()
+    matched: list[tuple[Record, Cause]] = []
+    for record in written:
+        meant = of_value.get((record[2], log.told(record[3])))
+        if meant is None:
+            known = of_key.get(record[2])
+            if known is not None:
+                misvalued.add(record[2])
+                breaches.append(_wrong_value(log, record, known))
+            elif not log.counted:
+                breaches.append(_unexpected(log, record))
+            continue
+        breach = _differs(log, record, meant)
+        breaches += breach
+        if not breach or breach[0].anomaly != "wrong-partition":
+            matched.append((record, meant))
+    there = {id(cause) for _, cause in matched}
+    places: dict[int, dict[int, int]] = defaultdict(dict)  # of those that are there: partition -> offset -> number
+    for cause in causes:
+        if id(cause) in there:
+            of_partition = places[cause.source[0]]
+            of_partition[cause.source[1]] = len(of_partition)
+    reached: dict[int, int] = {}
+    for record, cause in matched:
+        partition, offset = record[0], cause.source[1]
+        last = reached.get(partition)
+        numbers = places[partition]
+        if numbers[offset] > (0 if last is None else numbers[last] + 1):
+            breaches.append(_disordered(log, record, cause, last))
+        reached[partition] = offset if last is None else max(last, offset)
+    shown = {(record[2], log.told(record[3])) for record in written}
+    lost: dict[int | None, list[Cause]] = defaultdict(list)
+    for cause in causes:
+        if (cause.key, cause.value) not in shown and cause.key not in misvalued:
+            lost[cause.key].append(cause)
+    if not log.counted:
+        breaches += [_lost(log, found, found[0].source, 0) for found in lost.values()]
+    return breaches
+
+
+def _folded(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Breaches:
+    """The tables that both make, key by key; a tombstone deletes."""
+    wanted = {cause.key: cause for cause in causes}
+    found = {record[2]: record for record in written}
+    breaches: Breaches = []
+    for key in wanted.keys() | found.keys():
+        cause, record = wanted.get(key), found.get(key)
+        is_wanted = cause is not None and cause.value is not None
+        is_there = record is not None and record[3] is not None
+        if cause is not None and record is not None and is_wanted and is_there:
+            breaches += _differs(log, record, cause)
+        elif log.counted:
+            continue
+        elif cause is not None and is_wanted:
+            breaches.append(_lost(log, [cause], cause.source, 0))
+        elif record is not None and is_there:
+            breaches.append(_unexpected(log, record))
+    return breaches
+
+
+def _falls(log: Log, written: Sequence[Record]) -> Breaches:
+    """Of each key, the records whose value is not more than the one before."""
+    before: dict[int | None, int] = {}
+    breaches: Breaches = []
+    for record in written:
+        p, offset, key, value = record[:4]
+        if value is None:
+            continue
+        if key in before and value <= before[key]:
+            place = str(Place(log.role, p, offset))
+            more = f"more than {before[key]}"
+            breaches.append(_breach(log, "wrong-order", p, key, place, more, str(value)))
+        before[key] = value
+    return breaches
+
+
+def _miscounted(log: Log, wanted: Sequence[Cause], found: Sequence[Record]) -> Breaches:
+    """A key with fewer or more records than it should have; nothing if another promise tells of it."""
+    if log.counted:
+        return []
+    if len(found) < len(wanted):
+        return [_lost(log, wanted, wanted[0].source, len(found))]
+    if not wanted:
+        return [_unexpected(log, found[-1])]
+    p, offset, key = found[-1][:3]
+    place = str(Place(log.role, p, offset))
+    told = records_text(len(wanted)), records_text(len(found))
+    return [_breach(log, "duplicate-output", p, key, place, *told)]
+
+
+def _lost(log: Log, wanted: Sequence[Cause], first: Record, found: int) -> Comparison:
+    place = str(Place("input", first[0], first[1]))
+    told = f"{records_text(len(wanted))} in {log.role}", records_text(found)
+    return _breach(log, "lost-record", first[0], wanted[0].key, place, *told)
+
+
+def _unexpected(log: Log, record: Record) -> Comparison:
+    p, offset, key, value = record[:4]
+    return _breach(log, "unexpected-record", p, key, str(Place(log.role, p, offset)), "nothing", value_text(value))
+
+
+def _wrong_value(log: Log, record: Record, cause: Cause) -> Comparison:
+    p, offset, key, value = record[:4]
+    told = value_text(cause.value), value_text(log.told(value))
+    return _breach(log, "wrong-value", p, key, str(Place(log.role, p, offset)), *told)
+
+
+def _differs(log: Log, record: Record, cause: Cause) -> Breaches:
+    """In what a record is not what its cause gives: partition, value, timestamp, headers; the first of them."""
+    p, offset, key, value = record[:4]
+    if p != cause.source[0]:
+        anomaly, told = "wrong-partition", (f"partition {cause.source[0]}", f"partition {p}")
+    elif log.told(value) != cause.value:
+        return [_wrong_value(log, record, cause)]
+    elif record[4:5] != cause.rest[:1]:
+        anomaly, told = "wrong-timestamp", (str(cause.rest[0]), str(record[4]))
+    elif record[5:] != cause.rest[1:]:
+        anomaly, told = "wrong-header", (cause.rest[1] or "no header", record[5] or "no header")
+    else:
+        return []
+    return [_breach(log, anomaly, p, key, str(Place(log.role, p, offset)), *told)]
+
+
+def _disordered(log: Log, record: Record, cause: Cause, last: int | None) -> Comparison:
+    """A record that does not come behind the one before, whose cause is at the offset `last`."""
+    p, offset, key = record[:3]
+    behind = f"of a record behind {Place('input', p, last)}" if last is not None else "of the first record"
+    observed = f"of {Place('input', p, cause.source[1])}"
+    return _breach(log, "wrong-order", p, key, str(Place(log.role, p, offset)), behind, observed)
+
+
+def _breach(
+    log: Log, anomaly: str, partition: int, key: int | None, place: str, expected: str, observed: str
+) -> Comparison:
+    return Comparison(log.promise, anomaly, partition, key, place, expected, observed, comparisons=0)

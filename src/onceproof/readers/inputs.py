@@ -1,0 +1,36 @@
+"""What was generated beside what stands in the input: the replay of another input would say nothing."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from onceproof.model.record import Record
+from onceproof.readers.comparisons import by_place
+
+
+def deviation(inputs: Sequence[Record], generated: Iterable[tuple[int, int]], home: Callable[[int], int]) -> str | None:
+    """Where the input is not what was generated, in words; None if it is.
+
+    Args:
+        inputs: the records of the input topic.
+        generated: key and value of what was delivered, in order.
+        home: the partition that a key belongs to.
+    """
+    wanted: dict[int | None, list[int]] = defaultdict(list)
+    found: dict[int | None, list[int | None]] = defaultdict(list)
+    for number, sent in generated:
+        wanted[number].append(sent)
+    for record in sorted(inputs, key=by_place):
+        p, offset, key, value = record[:4]
+        if key is not None and p != home(key):
+            return f"key {key} is in partition {p} (offset {offset}), not in {home(key)}"
+        found[key].append(value)
+    for key in wanted.keys() | found.keys():
+        if wanted[key] != found[key]:
+            return (
+                f"key {key} was delivered with the values {_told(wanted[key])}, but is there with {_told(found[key])}"
+            )
+    return None
+
+
+def _told(values: Sequence[int | None]) -> str:
+    return ", ".join(map(str, values[:5])) + (f" and {len(values) - 5} more" if len(values) > 5 else "") or "none"

@@ -1,0 +1,39 @@
+"""What stands in the input is what was generated: key by key the same values in the same order, in the right partition."""
+
+import pytest
+
+from onceproof.model.record import Record
+from onceproof.readers.inputs import deviation
+
+
+def home(key):
+    return (key + 1) % 2
+
+
+GENERATED = [(1, 10), (0, 20), (1, 11)]
+THERE = [Record(0, 0, 1, 10), Record(0, 3, 1, 11), Record(1, 0, 0, 20)]
+
+
+def test_what_was_generated_is_there_in_whatever_order_the_partitions_are_read():
+    assert deviation(THERE, GENERATED, home) is None
+    assert deviation(THERE[::-1], GENERATED, home) is None
+    assert deviation([], [], home) is None
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (THERE[1:], "key 1 was delivered with the values 10, 11, but is there with 11"),
+        ([*THERE, Record(1, 5, 0, 20)], "key 0 was delivered with the values 20, but is there with 20, 20"),
+        ([*THERE, Record(1, 5, 2, 7)], "key 2 was delivered with the values none, but is there with 7"),
+        ([*THERE[:2], Record(1, 0, 0, 21)], "key 0 was delivered with the values 20, but is there with 21"),
+        (
+            [Record(0, 0, 1, 11), Record(0, 3, 1, 10), THERE[2]],
+            "key 1 was delivered with the values 10, 11, but is there with 11, 10",
+        ),
+        ([*THERE[:2], Record(0, 5, 0, 20)], "key 0 is in partition 0 (offset 5), not in 1"),
+    ],
+    ids=["one is missing", "one is there twice", "a key of nobody", "another value", "another order", "elsewhere"],
+)
+def test_where_it_is_not_is_said(there, said):
+    assert deviation(there, GENERATED, home) == said
