@@ -1,7 +1,7 @@
 """Find the anomalies in the collected records: `spark-submit check.py --run-folder PATH`.
 
-Reads `records`, writes `assignments`, `changelogs`, `comparisons`, `findings` and `counts`, of all trials at once. A
-trial that could not be collected has no rows in any of them. Running it again replaces the tables.
+Reads `records`, writes `assignments`, `changelogs`, `transactions`, `comparisons`, `findings` and `counts`, of all
+trials at once. A trial that could not be collected has no rows in any of them. Running it again replaces the tables.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from onceproof.model.run_folder import RunFolder, read_json
 from spark_jobs import tables
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings, in_memory
+from spark_jobs.transforms.segments import Segments, check_segments
 
 
 def main() -> None:
@@ -39,14 +40,16 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
     trials = [trial for trial in run_folder.driven_trials() if trial.key not in unreadable]
     stated = in_memory(spark, stated_trials(run_folder, trials), checks.TRIALS)
     records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
+    logs = segments_of(spark, run_folder, trials, records, stated)
     records = as_far_as_committed(records, {trial.key: run_folder.outcome(trial)["facts"] for trial in trials})
     checked = checks.check(records, stated)
     observed = in_memory(spark, observations_of(run_folder, trials), tables.CHECKED["comparisons"])
-    shared = [frame.persist() for frame in checked.shared]
+    shared = [frame.persist() for frame in (*checked.shared, *logs.shared)]
+    made = {**checked.tables, "transactions": logs.transactions}
     for table in tables.CHECKED:
-        rows = named(checked.tables[table], stated)
+        rows = named(made[table], stated)
         if table == "comparisons":
-            rows = rows.unionByName(observed)
+            rows = rows.unionByName(named(logs.comparisons, stated)).unionByName(observed)
         elif table == "findings":  # reading the comparisons again is quicker than making them again
             rows = rows.unionByName(comparison_findings(tables.read(spark, run_folder, "comparisons")))
         tables.write(run_folder, table, rows.select(*tables.columns_of(table)))
@@ -76,6 +79,22 @@ def as_far_as_committed(records: DataFrame, facts: Mapping[str, Mapping[str, int
                 place = (f.col("name") == trial) & (f.col("role") == role) & (f.col("partition") == int(partition))
                 records = records.where(~(place & (f.col("offset") >= end)))
     return records
+
+
+def segments_of(
+    spark: SparkSession, run_folder: RunFolder, trials: list[Trial], records: DataFrame, stated: DataFrame
+) -> Segments:
+    """What comes of the brokers' log segments, of those trials whose segments could be read."""
+    keys = [trial.key for trial in trials if run_folder.trial(trial).segments_file.exists()]
+    if not keys:
+        made = [tables.CHECKED[name].replace("trial string", "trial int") for name in ("transactions", "comparisons")]
+        transactions, comparisons = (in_memory(spark, [], columns) for columns in made)
+        return Segments(transactions, comparisons, ())
+    plans = {key: read_json(run_folder.trial(key).trial_file)["roles"] for key in keys}
+    roles = [{"name": key, "role": name} for key, of in plans.items() for name, role in of.items() if role["committed"]]
+    wanted = f.broadcast(in_memory(spark, roles, "name string, role string"))
+    entries = checks.numbered(tables.read_segments(spark, run_folder, keys), stated)
+    return check_segments(entries, checks.numbered(records.join(wanted, ["name", "role"]), stated), stated)
 
 
 def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:

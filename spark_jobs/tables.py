@@ -9,6 +9,14 @@ changelogs   store `ids`: one row per key. Store `counter`: one row per changelo
              store STRING, partition INT, key INT, changelog_offset LONG, changelog_value INT,
              previous_offset LONG, previous_value INT, last BOOLEAN, output_partition INT, output_offset LONG,
              output_value LONG
+transactions one row per transaction and log that it belongs to, from the brokers' log segments: how the coordinator
+             decided (at the place `decision`), how it ended in this log, how many records it wrote there, how many of
+             them readers saw; and, where it is known what its inputs make the topology write, how much that is, how
+             much was written, what of it is missing or foreign, and the least such key. An `outcome` is committed,
+             aborted, open, or nothing where nothing was written though something is due
+             producer LONG, decision STRING, decided STRING, role STRING, partition INT, place STRING,
+             first_offset LONG, marker_offset LONG, outcome STRING, records LONG, visible LONG, due LONG, written LONG,
+             missing LONG, foreign LONG, key INT
 comparisons  what a promise expects at one place beside what was observed, `onceproof.model.anomaly.Comparison`;
              `anomaly` is null where all is well; `comparisons`: for how many places the row stands
              promise STRING, anomaly STRING, partition INT, key INT, place STRING, expected STRING, observed STRING,
@@ -24,10 +32,12 @@ Beside them, `errors.json` holds one sentence for each trial whose topics could 
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from onceproof.model.run_folder import RunFolder, read_json, write_json
@@ -39,12 +49,20 @@ CHECKED = {
     "changelogs": "trial string, store string, partition int, key int, changelog_offset long, changelog_value int, "
     "previous_offset long, previous_value int, last boolean, output_partition int, output_offset long, "
     "output_value long",
+    "transactions": "trial string, producer long, decision string, decided string, role string, partition int, "
+    "place string, first_offset long, marker_offset long, outcome string, records long, visible long, due long, "
+    "written long, missing long, foreign long, key int",
     "comparisons": "trial string, promise string, anomaly string, partition int, key int, place string, "
     "expected string, observed string, comparisons long",
     "findings": "trial string, anomaly string, partition int, key int, ids array<int>, offsets array<string>, "
     "expected string, observed string",
     "counts": "trial string, records long, outputs long, keys long, ids long",
 }
+
+SEGMENTS = (
+    "kind string, role string, partition int, first long, last long, producer long, epoch int, sequence int, "
+    "last_sequence int, transactional boolean, of_role string, of_partition int, position long"
+)
 
 RECORDS = t.StructType(
     [
@@ -128,6 +146,13 @@ def write(run_folder: RunFolder, name: str, rows: DataFrame) -> None:
 def read(spark: SparkSession, run_folder: RunFolder, name: str) -> DataFrame:
     """A table that `check` has written."""
     return spark.read.schema(CHECKED[name]).parquet(str(run_folder.table(name)))
+
+
+def read_segments(spark: SparkSession, run_folder: RunFolder, trials: Sequence[str]) -> DataFrame:
+    """What the brokers' log segments hold of these trials: `onceproof.model.segments.Entry`, and the column `name`."""
+    files = [str(run_folder.trial(trial).segments_file) for trial in trials]
+    name = f.regexp_extract(f.input_file_name(), "/trials/([^/]+)/", 1)
+    return spark.read.schema(SEGMENTS).parquet(*files).withColumn("name", name)
 
 
 def read_records(spark: SparkSession, run_folder: RunFolder) -> DataFrame:

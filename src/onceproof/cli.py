@@ -130,6 +130,7 @@ def trial(
         "reason": outcome["reason"],
         "parameters": parameters,
         **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
+        "not_looked_at": read_json(folder.trial_file)["not_looked_at"],
         "steps": outcome["steps"],
         "plant": outcome["plant"],
         "attested": outcome["attested"],

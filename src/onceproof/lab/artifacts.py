@@ -40,6 +40,11 @@ def broker_class_path(release: Release) -> list[Path]:
     return _class_path("kafka_2.13", release)
 
 
+def dumper_class_path(release: Release) -> list[Path]:
+    """Jars with Kafka's `DumpLogSegments` of the release, with logging; raises as `streams_class_path` does."""
+    return _class_path("kafka-tools" if release.since(Release(4, 3, 0)) else "kafka_2.13", release)
+
+
 def check_published(releases: Iterable[Release]) -> None:
     """Check that each release exists; one with incomplete artifacts does.
 

@@ -16,24 +16,27 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
 from onceproof.harness import harness_version
+from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import PRODUCER_CONFIG, Bulk
 from onceproof.lab.processes import await_condition, holds_within
 from onceproof.lab.reader import Reader, Source
+from onceproof.lab.segments import Dump, Logs, why_no_segments, write_segments
 from onceproof.lab.topics import Topics
 from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
 from onceproof.model.plants import plant
-from onceproof.model.promise import least_of
+from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
 from onceproof.model.timeline import Event, Timeline, stall_text
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.inputs import deviation
+from onceproof.readers.segments import compare_segments
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise, System, partition_of_key, values_of
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
@@ -51,6 +54,8 @@ SETTLED = 0.2  # seconds between two looks that must show the same
 CLOSING = 5.0  # seconds that the instances of a drive that failed are given to end in good order
 OPEN_FOR = 20.0  # seconds that the markers of the last transactions may take, when all is drained and closed
 NOTICED_WITHIN = 2.0  # the death of a broker
+MARKED_WITHIN = 5.0  # seconds that the last markers are given, when all is drained, closed and read
+ATOMICITY = tuple(promise.name for promise in promises_of(TRANSACTION_ATOMICITY))
 
 
 def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
@@ -61,8 +66,11 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     """
     what = scenario(trial.cell.scenario)
     system, partitions = what.system(trial), what.partitions(trial)
+    why_not = why_no_segments(cluster, _guarantee(trial))
+    if why_not is None:
+        dumper_class_path(cluster.release)  # it takes a while, the first time
     begin = time.monotonic()
-    for old in (folder.outcome_file, folder.reader_file, folder.observations_file):
+    for old in (folder.outcome_file, folder.reader_file, folder.observations_file, folder.segments_file):
         old.unlink(missing_ok=True)
     with _explained(cluster):
         topics = Topics(cluster, trial.application_id)
@@ -82,7 +90,8 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
                 for name, role in system.roles.items()
             },
             "check": system.topology,
-            "promises": least_of([*system.promises, LIVENESS]),
+            "promises": least_of([*system.promises, LIVENESS, *(ATOMICITY if why_not is None else ())]),
+            "not_looked_at": {} if why_not is None else dict.fromkeys(ATOMICITY, why_not),
             "stores": system.stores,
             "app": dict(what.app(trial)),
             "streams_config": _streams_config(trial),
@@ -123,6 +132,10 @@ def needs_dead_broker(trial: Trial) -> bool:
 def _streams_config(trial: Trial) -> dict[str, str]:
     """Configuration of every instance; its ids, its state directory and the brokers come on top."""
     return {**LAB_CONFIG, **scenario(trial.cell.scenario).config(trial)}
+
+
+def _guarantee(trial: Trial) -> str:
+    return _streams_config(trial)["processing.guarantee"]
 
 
 def _broker_config(cluster: Cluster) -> dict[str, str]:
@@ -248,6 +261,7 @@ class TrialLab:
         self._started: list[Instance] = []  # all that ever were
         self._bulks: list[Bulk] = []
         self._readers: list[Reader] = []
+        self._dump_running: Dump | None = None
         self._starts: Counter[str] = Counter()
         self._attested: dict[str, Any] = {}
         self._failure: KafkaFailedError | None = None
@@ -340,9 +354,13 @@ class TrialLab:
             HarnessError: the topics cannot be read, or hold another input than was delivered.
         """
         with self.phase("read"):
+            # Of a drive that failed, the transactions that were open stay so until they have timed out.
+            self.measure(ended=int(self._failure is None))
+            dump = self._dump_segments()  # beside the readers
             records, corrupt = self.read()
-            findings = CHECKS[self.system.topology](records, self.facts())
+            findings = CHECKS[self.system.topology](self._as_far_as_committed(records), self.facts())
             findings.add(corrupt)
+            findings.add(self._compare_segments(dump, records))
             if self._failure is None and not corrupt:
                 self.compare(records["input"])
         observed = [*self.what.observe(self.trial, self.events), *compare_liveness(self.events)]
@@ -529,7 +547,7 @@ class TrialLab:
     def read(self) -> tuple[dict[str, list[Record]], list[Comparison]]:
         """The records of all topics by role, and what stores held as `<store>-contents`; what cannot be decoded.
 
-        If the drive failed, the input is read as far as it was committed, and a topic that was never created is empty.
+        If the drive failed, a topic that was never created is empty.
         """
         if not self._readers:
             self._start_readers(self._awaited_topics())
@@ -541,11 +559,46 @@ class TrialLab:
             found, faults = reader.finish(ends[reader.committed])
             records |= found
             corrupt += faults
-        if self._failure is not None:
-            records["input"] = [r for r in records["input"] if r[1] < self._facts[f"input_end/{r[0]}"]]
         for role, partition, line, key, value in read_contents(self._folder.contents):
             records.setdefault(role, []).append(Record(partition, line, key, value))
         return records, corrupt
+
+    def _as_far_as_committed(self, records: Mapping[str, list[Record]]) -> dict[str, list[Record]]:
+        """The records; if the drive failed, without the input that was never processed."""
+        if self._failure is None:
+            return dict(records)
+        return {**records, "input": [r for r in records["input"] if r[1] < self._facts[f"input_end/{r[0]}"]]}
+
+    def _dump_segments(self) -> Dump | None:
+        """Begin to read the brokers' log segments, if these are to be looked at."""
+        cluster = self._cluster
+        if why_no_segments(cluster, _guarantee(self.trial)) or not isinstance(cluster, EmbeddedCluster):
+            return None
+        self._dump_running = Dump(cluster, self._logs(), self._folder.path)
+        return self._dump_running
+
+    def _logs(self) -> Logs:
+        roles = self.system.roles.items()
+        return Logs(
+            self.trial.application_id,
+            {self.trial.topic(role.topic or name): name for name, role in roles if role.committed},
+        )
+
+    def _compare_segments(self, dump: Dump | None, records: Mapping[str, Sequence[Record]]) -> list[Comparison]:
+        """What the log segments hold beside what was read; they are written down as well.
+
+        Markers come a little after the answer to a commit, so where one is missing, the segments are read once more.
+        """
+        compared: list[Comparison] = []
+        deadline = self._world.monotonic() + MARKED_WITHIN
+        while dump is not None:
+            entries = dump.finish()
+            topics = {role: records[role] for role in self._logs().roles.values()}
+            compared = list(compare_segments(entries, topics, self.system.topology, self.facts()))
+            write_segments(self._folder.segments_file, entries)
+            is_open = any(comparison.anomaly == "hanging-transaction" for comparison in compared)
+            dump = self._dump_segments() if is_open and self._world.monotonic() < deadline else None
+        return compared
 
     def _awaited_topics(self) -> set[str]:
         """The topics of the trial: all of them, or if the drive failed those that there are."""
@@ -584,10 +637,10 @@ class TrialLab:
 
     def facts(self) -> dict[str, int]:
         """What the checks need to know beside the records."""
-        guarantee, app = _streams_config(self.trial)["processing.guarantee"], self.what.app(self.trial)
+        app = self.what.app(self.trial)
         return {
             "partitions": self._partitions,
-            "exactly_once": int(guarantee == "exactly_once_v2"),
+            "exactly_once": int(_guarantee(self.trial) == "exactly_once_v2"),
             "cached": int(bool(app["caching"])),
             "punctuated": int(bool(app.get("punctuate.ms"))),
             **self._facts,
@@ -651,6 +704,8 @@ class TrialLab:
             instance.kill()
         while self._readers:
             self._readers.pop().stop()
+        if self._dump_running is not None:
+            self._dump_running.stop()
         self._topics.close()
         self._timeline.close()
 

@@ -65,6 +65,7 @@ class Promise:
     dated: Dated | None = None
 
 
+TRANSACTION_ATOMICITY = "transaction_atomicity"  # the suite of those that are judged by the log alone
 ANOMALIES = {
     anomaly.name: anomaly
     for anomaly in (
@@ -115,6 +116,25 @@ ANOMALIES = {
             "false-after-true",
             "A delete was answered with false, though the record was there when it was asked for.",
             "key",
+        ),
+        Anomaly(
+            "torn-transaction",
+            "What belongs to one transaction is not committed together: a record without the input that caused it, or "
+            "the input without the record.",
+            "transaction",
+        ),
+        Anomaly(
+            "hanging-transaction", "A transaction has no end: a marker is missing in one of its logs.", "transaction"
+        ),
+        Anomaly(
+            "isolation-breach",
+            "Readers of committed records did not see what the markers in the log commit, or saw what they do not.",
+            "transaction and log",
+        ),
+        Anomaly(
+            "fencing-breach",
+            "A producer's epoch fell, or its sequence did not follow: somebody wrote who should have been fenced.",
+            "producer and log",
         ),
         Anomaly(
             "aborted-by-throttle",
@@ -249,6 +269,31 @@ PROMISES = {
             "The transactions of the changelog were looked at.",
             ("aborted-by-throttle",),
             "throttling",
+            1,
+        ),
+        Promise(
+            "atomicity",
+            "The input that a transaction commits, and what this input makes the topology write, are committed "
+            "together or not at all.",
+            "Of every transaction in the brokers' log segments, what belongs to it was looked at.",
+            ("torn-transaction", "hanging-transaction"),
+            TRANSACTION_ATOMICITY,
+            1,
+        ),
+        Promise(
+            "isolation",
+            "Readers of committed records see what the markers in the log commit, and nothing else.",
+            "What each transaction wrote to a log was looked for among what readers saw, and the input.",
+            ("isolation-breach",),
+            TRANSACTION_ATOMICITY,
+            "partitions",
+        ),
+        Promise(
+            "fencing",
+            "Epochs and sequences of a producer only grow.",
+            "In every log, all that a producer wrote was looked at.",
+            ("fencing-breach",),
+            TRANSACTION_ATOMICITY,
             1,
         ),
         Promise(

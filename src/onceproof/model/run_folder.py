@@ -14,11 +14,14 @@
     contents/<task>.csv            what stores held when an instance began to work; where a scenario asks for it
     dumps/<instance>.<store>.<partition>.<active|standby>.<offset>.csv
                                    what a store held at the end, beside the changelog offset that it claimed
+    segments.parquet               what the brokers' log segments hold of its transactions, a row for each
+                                   `model.segments.Entry`; of embedded brokers under exactly-once
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
     reader.json                    what the independent reader counted (no Spark involved)
     outcome.json                   exercised or not, seconds by phase; what Kafka did that ended the drive, why the
                                    trial is void, or the error; written last
-  tables/<table>/                  Parquet: records, assignments, changelogs, comparisons, findings, counts
+  tables/<table>/                  Parquet: records, assignments, changelogs, transactions, comparisons, findings,
+                                   counts
   validations/<trial>.json         outcome of each Great Expectations suite
   data_docs/index.html             the suites' results in the browser
   verdicts.json                    one verdict per cell
@@ -182,6 +185,11 @@ class TrialFolder:
     def threads(self) -> Path:
         """Folder of the instances' thread dumps, if the trial was stuck."""
         return self.path / "threads"
+
+    @property
+    def segments_file(self) -> Path:
+        """What the brokers' log segments hold of its transactions, as Parquet: `model.segments.Entry`."""
+        return self.path / "segments.parquet"
 
     @property
     def observations_file(self) -> Path:

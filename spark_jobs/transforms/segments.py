@@ -1,0 +1,418 @@
+"""The promises `atomicity`, `isolation` and `fencing`: transactions, from the brokers' log segments.
+
+In: entries, the columns of `onceproof.model.segments.Entry` with the number of the trial; records of the trials' topics
+(trial, role, partition, offset, key, value), as a read_committed reader saw them.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from onceproof.model.segments import ABORT, COMMIT, COORDINATOR, DATA, OFFSETS, POSITION, PREPARE_COMMIT
+from spark_jobs.transforms.comparisons import comparison, fact, records_text
+
+# What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of its
+# key, or one that asks to `delete`; under its own key or a fixed one. `once`: an entry of a store, which may be cached.
+EFFECTS = "check string, role string, when string, once boolean, fixed_key int"
+_OF_TOPOLOGY = [
+    ("enumerator", "output", "each", False, None),
+    ("enumerator", "ids-changelog", "first", True, None),
+    ("enumerator", "counter-changelog", "first", True, 0),
+    ("counting", "output", "each", False, None),
+    ("counting", "last-changelog", "each", True, None),
+    ("dedup", "output", "first", False, None),
+    ("dedup", "seen-changelog", "first", True, None),
+    ("deleter", "output", "delete", False, None),
+    ("deleter", "records-changelog", "each", True, None),
+    ("values", "values-changelog", "each", True, None),
+]
+DELETE = 0
+LOG = ("trial", "role", "partition")
+PART = (*LOG, "producer", "number")
+TRANSACTION = ("trial", "producer", "decision")  # the decision's place
+NONE = ""  # while there is none
+
+
+def transactions(
+    batches: DataFrame, parts: DataFrame, seen: DataFrame, tallied: DataFrame, records: DataFrame, trials: DataFrame
+) -> tuple[DataFrame, DataFrame]:
+    """Each transaction in each log that it belongs to: how it ended there, and what is due to the inputs it commits.
+
+    In: what `numbered` gives of the entries, `seen_in` of the records, and `tally` of that; trials (trial INT, check
+    STRING). Out: the table `transactions` of `spark_jobs.tables`; and what it is made of twice: what is due, and what
+    was written.
+    """
+    effects = parts.sparkSession.createDataFrame(_OF_TOPOLOGY, EFFECTS)
+    wanted = f.broadcast(
+        trials.withColumn("punctuated", f.coalesce(fact("punctuated") == 1, f.lit(False)))
+        .join(f.broadcast(effects), "check")
+        .select("trial", "role", "when", "once", "fixed_key", "punctuated")
+    )
+    positions = _positions(batches, parts)
+    pairs = _pairs(_due(positions, records, wanted), _written(seen, parts, wanted))
+    judged = f.broadcast(wanted.select("trial", "role").distinct().withColumn("judged", f.lit(True)))
+    of_parts = (
+        parts.join(tallied.drop("begin"), list(PART), "left")
+        .withColumn("visible", f.coalesce("visible", f.lit(0)))
+        .join(judged, ["trial", "role"], "left")
+        .join(pairs, [*TRANSACTION, *LOG[1:]], "left")
+    )
+    # What is not seen is not for the promise `atomicity` to say.
+    known = f.col("judged") & (f.col("visible") == f.col("records"))
+    told = [f.when(known, f.coalesce(name, f.lit(0))).alias(name) for name in COUNTS]
+    rows = of_parts.select(*_PLACED, *told, f.when(known, f.col("key")).alias("key"))
+    return rows.unionByName(_nothing(pairs, parts, positions)), pairs
+
+
+COUNTS = ("due", "written", "missing", "foreign")
+_PLACED = (*TRANSACTION, "decided", *LOG[1:], "place", "first_offset", "marker_offset", "outcome", "records", "visible")
+
+
+def seen_in(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataFrame:
+    """The records with the part of a transaction (see `PART`) in which each stands: number -1 if in none.
+
+    Producer and number are null if no batch of the log holds the record.
+    """
+    outside = entries.where((f.col("kind") == DATA) & ~f.col("transactional")).withColumn(
+        "number", f.lit(-1).cast("long")
+    )
+    intervals = batches.where(f.col("kind") == DATA).unionByName(outside, allowMissingColumns=True)
+    return _within(records, intervals.select(*LOG, "first", "last", "producer", "number"))
+
+
+def tally(seen: DataFrame) -> DataFrame:
+    """How many records of each part were seen, and where the first of them stands."""
+    return seen.groupBy(*PART).agg(f.count("*").alias("visible"), f.min("offset").alias("begin"))
+
+
+def numbered(entries: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """What producers wrote in transactions, with the number of each in its log; and those parts, with the decisions.
+
+    In each of its logs a producer's transactions follow each other, each ended by a marker; so the coordinator's
+    decisions about transactions in a log belong to them one by one.
+    """
+    is_marker = f.col("kind").isin(COMMIT, ABORT)
+    in_order = Window.partitionBy(*LOG, "producer").orderBy("first")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    written = entries.where((f.col("role") != COORDINATOR) & f.col("transactional") & (f.col("producer") >= 0))
+    numbered = written.withColumn("number", f.coalesce(f.sum(is_marker.cast("int")).over(before), f.lit(0)))
+    ended = numbered.groupBy(*PART).agg(
+        f.min(f.when(~is_marker, f.col("first"))).alias("begin"),
+        f.max(f.when(is_marker, f.col("first"))).alias("marker_offset"),
+        f.max(f.when(is_marker, f.col("kind"))).alias("marker"),
+        f.sum(f.when(~is_marker, f.col("last") - f.col("first") + 1)).alias("records"),
+    )
+    of_log = Window.partitionBy("trial", "of_role", "of_partition", "producer").orderBy("partition", "first")
+    decisions = entries.where((f.col("role") == COORDINATOR) & f.col("of_role").isNotNull()).select(
+        "trial",
+        f.col("of_role").alias("role"),
+        f.col("of_partition").alias("partition"),
+        "producer",
+        (f.row_number().over(of_log) - 1).cast("long").alias("number"),
+        f.format_string("%s/%d@%d", "role", "partition", "first").alias("decided_at"),
+        f.col("first").alias("decided_offset"),
+        f.col("kind").alias("decided_kind"),
+    )
+    held = f.coalesce("begin", "marker_offset")
+    parts = ended.join(decisions, list(PART), "full").select(
+        *PART,
+        f.coalesce("decided_at", f.lit(NONE)).alias("decision"),
+        f.when(f.col("decided_at").isNull(), _outcome("marker")).otherwise(_outcome("decided_kind")).alias("decided"),
+        f.when(held.isNull(), f.col("decided_at"))
+        .otherwise(f.format_string("%s/%d@%d", "role", "partition", held))
+        .alias("place"),
+        f.coalesce(held, "decided_offset").alias("first_offset"),
+        "marker_offset",
+        _outcome("marker").alias("outcome"),
+        f.coalesce("records", f.lit(0)).alias("records"),
+    )
+    return numbered.where(~is_marker), parts
+
+
+def _outcome(kind: str) -> Column:
+    return (
+        f.when(f.col(kind).isNull(), f.lit("open"))
+        .when(f.col(kind).isin(COMMIT, PREPARE_COMMIT), f.lit("committed"))
+        .otherwise(f.lit("aborted"))
+    )
+
+
+def _within(records: DataFrame, intervals: DataFrame) -> DataFrame:
+    """Records with the columns of the interval (trial, role, partition, first, last, ...) of offsets in which they lie.
+
+    Null where they lie in none. Intervals do not overlap, so it is the last one that begins before: one sort, where a
+    join would compare them all.
+    """
+    carried = [name for name in intervals.columns if name not in (*LOG, "first")]
+    begins = intervals.select(
+        *LOG, f.col("first").alias("offset"), f.lit(0).alias("is_record"), f.struct(*carried).alias("interval")
+    )
+    everything = records.select(*LOG, "offset", "key", "value").withColumn("is_record", f.lit(1))
+    in_order = Window.partitionBy(*LOG).orderBy("offset", "is_record")
+    inside = f.col("offset") <= f.col("interval.last")
+    return (
+        everything.unionByName(begins, allowMissingColumns=True)
+        .withColumn("interval", f.last("interval", ignorenulls=True).over(in_order))
+        .where(f.col("is_record") == 1)
+        .select(
+            *LOG, "offset", "key", "value",
+            *(f.when(inside, f.col(f"interval.{name}")).alias(name) for name in carried if name != "last"),
+        )
+    )  # fmt: skip
+
+
+def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
+    """The positions in the input that were committed: of which inputs (partition, first, last) by which transaction."""
+    committed = (
+        batches.where((f.col("kind") == POSITION) & (f.col("of_role") == "input"))
+        .select(*PART, "first", "of_partition", "position")
+        .join(parts.where(f.col("decided") == "committed").select(*PART, "decision"), list(PART))
+    )
+    before = Window.partitionBy("trial", "of_partition").orderBy("partition", "first")
+    reached = f.max("position").over(before.rowsBetween(Window.unboundedPreceding, -1))
+    return committed.select(
+        *TRANSACTION,
+        f.col("partition").alias("at_partition"),
+        f.col("first").alias("at_offset"),
+        f.lit("input").alias("role"),
+        f.col("of_partition").alias("partition"),
+        f.coalesce(reached, f.lit(0)).alias("first"),
+        (f.col("position") - 1).alias("last"),
+    )
+
+
+def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFrame:
+    """What each committed transaction must have written (trial, producer, decision, role, partition, key, once)."""
+    ranges = positions.where(f.col("last") >= f.col("first")).select(*LOG, "first", "last", "producer", "decision")
+    inputs = records.where(f.col("role") == "input")
+    committed = _within(inputs, ranges).where("producer is not null")
+    # The first of a key may not be committed, and then the second is not the first.
+    firsts = inputs.groupBy("trial", "partition", "key").agg(f.min("offset").alias("offset"))
+    first = committed.join(firsts, ["trial", "partition", "key", "offset"]).withColumn("when", f.lit("first"))
+    others = committed.withColumn("when", f.lit("each")).unionByName(
+        committed.where(f.col("value") == DELETE).withColumn("when", f.lit("delete"))
+    )
+    return (
+        others.unionByName(first)
+        .drop("role")
+        .join(wanted, ["trial", "when"])
+        .select(*TRANSACTION, "role", "partition", f.coalesce("fixed_key", "key").alias("key"), "once")
+    )
+
+
+def _written(seen: DataFrame, parts: DataFrame, wanted: DataFrame) -> DataFrame:
+    """What each committed transaction wrote, as `_due`; not what a punctuator did, which is due to no input."""
+    return (
+        seen.join(parts.where(f.col("decided") == "committed").select(*PART, "decision"), list(PART))
+        .join(f.broadcast(wanted.select("trial", "role", "once", "punctuated").distinct()), ["trial", "role"])
+        .where(~(f.col("punctuated") & (f.col("key") < 0)))
+        .select(*TRANSACTION, "role", "partition", "key", "once")
+    )
+
+
+def _pairs(due: DataFrame, written: DataFrame) -> DataFrame:
+    """What is due and what was written, counted for each part."""
+    counted = (
+        due.withColumn("is_due", f.lit(1))
+        .unionByName(written.withColumn("is_due", f.lit(0)))
+        .groupBy(*TRANSACTION, "role", "partition", "key")
+        .agg(
+            f.max("once").alias("once"),
+            f.sum("is_due").alias("due"),
+            f.sum(1 - f.col("is_due")).alias("written"),
+        )
+    )
+    at_most = f.when(f.col("once"), f.lit(1)).otherwise(f.lit(2**62))
+    counted = counted.withColumn("due", f.least("due", at_most)).withColumn("written", f.least("written", at_most))
+    difference = f.col("due") - f.col("written")
+    return counted.groupBy(*TRANSACTION, "role", "partition").agg(
+        f.sum("due").alias("due"),
+        f.sum("written").alias("written"),
+        f.sum(f.greatest(difference, f.lit(0))).alias("missing"),
+        f.sum(f.greatest(-difference, f.lit(0))).alias("foreign"),
+        f.min(f.when(difference != 0, f.col("key"))).alias("key"),
+    )
+
+
+def _nothing(pairs: DataFrame, parts: DataFrame, positions: DataFrame) -> DataFrame:
+    """Where something is due to a transaction that wrote nothing there; the place is the position that it commits."""
+    first = positions.groupBy(*TRANSACTION).agg(f.min(f.struct("at_partition", "at_offset")).alias("at"))
+    absent = pairs.join(parts.select(*TRANSACTION, *LOG[1:]), [*TRANSACTION, *LOG[1:]], "left_anti")
+    return absent.join(first, list(TRANSACTION)).select(
+        *TRANSACTION,
+        f.lit("committed").alias("decided"),
+        *LOG[1:],
+        f.format_string(f"{OFFSETS}/%d@%d", "at.at_partition", "at.at_offset").alias("place"),
+        f.col("at.at_offset").alias("first_offset"),
+        f.lit(None).cast("long").alias("marker_offset"),
+        f.lit("nothing").alias("outcome"),
+        f.lit(0).cast("long").alias("records"),
+        f.lit(0).cast("long").alias("visible"),
+        *COUNTS,
+        "key",
+    )
+
+
+# --- the promises --------------------------------------------------------------------------------------------
+
+
+def compare_atomicity(parts: DataFrame, entries: DataFrame, trials: DataFrame) -> DataFrame:
+    """One comparison for each transaction, of its first part that is amiss, or else of its first; and outsiders.
+
+    In: the table `transactions`; trials (trial, facts), of which `ended` is 0 if the drive failed, so that transactions
+    may be open. Out: as the table `comparisons`.
+    """
+    parts = parts.join(f.broadcast(trials.select("trial", fact("ended").alias("ended"))), "trial")
+    state = (
+        f.when(f.col("outcome") == "open", f.when(f.col("ended") == 1, f.lit("hanging-transaction")))
+        .when(f.col("outcome") != f.col("decided"), f.lit("torn-transaction"))
+        .when((f.col("missing") > 0) | (f.col("foreign") > 0), f.lit("torn-transaction"))
+    )
+    counted = (f.col("decided") == "committed") & f.col("due").isNotNull()
+    committed = f.concat(f.lit("committed, "), _effects_text("due"))
+    undecided = (f.col("outcome") == "open") & (f.col("decision") == NONE)
+    expected = (
+        f.when(undecided, f.lit("committed or aborted"))
+        .when((f.col("outcome") == "nothing") | ((f.col("outcome") == "committed") & counted), committed)
+        .otherwise(f.col("decided"))
+    )
+    observed = (
+        f.when(f.col("outcome") == "open", f.concat(f.lit("open, "), records_text(f.col("records"))))
+        .when(
+            (f.col("outcome") == "committed") & counted,
+            f.concat_ws(
+                ", ",
+                f.lit("committed"),
+                _effects_text("written"),
+                *(f.when(f.col(n) > 0, f.format_string(f"%d {n}", n)) for n in ("missing", "foreign")),
+            ),
+        )
+        .otherwise(f.col("outcome"))
+    )
+    is_told = f.struct(
+        state.alias("anomaly"), "partition", "key", "place", expected.alias("expected"), observed.alias("observed")
+    )
+    in_order = f.struct(state.isNull(), "role", "partition", "first_offset")
+    chosen = parts.groupBy(*TRANSACTION).agg(f.min_by(is_told, in_order).alias("told")).select("trial", "told.*")
+    outside = entries.where(
+        ~f.col("transactional") & ((f.col("kind") == POSITION) | ((f.col("kind") == DATA) & (f.col("role") != "input")))
+    ).select(
+        "trial",
+        f.lit("torn-transaction").alias("anomaly"),
+        "partition",
+        f.lit(None).cast("int").alias("key"),
+        _place("first").alias("place"),
+        f.lit("in a transaction").alias("expected"),
+        f.lit("outside").alias("observed"),
+    )
+    return _told("atomicity", chosen.unionByName(outside))
+
+
+def _effects_text(count: str) -> Column:
+    return f.when(f.col(count) == 1, f.lit("1 effect")).otherwise(f.format_string("%d effects", count))
+
+
+def _place(offset: str) -> Column:
+    return f.format_string("%s/%d@%d", "role", "partition", offset)
+
+
+def _told(promise: str, rows: DataFrame) -> DataFrame:
+    named = {name: f.col(name) for name in ("anomaly", "partition", "key", "place", "expected", "observed")}
+    return rows.select(*comparison(promise, **named))
+
+
+def compare_isolation(parts: DataFrame, entries: DataFrame, tallied: DataFrame) -> DataFrame:
+    """One comparison for each part of a transaction, one for what each log holds outside of any, and strangers.
+
+    In: the table `transactions`; what `tally` gives. Out: as the table `comparisons`.
+    """
+    committed = f.when(f.col("outcome") == "committed", f.col("records")).otherwise(f.lit(0))
+    inside = parts.where((f.col("role") != OFFSETS) & (f.col("records") > 0)).select(
+        *LOG, "first_offset", committed.alias("due"), "visible"
+    )
+    outside = (
+        entries.where((f.col("kind") == DATA) & ~f.col("transactional"))
+        .groupBy(*LOG)
+        .agg(f.min("first").alias("first_offset"), f.sum(f.col("last") - f.col("first") + 1).alias("due"))
+        .join(tallied.where("number = -1").groupBy(*LOG).agg(f.sum("visible").alias("visible")), list(LOG), "left")
+        .withColumn("visible", f.coalesce("visible", f.lit(0)))
+    )
+    strangers = tallied.where("number is null").select(
+        *LOG, f.col("begin").alias("first_offset"), f.lit(0).alias("due"), "visible"
+    )
+    rows = inside.unionByName(outside).unionByName(strangers).select(
+        "trial",
+        f.when(f.col("due") != f.col("visible"), f.lit("isolation-breach")).alias("anomaly"),
+        "partition",
+        f.lit(None).alias("key"),
+        _place("first_offset").alias("place"),
+        f.concat(records_text(f.col("due")), f.lit(" visible")).alias("expected"),
+        f.concat(records_text(f.col("visible")), f.lit(" visible")).alias("observed"),
+    )  # fmt: skip
+    return _told("isolation", rows)
+
+
+def compare_fencing(entries: DataFrame) -> DataFrame:
+    """One comparison for each producer and log: its epochs grow, and its sequences follow each other in each.
+
+    The group coordinator writes positions for the producer, without its sequences. Out: as the table `comparisons`.
+    """
+    of_writer = Window.partitionBy(*LOG, "producer")
+    in_order = of_writer.orderBy("first")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    # Of the batches that came before, the last: markers and positions have no sequence.
+    last = f.last(
+        f.when(f.col("kind") == DATA, f.struct("epoch", "last_sequence")), ignorenulls=True
+    ).over(before)  # fmt: skip
+    follows = (last["epoch"] == f.col("epoch")) & (last["last_sequence"] != 2**31 - 1)
+    written = (
+        entries.where((f.col("role") != COORDINATOR) & (f.col("producer") >= 0))
+        .withColumn("reached", f.max("epoch").over(before))
+        .withColumn("following", f.when(follows, last["last_sequence"] + 1).otherwise(f.lit(0)))
+    )
+    falls = f.col("epoch") < f.col("reached")
+    jumps = (f.col("kind") == DATA) & (f.col("sequence") != f.col("following"))
+    expected = f.when(falls, f.format_string("epoch %d or more", "reached")).otherwise(
+        f.format_string("sequence %d", "following")
+    )
+    observed = f.when(falls, f.format_string("epoch %d", "epoch")).otherwise(f.format_string("sequence %d", "sequence"))
+    breach = f.coalesce(falls, f.lit(False)) | jumps
+    is_told = f.struct(
+        f.when(breach, f.lit("fencing-breach")).alias("anomaly"),
+        _place("first").alias("place"),
+        f.when(breach, expected).otherwise(f.lit("growing")).alias("expected"),
+        f.when(breach, observed).otherwise(f.lit("growing")).alias("observed"),
+    )
+    chosen = written.groupBy(*LOG, "producer").agg(f.min_by(is_told, f.struct(~breach, "first")).alias("told"))
+    return _told("fencing", chosen.select("trial", "partition", f.lit(None).alias("key"), "told.*"))
+
+
+@dataclass(frozen=True)
+class Segments:
+    """What is derived from the log segments: the table `transactions`, and the comparisons of the three promises.
+
+    `shared` are frames that both are made of: worth keeping while those are written.
+    """
+
+    transactions: DataFrame
+    comparisons: DataFrame
+    shared: tuple[DataFrame, ...]
+
+
+def check_segments(entries: DataFrame, records: DataFrame, trials: DataFrame) -> Segments:
+    """Compare the log segments of all trials with what was committed, and with what was seen.
+
+    In: see above; trials (trial INT, check STRING, facts MAP<STRING, LONG>).
+    """
+    batches, numbers = numbered(entries)
+    seen = seen_in(entries, batches, records)
+    tallied = tally(seen)
+    parts, pairs = transactions(batches, numbers, seen, tallied, records, trials)
+    compared = (
+        compare_atomicity(parts, entries, trials),
+        compare_isolation(parts, entries, tallied),
+        compare_fencing(entries),
+    )
+    return Segments(parts, reduce(DataFrame.unionByName, compared), (batches, numbers, seen, tallied, pairs, parts))

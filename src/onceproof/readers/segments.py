@@ -1,0 +1,370 @@
+"""The promises `atomicity`, `isolation` and `fencing`: transactions, from the log itself.
+
+Sources: KIP-98 (transactions, epochs and sequences), KIP-447 (one producer a thread), KIP-890 (an epoch a transaction).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.place import Place
+from onceproof.model.record import Facts, Record, Topics
+from onceproof.model.segments import (
+    ABORT,
+    COMMIT,
+    COORDINATOR,
+    DATA,
+    OFFSETS,
+    POSITION,
+    PREPARE_COMMIT,
+    Entry,
+)
+from onceproof.readers.comparisons import records_text
+
+Log = tuple[str, int]  # role and partition
+LAST_SEQUENCE = 2**31 - 1  # then 0 follows
+DELETE = 0  # value of a request to delete, in the input of `deleter`
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What an input record makes a topology write into its partition: a record, or an entry of a store.
+
+    `when`: for `each` input record, for the `first` of its key, or for one that asks to `delete`. A cached store may be
+    written once for several inputs, so entries are looked at `once` a key and transaction.
+    """
+
+    role: str
+    when: str = "each"
+    once: bool = True
+    key: int | None = None  # the input's own, if not said
+
+
+# What each topology writes (`streams_app`); a transaction of any other is only judged by its markers.
+EFFECTS = {
+    "enumerator": (
+        Effect("output", once=False),
+        Effect("ids-changelog", "first"),
+        Effect("counter-changelog", "first", key=0),
+    ),
+    "counting": (Effect("output", once=False), Effect("last-changelog")),
+    "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first")),
+    "deleter": (Effect("output", "delete", once=False), Effect("records-changelog")),
+    "values": (Effect("values-changelog"),),
+}
+
+
+@dataclass
+class Part:
+    """What a transaction is in one log: its batches (in `__consumer_offsets`, positions) and its marker."""
+
+    log: Log
+    batches: list[Entry] = field(default_factory=list)
+    marker: Entry | None = None
+    decision: Entry | None = None
+
+    @property
+    def first(self) -> Entry:
+        """Its first entry, or, if the log holds nothing of it, the decision."""
+        return next(entry for entry in (*self.batches, self.marker, self.decision) if entry is not None)
+
+    @property
+    def outcome(self) -> str:
+        """How it ended here."""
+        return _outcome(self.marker)
+
+    @property
+    def decided(self) -> str:
+        """How it ended by the coordinator's decision."""
+        return _outcome(self.decision or self.marker)
+
+    @property
+    def offsets(self) -> set[int]:
+        """Where its records stand."""
+        return {offset for batch in self.batches for offset in range(batch.first, batch.last + 1)}
+
+    @property
+    def size(self) -> int:
+        """How many records it has."""
+        return len(self.offsets)
+
+
+# The producer and the place of the coordinator's decision, None while there is none. Parts are in the order of logs.
+Transaction = tuple[int, tuple[int, int] | None]
+Transactions = Mapping[Transaction, Sequence[Part]]
+
+
+def _outcome(entry: Entry | None) -> str:
+    if entry is None:
+        return "open"
+    return "committed" if entry.kind in (COMMIT, PREPARE_COMMIT) else "aborted"
+
+
+def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, facts: Facts) -> Iterator[Comparison]:
+    """Compare what the brokers' log segments hold with what was committed, and with what read_committed readers saw.
+
+    Args:
+        entries: of the trial's logs, each log in its order.
+        topics: what the readers saw of each topic that is in the logs, by role, each partition in offset order.
+        topology: which says what input records make it write.
+        facts: `ended` is 0 if the drive failed, so that transactions may be open; `punctuated` is 1 if a punctuator
+            writes as well, under keys below 0, which are due to no input.
+    """
+    transactions = _transactions(entries)
+    seen: dict[Log, dict[int, Record]] = defaultdict(dict)
+    for role, records in topics.items():
+        for record in records:
+            seen[role, record.partition][record.offset] = record
+    yield from _atomicity(entries, transactions, seen, EFFECTS.get(topology, ()), facts)
+    yield from _isolation(entries, transactions, seen)
+    yield from _fencing(entries)
+
+
+def _transactions(entries: Iterable[Entry]) -> Transactions:
+    """The parts of each transaction.
+
+    In each of its logs a producer's transactions follow each other, each ended by a marker; so the coordinator's
+    decisions about transactions in a log belong to them one by one.
+    """
+    parts: dict[tuple[Log, int], list[Part]] = defaultdict(list)
+    decisions: dict[tuple[Log, int], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.role == COORDINATOR:
+            if entry.of_role is not None and entry.of_partition is not None:
+                decisions[(entry.of_role, entry.of_partition), entry.producer].append(entry)
+        elif entry.transactional and entry.producer >= 0:
+            log = (entry.role, entry.partition)
+            of_producer = parts[log, entry.producer]
+            if not of_producer or of_producer[-1].marker:
+                of_producer.append(Part(log))
+            if entry.kind in (COMMIT, ABORT):
+                of_producer[-1].marker = entry
+            else:
+                of_producer[-1].batches.append(entry)
+    found: dict[Transaction, list[Part]] = defaultdict(list)
+    for log, producer in sorted(parts.keys() | decisions.keys()):
+        of_log, decided = parts[log, producer], decisions[log, producer]
+        of_log += [Part(log) for _ in decided[len(of_log) :]]
+        for part, decision in zip_longest(of_log, decided):
+            part.decision = decision
+            found[producer, None if decision is None else (decision.partition, decision.first)].append(part)
+    return found
+
+
+# --- atomicity -----------------------------------------------------------------------------------------------
+
+Keys = Counter[int | None]
+
+
+def _atomicity(
+    entries: Sequence[Entry],
+    transactions: Transactions,
+    seen: Mapping[Log, Mapping[int, Record]],
+    effects: Sequence[Effect],
+    facts: Facts,
+) -> Iterator[Comparison]:
+    """One comparison for each transaction, of its first part that is amiss, or else of its first; and outsiders."""
+    due = _due(transactions, seen, effects)
+    ended, least = bool(facts["ended"]), 0 if facts.get("punctuated") else None
+    once = {effect.role: effect.once for effect in effects}
+    for transaction, parts in transactions.items():
+        expected = due.get(transaction, {})
+        told = [(part.log, _compare_part(part, _pairs(part, expected, seen, once, least), ended)) for part in parts]
+        absent = expected.keys() - {part.log for part in parts}
+        told += [(log, _nothing(log, _position_of(parts), expected[log])) for log in absent]
+        yield min(told, key=lambda item: (item[1].anomaly is None, item[0]))[1]
+    for entry in entries:
+        if not entry.transactional and (entry.kind == POSITION or (entry.kind == DATA and entry.role != "input")):
+            log = (entry.role, entry.partition)
+            yield _told(log, entry, "torn-transaction", None, "in a transaction", "outside")
+
+
+def _due(
+    transactions: Transactions, seen: Mapping[Log, Mapping[int, Record]], effects: Sequence[Effect]
+) -> dict[Transaction, dict[Log, Keys]]:
+    """What each committed transaction must have written, of the inputs whose processing it commits."""
+    due: dict[Transaction, dict[Log, Keys]] = defaultdict(lambda: defaultdict(Counter))
+    first = _first_offsets(seen)
+    reached: dict[int, int] = defaultdict(int)  # in each partition of the input
+    for entry, transaction in _positions(transactions):
+        partition, position = entry.of_partition or 0, entry.position or 0
+        inputs = seen.get(("input", partition), {})
+        for record in (inputs[offset] for offset in range(reached[partition], position) if offset in inputs):
+            for effect in effects:
+                if _happens(effect, record, first):
+                    key = record.key if effect.key is None else effect.key
+                    _count(due[transaction][effect.role, partition], key, effect.once)
+        reached[partition] = max(reached[partition], position)
+    return due
+
+
+def _positions(transactions: Transactions) -> list[tuple[Entry, Transaction]]:
+    """The positions in the input that were committed, in their order, with their transactions."""
+    committed = [
+        (entry, transaction)
+        for transaction, parts in transactions.items()
+        for part in parts
+        if part.log[0] == OFFSETS and part.decided == "committed"
+        for entry in part.batches
+        if entry.of_role == "input"
+    ]
+    return sorted(committed, key=lambda item: (item[0].partition, item[0].first))
+
+
+def _position_of(parts: Iterable[Part]) -> Entry:
+    """The first position in the input that a transaction commits; there is one if anything is due to it."""
+    return next(b for part in parts if part.log[0] == OFFSETS for b in part.batches if b.of_role == "input")
+
+
+def _first_offsets(seen: Mapping[Log, Mapping[int, Record]]) -> dict[tuple[int, int | None], int]:
+    """Where each key first stands in its partition of the input."""
+    first: dict[tuple[int, int | None], int] = {}
+    for (role, partition), records in seen.items():
+        if role == "input":
+            for offset, record in records.items():
+                first.setdefault((partition, record.key), offset)
+    return first
+
+
+def _happens(effect: Effect, record: Record, first: Mapping[tuple[int, int | None], int]) -> bool:
+    if effect.when == "first":
+        return first[record.partition, record.key] == record.offset
+    return effect.when == "each" or record.value == DELETE
+
+
+def _count(keys: Keys, key: int | None, once: bool) -> None:
+    keys[key] = 1 if once else keys[key] + 1
+
+
+def _pairs(
+    part: Part,
+    due: Mapping[Log, Keys],
+    seen: Mapping[Log, Mapping[int, Record]],
+    once: Mapping[str, bool],
+    least: int | None,
+) -> tuple[Keys, Keys] | None:
+    """The keys that must be in a part and those that are; None where nothing is known to be due, or not all is seen.
+
+    What is not seen is not for this promise to say. Keys below `least` are not looked at.
+    """
+    records = seen.get(part.log, {})
+    offsets = part.offsets
+    if part.log[0] not in once or not offsets <= records.keys():
+        return None
+    written: Keys = Counter()
+    for key in (records[offset].key for offset in offsets):
+        if least is None or key is None or key >= least:
+            _count(written, key, once[part.log[0]])
+    return due.get(part.log, Counter()), written
+
+
+def _compare_part(part: Part, pairs: tuple[Keys, Keys] | None, ended: bool) -> Comparison:
+    if part.marker is None:
+        anomaly = "hanging-transaction" if ended else None
+        expected = "committed or aborted" if part.decision is None else part.decided
+        return _told(part.log, part.first, anomaly, None, expected, f"open, {records_text(part.size)}")
+    if part.outcome != part.decided:
+        return _told(part.log, part.first, "torn-transaction", None, part.decided, part.outcome)
+    if part.decided != "committed" or pairs is None:
+        return _told(part.log, part.first, None, None, part.decided, part.decided)
+    due, written = pairs
+    missing, foreign = due - written, written - due
+    observed = [f"committed, {_effects_text(written)}"]
+    observed += [f"{missing.total()} missing"] if missing else []
+    observed += [f"{foreign.total()} foreign"] if foreign else []
+    anomaly = "torn-transaction" if missing or foreign else None
+    return _told(
+        part.log,
+        part.first,
+        anomaly,
+        _least(missing | foreign),
+        f"committed, {_effects_text(due)}",
+        ", ".join(observed),
+    )
+
+
+def _nothing(log: Log, position: Entry, due: Keys) -> Comparison:
+    """A log to which the transaction wrote nothing, though something is due to the position that it commits."""
+    return _told(log, position, "torn-transaction", _least(due), f"committed, {_effects_text(due)}", "nothing")
+
+
+def _least(keys: Keys) -> int | None:
+    return min((key for key in keys if key is not None), default=None)
+
+
+def _effects_text(effects: Keys) -> str:
+    return "1 effect" if effects.total() == 1 else f"{effects.total()} effects"
+
+
+def _told(log: Log, entry: Entry, anomaly: str | None, key: int | None, expected: str, observed: str) -> Comparison:
+    return Comparison("atomicity", anomaly, log[1], key, _place(entry), expected, observed)
+
+
+def _place(entry: Entry) -> str:
+    return str(Place(entry.role, entry.partition, entry.first))
+
+
+# --- isolation -----------------------------------------------------------------------------------------------
+
+
+def _isolation(
+    entries: Sequence[Entry], transactions: Transactions, seen: Mapping[Log, Mapping[int, Record]]
+) -> Iterator[Comparison]:
+    """One comparison for each part of a transaction, one for what each log holds outside of any, and strangers."""
+    known: dict[Log, set[int]] = defaultdict(set)
+    outside: dict[Log, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.kind == DATA and not entry.transactional:
+            outside[entry.role, entry.partition].append(entry)
+    written = [part for parts in transactions.values() for part in parts if part.log[0] != OFFSETS and part.batches]
+    for part in [*written, *(Part(log, batches) for log, batches in outside.items())]:
+        offsets = part.offsets
+        known[part.log] |= offsets
+        visible = len(offsets & seen.get(part.log, {}).keys())
+        is_committed = part.outcome == "committed" or not part.batches[0].transactional
+        yield _isolated(part.log, part.batches[0].first, len(offsets) if is_committed else 0, visible)
+    for log, records in seen.items():
+        strangers = records.keys() - known[log]
+        if strangers:
+            yield _isolated(log, min(strangers), 0, len(strangers))
+
+
+def _isolated(log: Log, offset: int, expected: int, visible: int) -> Comparison:
+    anomaly = None if expected == visible else "isolation-breach"
+    told = (f"{records_text(expected)} visible", f"{records_text(visible)} visible")
+    return Comparison("isolation", anomaly, log[1], None, str(Place(*log, offset)), *told)
+
+
+# --- fencing -------------------------------------------------------------------------------------------------
+
+
+def _fencing(entries: Iterable[Entry]) -> Iterator[Comparison]:
+    """One comparison for each producer and log."""
+    writers: dict[tuple[Log, int], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.role != COORDINATOR and entry.producer >= 0:
+            writers[(entry.role, entry.partition), entry.producer].append(entry)
+    for written in writers.values():
+        breach = next(_breaches(written), None)
+        entry, expected, observed = breach or (written[0], "growing", "growing")
+        anomaly = "fencing-breach" if breach else None
+        yield Comparison("fencing", anomaly, entry.partition, None, _place(entry), expected, observed)
+
+
+def _breaches(written: Sequence[Entry]) -> Iterator[tuple[Entry, str, str]]:
+    """Where the epoch falls, or the sequence is not the one that follows, or in a new epoch not 0.
+
+    The group coordinator writes positions for the producer, without its sequences.
+    """
+    epoch, of_sequence, sequence = -1, -1, -1  # the highest epoch; the epoch of the last sequence, and that
+    for entry in written:
+        if entry.epoch < epoch:
+            yield entry, f"epoch {epoch} or more", f"epoch {entry.epoch}"
+        epoch = max(epoch, entry.epoch)
+        if entry.kind == DATA:
+            due = 0 if entry.epoch != of_sequence or sequence == LAST_SEQUENCE else sequence + 1
+            if entry.sequence != due:
+                yield entry, f"sequence {due}", f"sequence {entry.sequence}"
+            of_sequence, sequence = entry.epoch, entry.last_sequence

@@ -1,0 +1,147 @@
+"""Real producers on a real broker: what they did wrong is seen in the broker's log segments, by no consumer."""
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from onceproof.lab import trial as lab
+from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.load import encode_integer
+from onceproof.lab.processes import await_condition
+from onceproof.lab.segments import Dump, Logs, read_segments
+from onceproof.lab.topics import Topics
+from onceproof.model.anomaly import Comparison
+from onceproof.model.record import Record
+from onceproof.model.run_folder import TrialFolder, read_json
+from onceproof.readers.segments import compare_segments
+from tests.conftest import a_trial
+
+pytestmark = pytest.mark.broker
+
+KEYS = [5, 6, 7]
+
+
+class Application:
+    """What an application of the topology `values` has: an input, a changelog, a group, a transactional producer."""
+
+    def __init__(self, cluster: EmbeddedCluster, folder: Path) -> None:
+        self.id = f"app-{secrets.token_hex(3)}"
+        self.cluster, self.folder = cluster, folder
+        self.input, self.changelog = f"{self.id}-input", f"{self.id}-values-changelog"
+        topics = Topics(cluster, self.id)
+        topics.create([NewTopic(self.input, 1), NewTopic(self.changelog, 1)])
+        topics.close()
+        plain = Producer(cluster.client())
+        for key in KEYS:
+            plain.produce(self.input, key=encode_integer(key), value=encode_integer(0), partition=0)
+        plain.flush(30)
+        self.producer = Producer({**cluster.client(), "transactional.id": f"{self.id}-1"})
+        self.group = Consumer({**cluster.client(), "group.id": self.id})
+        self.producer.init_transactions(30)
+
+    def write(self, *keys: int) -> None:
+        """Write to the changelog, within the transaction."""
+        for key in keys:
+            self.producer.produce(self.changelog, key=encode_integer(key), value=encode_integer(0), partition=0)
+        self.producer.flush(30)
+
+    def commit(self, position: int) -> None:
+        """Commit the transaction, and with it a position in the input."""
+        at = [TopicPartition(self.input, 0, position)]
+        self.producer.send_offsets_to_transaction(at, self.group.consumer_group_metadata(), 30)
+        self.producer.commit_transaction(30)
+
+    def compared(self, written: dict[int, int]) -> list[Comparison]:
+        """What the log shows; `written`: keys that readers saw in the changelog, by their offsets."""
+        logs = Logs(self.id, {self.input: "input", self.changelog: "values-changelog"})
+        topics = {
+            "input": [Record(0, offset, key, 0) for offset, key in enumerate(KEYS)],
+            "values-changelog": [Record(0, offset, key, 0) for offset, key in written.items()],
+        }
+        return list(compare_segments(Dump(self.cluster, logs, self.folder).finish(), topics, "values", {"ended": 1}))
+
+
+@pytest.fixture
+def application(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Application]:
+    own = Application(cluster, tmp_path)
+    yield own
+    own.group.close()
+
+
+def anomalies(compared: list[Comparison]) -> list[tuple[str, str, int | None, str, str]]:
+    return [(c.anomaly, c.place, c.key, c.expected, c.observed) for c in compared if c.anomaly]
+
+
+def test_a_whole_transaction_a_torn_one_and_one_that_hangs(application: Application) -> None:
+    application.producer.begin_transaction()
+    application.write(5)
+    application.commit(1)
+    application.producer.begin_transaction()
+    application.write(6)  # and not 7
+    application.commit(3)
+    found: list[Comparison] = []
+
+    def marked() -> bool:  # markers come a little later than the answer
+        nonlocal found
+        found = application.compared({0: 5, 2: 6})
+        return not any(c.anomaly == "hanging-transaction" for c in found)
+
+    await_condition("the markers", marked, timeout=30)
+    torn = ("torn-transaction", "values-changelog/0@2", 7, "committed, 2 effects", "committed, 1 effect, 1 missing")
+    assert anomalies(found) == [torn]
+    assert sum(c.promise == "atomicity" for c in found) == 2
+
+    application.producer.begin_transaction()
+    application.write(7)  # and is never heard of again
+    hanging = ("hanging-transaction", "values-changelog/0@4", None, "committed or aborted", "open, 1 record")
+    assert anomalies(application.compared({0: 5, 2: 6})) == [torn, hanging]
+
+
+def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
+    cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple] = []
+
+    def kept(*arguments: object) -> list[Comparison]:
+        read.append(arguments)
+        return list(compare_segments(*arguments))
+
+    monkeypatch.setattr(lab, "compare_segments", kept)
+    trial = a_trial("4.3.1", scenario="crash", committed=300, burst=2_200)
+    folder = TrialFolder(tmp_path)
+    lab.run_trial(trial, folder, cluster=cluster)
+    assert read_json(folder.trial_file)["not_looked_at"] == {}
+    entries, topics, topology, facts = read[-1]
+    assert read_segments(folder.segments_file) == entries
+    assert {"COMMIT", "ABORT"} <= {e.kind for e in entries}  # what the killed process had open
+
+    def told(changed: list, seen: dict = topics) -> list[tuple[str, str]]:
+        compared = compare_segments(changed, seen, topology, facts)
+        return [(c.anomaly, c.place) for c in compared if c.anomaly]
+
+    assert told(entries) == []
+    of_output = [e for e in entries if e.role == "output"]
+    last, ended = (next(e for e in reversed(of_output) if e.kind == kind) for kind in ("data", "COMMIT"))
+    first = of_output[: of_output.index(ended)]  # of the last transaction that was committed, its first batch
+    begun = next(e for n, e in enumerate(first) if all(later.kind == "data" for later in first[n:]))
+    place = f"output/0@{begun.first}"
+
+    def with_(old: object, **fields: object) -> list:
+        return [replace(e, **fields) if e == old else e for e in entries]
+
+    flipped = ("torn-transaction", place), ("isolation-breach", place)
+    assert told(with_(ended, kind="ABORT")) == [*flipped]
+    unseen = {**topics, "output": [r for r in topics["output"] if r.offset < begun.first]}
+    assert told(with_(ended, kind="ABORT"), unseen) == [flipped[0]]
+    assert told([e for e in entries if e != ended], unseen) == [("hanging-transaction", place)]
+    assert told(entries, {**topics, "output": topics["output"][:-1]}) == [("isolation-breach", place)]
+    assert told(with_(ended, epoch=last.epoch - 1)) == [("fencing-breach", f"output/0@{ended.first}")]
+    assert told(with_(last, sequence=last.sequence + 1)) == [("fencing-breach", f"output/0@{last.first}")]
+    committed = [e for e in entries if e.kind == "position"]
+    moved = told(with_(committed[-1], position=committed[-1].position - 1))
+    assert [anomaly for anomaly, _ in moved] == ["torn-transaction"]

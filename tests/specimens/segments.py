@@ -1,0 +1,351 @@
+"""Specimens of brokers' log segments: two transactions of the topology `counting`, and exactly what must be found.
+
+All are bent from `HEALTHY`: the keys 1, 2, 1 and then 3, 2 go in; each transaction writes to the output, to a cached store's
+changelog, and commits its position in the input. A marker takes an offset of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from onceproof.model.anomaly import Witness
+from onceproof.model.record import Record
+from onceproof.model.segments import Entry
+
+OUTPUT, CHANGELOG, OFFSETS, COORDINATOR = "output", "last-changelog", "__consumer_offsets", "__transaction_state"
+PRODUCER = 7
+
+
+def data(role: str, first: int, last: int, sequence: int, *, epoch: int = 0, producer: int = PRODUCER) -> Entry:
+    """A batch of a transaction."""
+    return Entry("data", role, 0, first, last, producer, epoch, sequence, sequence + last - first)
+
+
+def outside(role: str, first: int, last: int) -> Entry:
+    """A batch of no transaction."""
+    return Entry("data", role, 0, first, last, -1, -1, transactional=False)
+
+
+def marker(role: str, offset: int, kind: str = "COMMIT", *, epoch: int = 0, producer: int = PRODUCER) -> Entry:
+    """The end of a transaction in a log."""
+    return Entry(kind, role, 0, offset, offset, producer, epoch)
+
+
+def position(offset: int, reached: int, *, epoch: int = 0, producer: int = PRODUCER) -> Entry:
+    """A position in the input that is committed."""
+    return Entry(
+        "position", OFFSETS, 0, offset, offset, producer, epoch, of_role="input", of_partition=0, position=reached
+    )
+
+
+def decisions(
+    offset: int, kind: str = "PrepareCommit", roles: Sequence[str] = (OUTPUT, CHANGELOG, OFFSETS), epoch: int = 0
+) -> list[Entry]:
+    """What the coordinator decided about a transaction in these logs."""
+    return [
+        Entry(kind, COORDINATOR, 0, offset, offset, PRODUCER, epoch, of_role=role, of_partition=0) for role in roles
+    ]
+
+
+def records(keys: dict[int, int]) -> list[Record]:
+    """Records with these keys by their offsets."""
+    return [Record(0, offset, key, 0) for offset, key in keys.items()]
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """The log of one trial, what readers saw of it, and the witnesses that must be found, no more and no less."""
+
+    name: str
+    entries: list[Entry]
+    topics: dict[str, list[Record]]
+    ended: int = 1
+    punctuated: int = 0
+    witnesses: tuple[Witness, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """What the check must know beside the log."""
+        return {"ended": self.ended, "punctuated": self.punctuated}
+
+    def without(self, *gone: Entry) -> list[Entry]:
+        """Its entries without some."""
+        return [entry for entry in self.entries if entry not in gone]
+
+    def changed(self, old: Entry, **fields: object) -> list[Entry]:
+        """Its entries, one of them with other fields."""
+        return [replace(entry, **fields) if entry == old else entry for entry in self.entries]
+
+    def seen(self, role: str, keys: dict[int, int]) -> dict[str, list[Record]]:
+        """What was seen, with other records in one role."""
+        return {**self.topics, role: records(keys)}
+
+
+HEALTHY = Specimen(
+    "healthy: two committed transactions",
+    [
+        outside("input", 0, 4),
+        data(OUTPUT, 0, 1, 0),
+        data(OUTPUT, 2, 2, 2),
+        marker(OUTPUT, 3),
+        data(OUTPUT, 4, 5, 3),
+        marker(OUTPUT, 6),
+        data(CHANGELOG, 0, 1, 0),
+        marker(CHANGELOG, 2),
+        data(CHANGELOG, 3, 4, 2),
+        marker(CHANGELOG, 5),
+        position(0, 3),
+        marker(OFFSETS, 1),
+        position(2, 5),
+        marker(OFFSETS, 3),
+        *decisions(3),
+        *decisions(8),
+    ],
+    {
+        "input": records({0: 1, 1: 2, 2: 1, 3: 3, 4: 2}),
+        OUTPUT: records({0: 1, 1: 2, 2: 1, 4: 3, 5: 2}),
+        CHANGELOG: records({0: 1, 1: 2, 3: 3, 4: 2}),
+    },
+)
+# As KIP-890 has it: each transaction has an epoch of its own, its marker the next one, and sequences begin anew.
+EPOCH_A_TRANSACTION = replace(
+    HEALTHY,
+    name="an epoch for each transaction",
+    entries=[
+        outside("input", 0, 4),
+        data(OUTPUT, 0, 2, 0),
+        marker(OUTPUT, 3, epoch=1),
+        data(OUTPUT, 4, 5, 0, epoch=1),
+        marker(OUTPUT, 6, epoch=2),
+        data(CHANGELOG, 0, 1, 0),
+        marker(CHANGELOG, 2, epoch=1),
+        data(CHANGELOG, 3, 4, 0, epoch=1),
+        marker(CHANGELOG, 5, epoch=2),
+        position(0, 3),
+        marker(OFFSETS, 1, epoch=1),
+        position(2, 5, epoch=1),
+        marker(OFFSETS, 3, epoch=2),
+        *decisions(3, epoch=1),
+        *decisions(8, epoch=2),
+    ],
+)
+
+
+def found(anomaly: str, place: str, expected: str, observed: str, key: int | None = None) -> Witness:
+    """A witness."""
+    return Witness(anomaly, 0, key, (), (place,), expected, observed)
+
+
+ANOMALOUS = [
+    replace(
+        HEALTHY,
+        name="torn: an output record of a committed transaction is missing",
+        entries=[
+            *(e for e in HEALTHY.entries if e.role != OUTPUT),
+            data(OUTPUT, 0, 1, 0),
+            marker(OUTPUT, 2),
+            data(OUTPUT, 4, 5, 2),
+            marker(OUTPUT, 6),
+        ],
+        topics=HEALTHY.seen(OUTPUT, {0: 1, 1: 2, 4: 3, 5: 2}),
+        witnesses=(
+            found("torn-transaction", "output/0@0", "committed, 3 effects", "committed, 2 effects, 1 missing", 1),
+        ),
+    ),
+    replace(
+        HEALTHY,
+        name="torn: a transaction put out what belongs to an input that the next one commits",
+        entries=HEALTHY.changed(position(0, 3), position=2),
+        witnesses=(
+            found("torn-transaction", "output/0@0", "committed, 2 effects", "committed, 3 effects, 1 foreign", 1),
+            found(
+                "torn-transaction", "last-changelog/0@3", "committed, 3 effects", "committed, 2 effects, 1 missing", 1
+            ),
+        ),
+    ),
+    replace(
+        HEALTHY,
+        name="torn: nothing was written to the changelog",
+        entries=[
+            *(e for e in HEALTHY.without(*decisions(8)) if e.role != CHANGELOG or e.first < 3),
+            *decisions(8, roles=(OUTPUT, OFFSETS)),
+        ],
+        topics=HEALTHY.seen(CHANGELOG, {0: 1, 1: 2}),
+        witnesses=(found("torn-transaction", "__consumer_offsets/0@2", "committed, 2 effects", "nothing", 2),),
+    ),
+    replace(
+        HEALTHY,
+        name="torn: one log has an abort, and its readers saw nothing",
+        entries=HEALTHY.changed(marker(OUTPUT, 6), kind="ABORT"),
+        topics=HEALTHY.seen(OUTPUT, {0: 1, 1: 2, 2: 1}),
+        witnesses=(found("torn-transaction", "output/0@4", "committed", "aborted"),),
+    ),
+    replace(
+        HEALTHY,
+        name="torn, and isolation: one log has an abort, and its readers saw the records all the same",
+        entries=HEALTHY.changed(marker(OUTPUT, 6), kind="ABORT"),
+        witnesses=(
+            found("torn-transaction", "output/0@4", "committed", "aborted"),
+            found("isolation-breach", "output/0@4", "0 records visible", "2 records visible"),
+        ),
+    ),
+    replace(
+        HEALTHY,
+        name="torn: a record that belongs to no transaction",
+        entries=[*HEALTHY.entries, outside(OUTPUT, 7, 7)],
+        topics=HEALTHY.seen(OUTPUT, {0: 1, 1: 2, 2: 1, 4: 3, 5: 2, 7: 9}),
+        witnesses=(found("torn-transaction", "output/0@7", "in a transaction", "outside"),),
+    ),
+    replace(
+        HEALTHY,
+        name="hanging: the last marker of the output is missing, and nobody saw what is behind it",
+        entries=HEALTHY.without(marker(OUTPUT, 6)),
+        topics=HEALTHY.seen(OUTPUT, {0: 1, 1: 2, 2: 1}),
+        witnesses=(found("hanging-transaction", "output/0@4", "committed", "open, 2 records"),),
+    ),
+    replace(
+        HEALTHY,
+        name="hanging: a record after the last marker, about which nothing was decided",
+        entries=[*HEALTHY.entries, data(OUTPUT, 7, 7, 5)],
+        witnesses=(found("hanging-transaction", "output/0@7", "committed or aborted", "open, 1 record"),),
+    ),
+    replace(
+        HEALTHY,
+        name="hanging: a log to which nothing was written has no marker either",
+        entries=[*HEALTHY.entries, *decisions(12, "PrepareAbort", (CHANGELOG,))],
+        witnesses=(found("hanging-transaction", "__transaction_state/0@12", "aborted", "open, 0 records"),),
+    ),
+    replace(
+        HEALTHY,
+        name="isolation: a reader did not see a committed record",
+        topics=HEALTHY.seen(OUTPUT, {0: 1, 1: 2, 4: 3, 5: 2}),
+        witnesses=(found("isolation-breach", "output/0@0", "3 records visible", "2 records visible"),),
+    ),
+    replace(
+        HEALTHY,
+        name="isolation: a reader saw what no log holds",
+        topics=HEALTHY.seen(OUTPUT, {0: 1, 1: 2, 2: 1, 4: 3, 5: 2, 7: 8, 8: 9}),
+        witnesses=(found("isolation-breach", "output/0@7", "0 records visible", "2 records visible"),),
+    ),
+    replace(
+        HEALTHY,
+        name="fencing: a sequence twice",
+        entries=HEALTHY.changed(data(OUTPUT, 2, 2, 2), sequence=1, last_sequence=1),
+        witnesses=(found("fencing-breach", "output/0@2", "sequence 2", "sequence 1"),),
+    ),
+    replace(
+        EPOCH_A_TRANSACTION,
+        name="fencing: the epoch of the transaction before, after its marker",
+        entries=EPOCH_A_TRANSACTION.changed(data(OUTPUT, 4, 5, 0, epoch=1), epoch=0, sequence=3, last_sequence=4),
+        witnesses=(found("fencing-breach", "output/0@4", "epoch 1 or more", "epoch 0"),),
+    ),
+    replace(
+        EPOCH_A_TRANSACTION,
+        name="fencing: a new epoch does not begin with sequence 0",
+        entries=EPOCH_A_TRANSACTION.changed(data(OUTPUT, 4, 5, 0, epoch=1), sequence=3, last_sequence=4),
+        witnesses=(found("fencing-breach", "output/0@4", "sequence 0", "sequence 3"),),
+    ),
+]
+
+LOOK_ALIKES = [
+    HEALTHY,
+    EPOCH_A_TRANSACTION,
+    replace(
+        HEALTHY,
+        name="a transaction that is aborted as a whole, with a position that does not count, and done again",
+        entries=[
+            outside("input", 0, 4),
+            data(OUTPUT, 0, 2, 0),
+            marker(OUTPUT, 3, "ABORT"),
+            data(OUTPUT, 4, 8, 3),
+            marker(OUTPUT, 9),
+            data(CHANGELOG, 0, 0, 0),
+            marker(CHANGELOG, 1, "ABORT"),
+            data(CHANGELOG, 2, 4, 1),
+            marker(CHANGELOG, 5),
+            position(0, 3),
+            marker(OFFSETS, 1, "ABORT"),
+            position(2, 5),
+            marker(OFFSETS, 3),
+            *decisions(3, "PrepareAbort"),
+            *decisions(8),
+        ],
+        topics={
+            "input": HEALTHY.topics["input"],
+            OUTPUT: records({4: 1, 5: 2, 6: 1, 7: 3, 8: 2}),
+            CHANGELOG: records({2: 1, 3: 2, 4: 3}),
+        },
+    ),
+    replace(
+        HEALTHY,
+        name="two producers, whose transactions lie within each other and end in another order",
+        entries=[
+            outside("input", 0, 4),
+            data(OUTPUT, 0, 2, 0),
+            data(OUTPUT, 3, 4, 0, producer=8),
+            marker(OUTPUT, 5, producer=8),
+            marker(OUTPUT, 6),
+            data(CHANGELOG, 0, 1, 0, producer=8),
+            data(CHANGELOG, 2, 3, 0),
+            marker(CHANGELOG, 4),
+            marker(CHANGELOG, 5, producer=8),
+            position(0, 3),
+            position(1, 5, producer=8),
+            marker(OFFSETS, 2, producer=8),
+            marker(OFFSETS, 3),
+            *decisions(3),
+            *(replace(entry, producer=8) for entry in decisions(4)),
+        ],
+        topics={
+            "input": HEALTHY.topics["input"],
+            OUTPUT: records({0: 1, 1: 2, 2: 1, 3: 3, 4: 2}),
+            CHANGELOG: records({0: 2, 1: 3, 2: 1, 3: 2}),
+        },
+    ),
+    replace(
+        HEALTHY,
+        name="a store that is not cached is written once for each input",
+        entries=[
+            *(e for e in HEALTHY.entries if e.role != CHANGELOG),
+            data(CHANGELOG, 0, 2, 0),
+            marker(CHANGELOG, 3),
+            data(CHANGELOG, 4, 5, 3),
+            marker(CHANGELOG, 6),
+        ],
+        topics=HEALTHY.seen(CHANGELOG, {0: 1, 1: 2, 2: 1, 4: 3, 5: 2}),
+    ),
+    replace(
+        HEALTHY,
+        name="a log that belongs to a transaction, and got nothing but the marker",
+        entries=[*HEALTHY.entries, marker(CHANGELOG, 6, "ABORT"), *decisions(12, "PrepareAbort", (CHANGELOG,))],
+    ),
+    replace(
+        HEALTHY,
+        name="a transaction is open because the drive failed",
+        entries=[*HEALTHY.entries, data(OUTPUT, 7, 7, 5)],
+        ended=0,
+    ),
+    replace(
+        HEALTHY,
+        name="a punctuator writes as well",
+        entries=[
+            *(e for e in HEALTHY.entries if e.role != CHANGELOG or e.first < 3),
+            data(CHANGELOG, 3, 5, 2),
+            marker(CHANGELOG, 6),
+        ],
+        topics=HEALTHY.seen(CHANGELOG, {0: 1, 1: 2, 3: 3, 4: 2, 5: -1}),
+        punctuated=1,
+    ),
+    replace(HEALTHY, name="an empty log", entries=[], topics={role: [] for role in HEALTHY.topics}),
+]
+WRAPPED = replace(
+    HEALTHY,
+    name="after the greatest sequence comes 0",
+    entries=[
+        replace(e, sequence=2**31 - 1, last_sequence=2**31 - 1) if e == data(OUTPUT, 2, 2, 2) else
+        replace(e, sequence=0, last_sequence=2**31 - 2) if e == data(OUTPUT, 0, 1, 0) else
+        replace(e, sequence=0, last_sequence=1) if e == data(OUTPUT, 4, 5, 3) else e
+        for e in HEALTHY.entries
+    ],
+)  # fmt: skip
+LOOK_ALIKES.append(WRAPPED)
+SPECIMENS = [*ANOMALOUS, *LOOK_ALIKES]
