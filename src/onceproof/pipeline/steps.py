@@ -51,6 +51,15 @@ def was_missed(slot: datetime) -> bool:
     return since is not None and slot < datetime.fromisoformat(since)
 
 
+def requested(request: Request) -> Expansion:
+    """The cells of a request, positive controls included.
+
+    Raises:
+        UsageError: the request names something that does not exist.
+    """
+    return with_controls(expand(request, CATALOGUE), CATALOGUE, registry())
+
+
 def check_request(request: Request) -> Expansion:
     """Check that all of the request exists and can be run here; returns its cells, positive controls included.
 
@@ -60,7 +69,7 @@ def check_request(request: Request) -> Expansion:
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_java
 
-    expansion = with_controls(expand(request, CATALOGUE), CATALOGUE, registry())
+    expansion = requested(request)
     for broker in {cell.broker for cell in expansion.cells}:
         require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
     check_published(sorted({r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}))
