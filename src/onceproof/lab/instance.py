@@ -172,8 +172,6 @@ class Instance:
                 f"but the cell asks for {self.release}: the class path is wrong."
             )
         wanted = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
-        if self.plant is not None:
-            self.await_(lambda: "plant" in self.last, f"{self.name} to tell of its plant", START_TIMEOUT)
         planted = self.last.get("plant", {}).get("plant")
         if planted != self.plant:
             raise HarnessError(

@@ -78,8 +78,8 @@ public final class Main {
                 "application_id", asked.config.getProperty("application.id"),
                 "java", System.getProperty("java.version"));
         fields.putAll(Versions.loaded());
+        Planted.tell(events); // before the greeting: who has heard that one knows whether something is planted
         events.emit("hello", fields);
-        Planted.tell(events);
     }
 
     private void obey(String command) {
