@@ -8,11 +8,12 @@ JAR := streams_app/target/onceproof-streams-app.jar
 AGENT := streams_agent/target/onceproof-streams-agent.jar
 JARS := .onceproof/artifacts/.installed
 ARGS ?=
+SECRETS ?= secrets
 export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down setup lint format test-unit test-java benchmarks lock clean prerequisites
+.PHONY: help run test up down secrets setup lint format test-unit test-java benchmarks lock clean prerequisites
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +27,9 @@ test: setup lint test-java ## Lint, types, and all tests: real brokers, Spark an
 
 up: setup ## Start Airflow with its pages, to browse, trigger and schedule
 	@$(BIN)/onceproof up $(ARGS)
+
+secrets: ## Generate the secrets of docker-compose.yml; those that exist stay
+	@deploy/make-secrets $(SECRETS)
 
 down: ## Stop what `make up` started
 	@if [ -x $(BIN)/onceproof ]; then $(BIN)/onceproof down; else echo "Nothing is set up, so nothing is up."; fi
@@ -43,7 +47,7 @@ format: $(VENV)/.installed ## Format the Python code
 	@$(BIN)/ruff format --quiet .
 
 test-unit: $(VENV)/.installed ## The tests that need no JVM, in seconds
-	@$(BIN)/pytest -m "not spark and not broker and not system and not browser" $(ARGS)
+	@$(BIN)/pytest -m "not spark and not broker and not system and not browser and not docker" $(ARGS)
 
 test-java: prerequisites ## The application's topology tests, on its oldest and newest Kafka Streams
 	@$(MVN) -f streams_app/pom.xml test
@@ -55,6 +59,8 @@ benchmarks: setup ## Measure every figure the README claims, beside its peer
 lock: $(VENV)/.installed ## Resolve the Python environment anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-header --group dev \
 	  pyproject.toml --output-file requirements.lock
+	@$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --group deploy \
+	  --constraint requirements.lock pyproject.toml --output-file requirements-image.lock
 
 clean: down ## Remove what was set up and built; the runs stay
 	@rm -rf $(VENV) .onceproof/artifacts .onceproof/airflow streams_app/target streams_agent/target

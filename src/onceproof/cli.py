@@ -501,11 +501,18 @@ def history(
         str | None, typer.Option(metavar="TEXT", help="Cells whose releases, scenario and variant have all its words.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="The last runs that are shown.")] = 20,
+    export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all that is stored to a file.")] = None,
+    import_: Annotated[
+        Path | None, typer.Option("--import", metavar="FILE", help="Store what another database has exported.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the runs and what each of them changed; with --cell, the verdicts of cells over time."""
     from onceproof.results.history import cells_over_time, changes, stored_runs
 
+    if export is not None or import_ is not None:
+        _transfer(export, import_)
+        return
     runs = stored_runs(get_settings().database_url)
     told: list[dict[str, Any]]
     if cell is None:
@@ -522,6 +529,20 @@ def history(
         out.print("No run is stored yet.")
     else:
         out.print(history_table(told) if cell is None else cells_table(told))
+
+
+def _transfer(export: Path | None, import_: Path | None) -> None:
+    from onceproof.results.transfer import export_to, import_from
+
+    url = get_settings().database_url
+    if export is not None and import_ is not None:
+        raise UsageError("One database is exported, and another one imports: give --export or --import.")
+    if export is not None:
+        count = export_to(export, url)
+        out.print(f"{count} run{'' if count == 1 else 's'} exported to {export}.", soft_wrap=True, highlight=False)
+    if import_ is not None:
+        new, old = import_from(import_, url)
+        out.print(f"{new} run{'' if new == 1 else 's'} imported, {old} {'was' if old == 1 else 'were'} there already.")
 
 
 @app.command()

@@ -1,4 +1,7 @@
-"""Where things lie and how much may run at once; every value can be set as `ONCEPROOF_<NAME>`."""
+"""Where things lie and how much may run at once; every value can be set as `ONCEPROOF_<NAME>`.
+
+In a container a value may also come from a secret, the file `/run/secrets/onceproof_<name>`.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -8,11 +11,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from onceproof.model.errors import UsageError
 
+SECRETS = Path("/run/secrets")  # where containers find theirs
+
 
 class Settings(BaseSettings):
     """Settings of this installation, from the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="ONCEPROOF_", env_ignore_empty=True, frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="ONCEPROOF_", env_ignore_empty=True, frozen=True, secrets_dir=SECRETS if SECRETS.is_dir() else None
+    )
 
     project: Path = Path(__file__).parents[2]
     home: Path = Field(default_factory=lambda data: data["project"] / ".onceproof", validate_default=True)

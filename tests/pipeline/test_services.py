@@ -99,6 +99,9 @@ def test_only_loopback_listens(settings, airflow):
 def test_it_is_furnished(airflow):
     with airflow.api() as api:
         assert api._call("GET", "/pools/drive")["slots"] == 1
+        api.set_pool_slots("drive", 2)
+        assert api._call("GET", "/pools/drive")["slots"] == 2
+        api.set_pool_slots("drive", 1)
         assert api._call("GET", "/connections/spark_default")["host"] == "local[*]"
         assert api._call("GET", f"/dags/{DAG}")["is_paused"] is False
 

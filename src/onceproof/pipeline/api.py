@@ -129,7 +129,9 @@ class AirflowApi:
 
     def set_pool_slots(self, name: str, slots: int) -> None:
         """Change the size of a pool."""
-        self._call("PATCH", f"/pools/{name}?update_mask=slots", {"slots": slots})
+        # The mask says what is changed; that the rest makes a whole pool is checked all the same.
+        pool = {"pool": name, "slots": slots, "include_deferred": False}
+        self._call("PATCH", f"/pools/{name}?update_mask=slots", pool)
 
     def add_connection(self, connection: dict[str, Any]) -> None:
         """Create a connection; one that exists stays as it is."""

@@ -70,7 +70,7 @@ def airflow_environment(
         "GX_ANALYTICS_ENABLED": False,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    if "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" not in given:
+    if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in given):  # itself, or where it stands
         ours["AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS"] = "onceproof.pipeline.sqlite.CONNECT_ARGS"
     environment = {name: str(value) for name, value in ours.items()} | dict(given)
     # These are not a matter of taste: with others the parts would not find each other.

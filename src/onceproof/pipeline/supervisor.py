@@ -177,7 +177,8 @@ class Supervisor:
             self._spawn(name, COMPONENTS[name])
         self._await_health(airflow, ("metadatabase", "scheduler", "dag_processor"), began)
         airflow.await_dag(began, self.check)
-        self._furnish(airflow)
+        with airflow.api() as api:
+            furnish(api, self._settings)
         write_json(_state_file(self._home), {**asdict(airflow), "home": str(airflow.home)})
         self._airflow = airflow
         return airflow
@@ -215,7 +216,8 @@ class Supervisor:
         if self._airflow is not None:
             with suppress(HarnessError):
                 self.check()
-                _abandon_active_runs(self._airflow)
+                with self._airflow.api() as api:
+                    abandon_active_runs(api)
             _state_file(self._home).unlink(missing_ok=True)
             self._airflow = None
         for process in self._processes.values():
@@ -311,16 +313,8 @@ class Supervisor:
         """Before a scheduler sees and continues them: what they had started is gone."""
         self._spawn("api-server", COMPONENTS["api-server"])
         self._await_health(airflow, ("metadatabase",), datetime.now(UTC))
-        _abandon_active_runs(airflow)
-
-    def _furnish(self, airflow: Airflow) -> None:
-        """Create what the DAG needs and nobody has created."""
-        slots = self._settings.drive_slots
         with airflow.api() as api:
-            api.add_connection(SPARK_CONNECTION)
-            api.add_pool(DRIVE_POOL, slots, "Trials driven at once: each needs the machine")
-            if "drive_slots" in self._settings.model_fields_set:
-                api.set_pool_slots(DRIVE_POOL, slots)
+            abandon_active_runs(api)
 
 
 def is_starting(settings: Settings) -> bool:
@@ -378,10 +372,18 @@ def is_healthy(part: dict[str, str] | None, since: datetime) -> bool:
     return all(beat is not None and datetime.fromisoformat(beat) >= since for beat in beats)
 
 
-def _abandon_active_runs(airflow: Airflow) -> None:
-    with airflow.api() as api:
-        for dag, run in api.all_active_runs():
-            api.abandon_run(dag, run)
+def abandon_active_runs(api: AirflowApi) -> None:
+    """Mark all runs under way failed: what they had started is gone."""
+    for dag, run in api.all_active_runs():
+        api.abandon_run(dag, run)
+
+
+def furnish(api: AirflowApi, settings: Settings) -> None:
+    """Create what the DAG needs and nobody has created; a number of slots that is set is set again."""
+    api.add_connection(SPARK_CONNECTION)
+    api.add_pool(DRIVE_POOL, settings.drive_slots, "Trials driven at once: each needs the machine")
+    if "drive_slots" in settings.model_fields_set:
+        api.set_pool_slots(DRIVE_POOL, settings.drive_slots)
 
 
 def _state_file(home: Path) -> Path:

@@ -1,0 +1,108 @@
+"""What each service of `docker-compose.yml` runs: `python -m onceproof.pipeline.container SERVICE`.
+
+`init` prepares databases and artifacts, and ends. The others become Airflow's components, in the environment that
+`make up` gives them; what the compose file sets wins. A container whose process dies is started again by the engine,
+so nothing here watches anything.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from onceproof.lab.processes import await_condition
+from onceproof.model.errors import HarnessError, OnceproofError, UsageError
+from onceproof.pipeline.api import AirflowApi
+from onceproof.pipeline.environment import USER, airflow_environment
+from onceproof.pipeline.health import trouble
+from onceproof.pipeline.supervisor import COMPONENTS, START_TIMEOUT, abandon_active_runs, furnish
+from onceproof.settings import SECRETS, Settings, get_settings
+
+PORT = 8080  # in the network of the containers; the compose file says which of the host leads to it
+INIT = "init"
+
+
+def main(service: str) -> None:
+    """Be a service; returns only if it is `init`.
+
+    Raises:
+        UsageError: there is no such service, or its secret is missing.
+        HarnessError: a database or the API server does not answer.
+    """
+    if service not in {INIT, *COMPONENTS}:
+        raise UsageError(f"There is no service {service!r}: name one of {', '.join([INIT, *COMPONENTS])}.")
+    settings = get_settings()
+    environment = airflow_environment(settings, port=PORT, owner=os.getpid(), scheduled=True)
+    if "ONCEPROOF_DATABASE_URL" not in os.environ:  # then it is a secret, which every process reads for itself
+        environment.pop("ONCEPROOF_DATABASE_URL", None)
+    if service == INIT:
+        init(settings, environment)
+        return
+    if service == "scheduler":
+        _make_ready(settings, environment)
+    if service == "api-server":
+        environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"] = str(_writable_passwords())
+    os.execvpe(sys.executable, _airflow(*COMPONENTS[service]), environment)  # noqa: S606 - an argument list, no shell
+
+
+def init(settings: Settings, environment: dict[str, str]) -> None:
+    """Bring both databases to the schema of this version, and resolve what the default matrix needs.
+
+    Raises:
+        HarnessError: a database refuses, or Maven fails.
+    """
+    from onceproof.results.database import database
+
+    with database(settings.database_url):
+        print("The results database is ready.", flush=True)
+    for command in (_airflow("db", "migrate"), [sys.executable, "-m", "onceproof.cli", "setup"]):
+        if code := subprocess.run(command, env=environment, check=False).returncode:
+            raise HarnessError(f"`{' '.join(command[1:])}` failed (exit code {code}); the reason stands above.")
+
+
+def _make_ready(settings: Settings, environment: dict[str, str]) -> None:
+    """Before a scheduler sees the runs of the last one: what they had started is gone with its container."""
+    server = urlsplit(environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"])
+    url = f"{server.scheme}://{server.netloc}"
+    health = f"{url}/api/v2/monitor/health"
+    await_condition(
+        "the API server and its database",
+        lambda: trouble(health, "metadatabase") is None,
+        timeout=START_TIMEOUT,
+        last_seen=lambda: trouble(health, "metadatabase") or "",
+        interval=1.0,
+    )
+    with AirflowApi(url, USER, _password()) as api:
+        abandon_active_runs(api)
+        furnish(api, settings)
+
+
+def _writable_passwords() -> Path:
+    """The password as Airflow wants it: in a file that it may open for writing."""
+    folder = Path(tempfile.mkdtemp(prefix="onceproof-"))  # which is private, and in memory
+    file = folder / "passwords.json"
+    file.write_text(json.dumps({USER: _password()}))
+    return file
+
+
+def _password() -> str:
+    file = SECRETS / "password"
+    try:
+        return file.read_text().strip()
+    except OSError as error:
+        raise UsageError(f"The secret {file} cannot be read ({error.strerror}): run `make secrets`.") from error
+
+
+def _airflow(*command: str) -> list[str]:
+    return [sys.executable, "-m", "airflow", *command]
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except OnceproofError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)

@@ -1,0 +1,152 @@
+"""A deployment in real containers: one for all tests, with volumes, network and secrets of its own."""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from onceproof.lab.cluster import free_ports
+from onceproof.lab.processes import await_condition
+from onceproof.pipeline.api import FINISHED, AirflowApi
+from onceproof.pipeline.supervisor import DAG
+
+ROOT = Path(__file__).parents[2]
+DOCKER, MAKE = shutil.which("docker") or "docker", shutil.which("make") or "make"
+STAND_IN = Path(__file__).with_name("postgres")
+PROJECT_LABEL = "com.docker.compose.project"
+BUILD, UP, RUN = 1200, 400, 400  # seconds at most
+
+
+def docker(*arguments: str | Path, timeout: float = 120, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run([DOCKER, *arguments], capture_output=True, text=True, timeout=timeout, env=env, check=False)
+    assert done.returncode == 0, (
+        f"docker {' '.join(map(str, arguments))}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    )
+    return done.stdout.strip()
+
+
+def has_engine() -> bool:
+    try:
+        commands = ([DOCKER, "compose", "version"], [DOCKER, "info"])
+        return all(subprocess.run(c, capture_output=True, timeout=60, check=False).returncode == 0 for c in commands)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """`docker compose` for a project of the tests' own."""
+
+    project: str
+    port: int
+    secrets: Path
+    seconds: dict[str, float] = field(default_factory=dict)  # what it took
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def compose(self, *arguments: str, timeout: float = 120) -> str:
+        variables = {"ONCEPROOF_SECRETS": str(self.secrets), "ONCEPROOF_AIRFLOW_PORT": str(self.port)}
+        files = ("--project-name", self.project, "--project-directory", str(ROOT))
+        return docker("compose", *files, *arguments, timeout=timeout, env=os.environ | variables)
+
+    def up(self) -> None:
+        """What a person types, after whatever has happened."""
+        begin = time.monotonic()
+        try:
+            self.compose("up", "--detach", "--wait", timeout=UP)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.compose('logs', '--tail=40')}") from None
+        self.seconds["up"] = time.monotonic() - begin
+
+    def kill(self, service: str) -> None:
+        docker("kill", self.container(service))
+
+    def container(self, service: str) -> str:
+        return self.compose("ps", "--all", "--quiet", service)
+
+    def inside(self, service: str, *command: str) -> str:
+        return docker("exec", self.container(service), *command)
+
+    def processes(self, service: str) -> list[str]:
+        """Command lines of all processes of a service's container."""
+        return docker("top", self.container(service), "-eo", "pid,args").splitlines()[1:]
+
+    def api(self) -> AirflowApi:
+        return AirflowApi(self.url, "admin", (self.secrets / "password").read_text())
+
+    def token(self) -> dict[str, str]:
+        credentials = {"username": "admin", "password": (self.secrets / "password").read_text()}
+        answer = httpx.post(f"{self.url}/auth/token", json=credentials, timeout=30)
+        return {"Authorization": f"Bearer {answer.json()['access_token']}"}
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        return httpx.get(self.url + path, headers=headers, timeout=60)
+
+    def read_json(self, file: str) -> Any:
+        return json.loads(self.inside("scheduler", "cat", f"/var/lib/onceproof/runs/{file}"))
+
+    def files(self, pattern: str) -> dict[str, str]:
+        """Files of the runs that match, with the time of their last change."""
+        found = self.inside("scheduler", "find", "/var/lib/onceproof/runs", "-path", pattern, "-printf", "%P %T@\n")
+        return dict(line.split() for line in found.splitlines())
+
+    def history(self) -> dict[str, dict[str, int]]:
+        """Counts of verdicts of the stored runs, as the command tells them."""
+        told = json.loads(self.inside("scheduler", "onceproof", "history", "--json"))
+        return {run["run"]: run["counts"] for run in told["runs"]}
+
+    def left(self) -> list[str]:
+        """What the engine still has of this project."""
+        mine = f"label={PROJECT_LABEL}={self.project}"
+        lists = (["ps", "--all"], ["volume", "ls"], ["network", "ls"])
+        return [thing for kind in lists for thing in docker(*kind, "--quiet", "--filter", mine).splitlines()]
+
+    def await_run(self, run: str) -> str:
+        """Wait until a DAG run has ended; returns its state."""
+        with self.api() as api:
+            await_condition(f"run {run}", lambda: api.run_state(DAG, run) in FINISHED, timeout=RUN, interval=1)
+            return api.run_state(DAG, run)
+
+
+@pytest.fixture(scope="session")
+def images() -> float:
+    """Ours is built, PostgreSQL's is pulled, or built of Debian's packages where nothing can be; seconds of ours."""
+    if not has_engine():
+        pytest.skip("no container engine with the compose plugin: `docker compose version` or `docker info` fails")
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    postgres = services["postgres"]["image"]
+    there_is = docker("image", "ls", "--quiet", postgres)
+    if (
+        not there_is
+        and subprocess.run([DOCKER, "pull", "--quiet", postgres], capture_output=True, check=False).returncode
+    ):
+        docker("build", "--tag", postgres, STAND_IN, timeout=BUILD)
+    begin = time.monotonic()
+    docker("build", "--tag", services["init"]["image"], ROOT, timeout=BUILD)
+    return time.monotonic() - begin
+
+
+@pytest.fixture(scope="module")
+def deployment(images, tmp_path_factory) -> Iterator[Deployment]:
+    """Up and healthy; whatever the tests did, nothing of it stays."""
+    folder = tmp_path_factory.mktemp("secrets")
+    subprocess.run([MAKE, "--silent", "secrets", f"SECRETS={folder}"], cwd=ROOT, check=True, capture_output=True)
+    made = Deployment(f"onceproof-test-{secrets.token_hex(4)}", free_ports(1)[0], folder)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.compose("down", "--volumes", "--timeout=1", timeout=180)
+        shutil.rmtree(folder, ignore_errors=True)

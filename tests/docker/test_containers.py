@@ -1,0 +1,150 @@
+"""The deployment as a team runs it: built, up, asked, killed, down. In real containers, in the order of the file.
+
+PostgreSQL is a stand-in of Debian's packages where no image can be pulled (see `postgres/Dockerfile`); all else is what
+`docker-compose.yml` says.
+"""
+
+import httpx
+import pytest
+
+from onceproof.lab.processes import await_condition
+from onceproof.pipeline.supervisor import DAG
+from tests.docker.conftest import BUILD, UP, docker
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(BUILD + UP)]
+
+RUN, FIRST, GONE_ON, AGAIN = "20261121T020000-aaaa", "first", "gone-on", "gone-on-again"  # a run, and its DAG runs
+# A small matrix, for which one trial of each is enough.
+ASKED = {
+    "run": RUN,
+    "matrix": "seed",
+    "scenarios": ["enumerator"],
+    "variants": ["DEFAULT_CONFIG"],
+    "streams": ["3.3.1", "3.4.1"],
+}
+OUTCOMES = f"*/{RUN}/trials/*/outcome.json"
+IMAGE, GIBIBYTE = "onceproof:0.1.0", 2**30
+TMP = "/tmp"  # noqa: S108 - of the containers
+
+
+def test_the_image_is_small_enough_and_has_nothing_that_only_tests_need(deployment):
+    assert int(docker("image", "inspect", "--format", "{{.Size}}", IMAGE)) < 3 * GIBIBYTE
+    assert docker("run", "--rm", IMAGE, "find", "/opt/onceproof/.venv", "-name", "pytest-*.dist-info") == ""
+
+
+def test_the_default_matrix_needs_no_registry(deployment):
+    docker("run", "--rm", "--network=none", "--read-only", f"--tmpfs={TMP}", IMAGE, "onceproof", "setup")
+
+
+def test_the_file_is_what_compose_reads(deployment):
+    assert deployment.compose("config", "--quiet") == ""
+
+
+def test_health_is_open_and_all_else_asks_for_a_login(deployment):
+    health = deployment.get("/api/v2/monitor/health")
+    assert health.status_code == 200
+    assert {health.json()[part]["status"] for part in ("metadatabase", "scheduler", "dag_processor")} == {"healthy"}
+    for path in ("/api/v2/dags", f"/api/v2/dags/{DAG}/dagRuns", "/onceproof/"):
+        assert deployment.get(path, Accept="application/json").status_code == 401, path
+    sent = deployment.get("/onceproof/", Accept="text/html")
+    assert (sent.status_code, sent.headers["location"]) == (307, "/auth/login?next=/onceproof/")
+    wrong = httpx.post(f"{deployment.url}/auth/token", json={"username": "admin", "password": "admin"}, timeout=30)
+    assert wrong.status_code == 401
+
+
+@pytest.mark.parametrize("service", ["api-server", "scheduler", "dag-processor", "postgres"])
+def test_a_service_has_no_privilege_and_can_write_to_its_volumes_only(deployment, service):
+    status = deployment.inside(service, "cat", "/proc/1/status")
+    fields = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
+    assert fields["NoNewPrivs"] == "1"
+    assert "0" not in fields["Uid"].split()
+    assert {int(fields[name], 16) for name in ("CapPrm", "CapEff", "CapBnd")} == {0}
+    with pytest.raises(AssertionError, match="Read-only file system"):
+        deployment.inside(service, "touch", "/opt/x" if service != "postgres" else "/var/x")
+
+
+def test_no_secret_stands_in_an_environment_or_a_log(deployment):
+    told = deployment.compose("logs") + docker("inspect", *deployment.compose("ps", "--all", "--quiet").split())
+    for service in ("api-server", "scheduler", "dag-processor"):
+        told += deployment.inside(service, "sh", "-c", "cat /proc/[0-9]*/environ 2>/dev/null || true")
+    for secret in deployment.secrets.iterdir():
+        assert secret.read_text() not in told, secret.name
+
+
+def trigger(deployment, dag_run):
+    with deployment.api() as api:
+        api.trigger(DAG, dag_run, ASKED)
+
+
+@pytest.fixture(scope="module")
+def killed(deployment):
+    """The scheduler is killed while a run drives its second trial; outcomes that were there before, and when written."""
+    trigger(deployment, FIRST)
+    await_condition("a trial to end", lambda: deployment.files(OUTCOMES), timeout=300, interval=1)
+    outcomes = deployment.files(OUTCOMES)
+    deployment.kill("scheduler")
+    deployment.up()
+    return outcomes
+
+
+def test_a_run_whose_scheduler_was_killed_ends_and_leaves_no_process(deployment, killed):
+    assert len(killed) == 1
+    assert deployment.await_run(FIRST) == "failed"
+    assert not [line for line in deployment.processes("scheduler") if "java" in line]
+
+
+@pytest.fixture(scope="module")
+def judged(deployment, killed):
+    """The run is gone on with, and PostgreSQL is killed while Spark reads its topics; its verdicts by streams release."""
+    trigger(deployment, GONE_ON)
+    collected = f"*/{RUN}/tables/*"
+    await_condition("Spark to write tables", lambda: deployment.files(collected), timeout=300, interval=1)
+    deployment.kill("postgres")
+    # Not waited for: a scheduler that has lost the database waits for the tasks it has, ends, and is started again.
+    deployment.compose("up", "--detach", timeout=UP)
+    if deployment.await_run(GONE_ON) == "failed":  # it depends on who asked the database meanwhile
+        deployment.up()
+        trigger(deployment, AGAIN)
+        assert deployment.await_run(AGAIN) == "success"
+    return {verdict["streams"]: verdict for verdict in deployment.read_json(f"{RUN}/verdicts.json")}
+
+
+def test_what_had_ended_before_the_kills_is_not_lost_and_not_repeated(deployment, killed, judged):
+    outcomes = deployment.files(OUTCOMES)
+    assert len(outcomes) == 2
+    assert killed.items() <= outcomes.items()
+
+
+def test_the_bad_release_is_known_and_the_good_one_clean(deployment, judged):
+    assert {streams: verdict["verdict"] for streams, verdict in judged.items()} == {"3.3.1": "known", "3.4.1": "clean"}
+    assert judged["3.3.1"]["issues"] == ["KAFKA-14172"]
+    assert judged["3.3.1"]["anomalies"]["duplicate-id"] > 100
+    assert deployment.history() == {RUN: {"known": 1, "clean": 1}}
+
+
+def test_page_and_data_docs_are_behind_the_login(deployment, judged):
+    token = deployment.token()
+    page = f"/onceproof/runs/{RUN}/cells/{judged['3.3.1']['cell']}"
+    docs = f"/onceproof/runs/{RUN}/data_docs/index.html"
+    for path, shown in ((page, "KAFKA-14172"), (docs, "id_uniqueness"), ("/onceproof/", "3.4.1")):
+        assert deployment.get(path, Accept="application/json").status_code == 401
+        opened = deployment.get(path, Accept="text/html", **token)
+        assert opened.status_code == 200
+        assert shown in opened.text
+    evidence = deployment.get(f"{page}/evidence.zip", **token)  # not made where the runs lie, which are read-only here
+    assert evidence.content.startswith(b"PK")
+
+
+def test_a_second_start_keeps_all_results(deployment, judged):
+    before = deployment.history()
+    deployment.compose("down", timeout=180)
+    deployment.up()
+    assert deployment.history() == before
+    assert deployment.read_json(f"{RUN}/verdicts.json")
+    assert deployment.get("/onceproof/", Accept="text/html", **deployment.token()).status_code == 200
+
+
+def test_down_with_volumes_leaves_nothing(deployment, judged):
+    assert deployment.left()
+    deployment.compose("down", "--volumes", timeout=180)
+    assert deployment.left() == []

@@ -1,0 +1,124 @@
+"""What services of the deployment do before they become Airflow's components, and what they call healthy."""
+
+import json
+import os
+import stat
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.pipeline import container
+from onceproof.pipeline.health import trouble
+from onceproof.settings import Settings
+
+HEALTH = {
+    "metadatabase": {"status": "healthy"},
+    "dag_processor": {"status": "unhealthy"},
+    "triggerer": {"status": None},
+}
+
+
+class Started(Exception):  # noqa: N818 - what would have replaced the process
+    pass
+
+
+@pytest.fixture
+def started(home, tmp_path, monkeypatch):
+    """Secrets of the test's own; a component that would be started is told instead."""
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (folder / "password").write_text("open sesame")
+    (folder / "onceproof_database_url").write_text("sqlite:////elsewhere/results.db")
+    monkeypatch.setattr(container, "SECRETS", folder)
+    monkeypatch.setattr(container, "get_settings", lambda: Settings(_secrets_dir=folder))
+    monkeypatch.setattr(os, "execvpe", tell)
+    return folder
+
+
+def tell(file, argv, environment):
+    raise Started(argv, environment)
+
+
+def component(service):
+    with pytest.raises(Started) as told:
+        container.main(service)
+    return told.value.args
+
+
+def test_a_component_has_the_environment_of_make_up(started, home):
+    argv, environment = component("dag-processor")
+    assert argv == [sys.executable, "-m", "airflow", "dag-processor"]
+    assert environment["AIRFLOW_HOME"] == str(home / "airflow")
+    assert environment["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
+    assert environment["ONCEPROOF_OWNER_PID"] == str(os.getpid())  # which the component will be
+
+
+def test_the_database_is_known_from_its_secret_and_not_passed_on(started):
+    assert container.get_settings().database_url == "sqlite:////elsewhere/results.db"
+    assert "ONCEPROOF_DATABASE_URL" not in component("dag-processor")[1]
+
+
+def test_the_password_is_where_airflow_may_write_and_nobody_else_reads(started):
+    _, environment = component("api-server")
+    file = Path(environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
+    assert json.loads(file.read_text()) == {"admin": "open sesame"}
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_what_is_missing_is_told(started):
+    (started / "password").unlink()
+    with pytest.raises(UsageError, match=r"password cannot be read .* run `make secrets`"):
+        container.main("api-server")
+    with pytest.raises(UsageError, match="no service 'worker': name one of init, scheduler, dag-processor, api-server"):
+        container.main("worker")
+
+
+def test_init_says_what_failed(started, tmp_path, monkeypatch):
+    monkeypatch.setenv("ONCEPROOF_DATABASE_URL", f"sqlite:///{tmp_path}/results.db")
+    monkeypatch.setattr(container, "_airflow", lambda *command: ["false", *command])
+    with pytest.raises(HarnessError, match=r"`db migrate` failed \(exit code 1\)"):
+        container.main("init")
+    assert (tmp_path / "results.db").exists()
+
+
+@pytest.fixture
+def server():
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200 if self.path == "/health" else 503)
+            self.end_headers()
+            self.wfile.write(json.dumps(HEALTH).encode())
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Health) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+
+
+def test_what_is_healthy(server):
+    assert trouble(f"{server}/health") is None
+    assert trouble(f"{server}/health", "metadatabase") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "part", "told"),
+    [
+        ("/health", "dag_processor", "calls dag_processor unhealthy"),
+        ("/health", "triggerer", "calls triggerer None"),
+        ("/health", "worker", "KeyError"),
+        ("/broken", None, "HTTP Error 503"),
+    ],
+)
+def test_what_is_not(server, path, part, told):
+    assert told in trouble(server + path, part)
+
+
+def test_a_server_that_is_gone_is_not_healthy():
+    assert "Connection refused" in trouble("http://127.0.0.1:9/health")
