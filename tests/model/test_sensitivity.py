@@ -42,3 +42,8 @@ def test_the_commit_is_that_of_the_release_and_of_the_one_it_is_restarted_on():
     restarted = replace(CELL, restart_on=Release.parse("4.4.0"))
     assert (commit_of(CELL, attested), commit_of(restarted, attested)) == ("c0ffee", "c0ffee → abad1dea")
     assert commit_of(restarted, {"a": attested["a"]}) == commit_of(CELL, {}) == ""
+
+
+def test_a_release_whose_jars_name_no_commit_stands_for_it():
+    unnamed = {"a": {"streams_version": "4.3.1", "streams_commit": None}}
+    assert commit_of(CELL, unnamed) == "4.3.1"

@@ -13,7 +13,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.plants import Claim, Plant
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
-from onceproof.model.sensitivity import PlantedTrial
+from onceproof.model.sensitivity import PlantedTrial, commit_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,6 @@ def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster
         error = str(failed)
         if folder.outcome_file.is_file():
             outcome = read_json(folder.outcome_file)
-    attested = [instance["streams_commit"] for instance in outcome.get("attested", {}).values()]
     fired = (outcome.get("plant") or {}).get("fired", 0)
     broken = planting.claim.breaches(anomalies) if planting.claim else anomalies
     return PlantedTrial(
@@ -89,7 +88,7 @@ def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster
         trial=trial.key,
         plant=planting.plant.name,
         cell=trial.cell,
-        commit=next((commit for commit in attested if commit), ""),
+        commit=commit_of(trial.cell, outcome.get("attested", {})),
         harness=harness_version(),
         seed=trial.seed,
         fired=fired,

@@ -107,9 +107,10 @@ class Sensitivity:
 def commit_of(cell: Cell, attested: Mapping[str, Mapping[str, Any]]) -> str:
     """The commit of Kafka Streams of a trial, by what its instances attested; of both releases if it was restarted.
 
-    Empty if not all of it was attested.
+    Empty if not all of it was attested. Where the jars name no commit, as those of the 3.3 line, the release stands for
+    it: what is published under a release does not change.
     """
-    commits = {told["streams_version"]: told["streams_commit"] for told in attested.values()}
+    commits = {told["streams_version"]: told["streams_commit"] or told["streams_version"] for told in attested.values()}
     wanted = [str(cell.streams), *([str(cell.restart_on)] if cell.restart_on else [])]
     return " → ".join(commits[release] for release in wanted) if all(r in commits for r in wanted) else ""
 
