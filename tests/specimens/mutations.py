@@ -58,6 +58,8 @@ class Mutation:
     removed: dict[str, list[Record]] = field(default_factory=lambda: defaultdict(list))
     added: dict[str, list[Record]] = field(default_factory=lambda: defaultdict(list))
     witnesses: list[Witness] = field(default_factory=list)
+    # Key and value of records that cannot be decoded, by their role and a record that stands for their place.
+    litter: dict[tuple[str, Record], tuple[bytes | None, bytes | None]] = field(default_factory=dict)
 
     @property
     def topics(self) -> dict[str, list[Record]]:
@@ -69,6 +71,11 @@ class Mutation:
         """The records of one partition, with the change."""
         return self._changed(role, self.clean.by_partition[role][partition], partition)
 
+    def written(self, role: str, partition: int) -> list[Record]:
+        """The records of one partition, with what stands for those that cannot be decoded."""
+        litter = [record for name, record in self.litter if (name, record.partition) == (role, partition)]
+        return sorted([*self.partition(role, partition), *litter], key=lambda record: record.offset)
+
     def _changed(self, role: str, records: Sequence[Record], partition: int | None = None) -> list[Record]:
         added = [record for record in self.added[role] if partition in (None, record[0])]
         if not added and not self.removed[role]:
@@ -78,8 +85,13 @@ class Mutation:
 
     def replace(self, role: str, old: Record, value: int | None) -> Record:
         """Give a record another value."""
+        return self.put_in_place(role, old, old._replace(value=value))
+
+    def put_in_place(self, role: str, old: Record, new: Record) -> Record:
+        """Put another record where one is."""
         self.removed[role].append(old)
-        return self.add(role, old[0], old[1], old[2], value)
+        self.added[role].append(new)
+        return new
 
     def remove(self, role: str, *records: Record) -> None:
         """Take records away."""

@@ -15,7 +15,7 @@ def decode_integer(data: bytes | None, size: int = 4) -> int | None:
     if data is None:
         return None
     if len(data) != size:
-        raise ValueError(f"has {len(data)} bytes, {_described(size)} was expected")
+        raise ValueError(f"has {len(data)} byte{'' if len(data) == 1 else 's'}, {_described(size)} was expected")
     return int(struct.unpack_from(">q" if size == 8 else ">i", data)[0])
 
 
