@@ -61,8 +61,9 @@ def stated_trials(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, 
     """The rows of `checks.TRIALS`."""
     rows = []
     for number, trial in enumerate(trials):
-        plan, outcome = read_json(run_folder.trial(trial).trial_file), run_folder.outcome(trial)
-        rows.append(checks.stated(trial.key, number, plan["check"], plan["partitions"], outcome["facts"]))
+        folder, facts = run_folder.trial(trial), run_folder.outcome(trial)["facts"]
+        plan = read_json(folder.trial_file)
+        rows.append(checks.stated(trial.key, number, plan["check"], plan["partitions"], facts, folder.dumps()))
     return rows
 
 

@@ -66,6 +66,7 @@ def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
         bootstrap = str(read_json(run_folder.cluster_file(broker))["bootstrap_servers"])
         errors |= collect_cluster(spark, run_folder, bootstrap, trials, draft, corrupt)
     copy_contents(spark, run_folder, draft)
+    copy_dumps(spark, run_folder, draft)
     tables.write_errors(run_folder, errors)
     tables.write_corrupt(run_folder, corrupt)
     if errors:
@@ -190,6 +191,26 @@ def copy_contents(spark: SparkSession, run_folder: RunFolder, draft: Path) -> No
         f.concat("store", f.lit("-contents")).alias("role"),
     )
     named.coalesce(1).write.mode("append").partitionBy("role").parquet(str(draft))
+
+
+def copy_dumps(spark: SparkSession, run_folder: RunFolder, draft: Path) -> None:
+    """Append what stores held at the end to the draft: role `<store>-dump`, `offset` the number of the trial's dump."""
+    dumps = [
+        (trial.key, n, d) for trial in run_folder.driven_trials() for n, d in enumerate(run_folder.trial(trial).dumps())
+    ]
+    if not dumps:
+        return
+    named = spark.createDataFrame(
+        [(d.file.as_uri(), trial, f"{d.store}-dump", d.partition, n) for trial, n, d in dumps],
+        "file string, trial string, role string, partition int, offset long",
+    )
+    entries = spark.read.schema("key int, value long").csv([str(d.file) for _, _, d in dumps])
+    whole = entries.withColumn("file", f.input_file_name()).join(f.broadcast(named), "file")
+    nothing = {"timestamp": f.lit(None).cast("timestamp"), "headers": f.lit(None).cast("string")}
+    stamped = whole.withColumns(nothing).select(*tables.RECORDS.names)
+    stamped.coalesce(2 * spark.sparkContext.defaultParallelism).write.mode("append").partitionBy("role").parquet(
+        str(draft)
+    )
 
 
 def read_topics(spark: SparkSession, bootstrap: str, topics: list[str], isolation: str) -> DataFrame:

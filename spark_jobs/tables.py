@@ -1,6 +1,7 @@
 """The tables of a run: Parquet, one folder each, with a column `trial`; a folder that exists is complete.
 
 records      as read from Kafka, partitioned by `role` STRING; and what stores held, in the roles `<store>-contents`
+             and `<store>-dump`
              partition INT, offset LONG, timestamp TIMESTAMP, key INT, value LONG, headers STRING (`name=hex`)
 assignments  one row per key and ID of the output; partition and first_offset are their first place there
              partition INT, key INT, id INT, first_offset LONG, outputs LONG, inputs LONG, expected_id LONG

@@ -1,6 +1,6 @@
 """Which promises are looked at in which topology of the application, and the tables that come of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -8,11 +8,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from onceproof.model.run_folder import Dump
 from spark_jobs.transforms import contents, enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
 from spark_jobs.transforms.reads import compare_reads
 from spark_jobs.transforms.state import compare_state
+from spark_jobs.transforms.stores import DUMPS, compare_stores
 from spark_jobs.transforms.transactions import compare_transactions
 
 ENUMERATOR = "enumerator"  # has tables of its own beside its promises
@@ -30,11 +32,11 @@ class Check:
 
 
 CHECKS = {
-    ENUMERATOR: Check(("state",)),
-    "counting": Check(("deliveries", "reads")),
-    "dedup": Check(("deliveries", "state"), once=True),
-    "deleter": Check(("answers", "published")),
-    "values": Check(("deliveries", "transactions"), delivered="values-changelog"),
+    ENUMERATOR: Check(("state", "stores")),
+    "counting": Check(("deliveries", "reads", "stores")),
+    "dedup": Check(("deliveries", "state", "stores"), once=True),
+    "deleter": Check(("answers", "published", "stores")),
+    "values": Check(("deliveries", "transactions", "stores"), delivered="values-changelog"),
 }
 
 # Each promise compares the records (see `numbered`) of all trials that make it, whatever their topology: what takes
@@ -42,6 +44,7 @@ CHECKS = {
 PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "reads": compare_reads,
     "state": compare_state,
+    "stores": compare_stores,
     "answers": lambda records, _: compare_answers(records),
     "published": compare_published,
     "transactions": lambda records, _: compare_transactions(records, "values-changelog", "values-changelog-all"),
@@ -49,11 +52,13 @@ PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 
 TRIALS = (
     "name string, trial int, check string, promises array<string>, delivered string, once boolean, partitions int, "
-    f"facts map<string, long>, logs array<{contents.LOG}>"
+    f"facts map<string, long>, logs array<{contents.LOG}>, dumps {DUMPS}"
 )
 
 
-def stated(name: str, number: int, check: str, partitions: int, facts: Mapping[str, int]) -> dict[str, Any]:
+def stated(
+    name: str, number: int, check: str, partitions: int, facts: Mapping[str, int], dumps: Sequence[Dump] = ()
+) -> dict[str, Any]:
     """A row of `TRIALS`. A store is compared if a fact says where its changelog ended when the process was killed."""
     chosen = CHECKS[check]
     killed = any(fact.endswith("_end") for fact in facts)
@@ -67,6 +72,10 @@ def stated(name: str, number: int, check: str, partitions: int, facts: Mapping[s
         "partitions": partitions,
         "facts": list(facts.items()),
         "logs": contents.logs_of(check, facts),
+        "dumps": [
+            {"store": d.store, "partition": d.partition, "role": d.role, "offset": d.offset, "title": d.title}
+            for d in dumps
+        ],
     }
 
 

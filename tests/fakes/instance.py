@@ -55,6 +55,7 @@ class FakeInstance(Instance):
         self._numbers = count(1)
         self._committed_at = self._started_at = clock.now()
         self._throttled_at: float | None = None
+        self._frozen = False
         self._restoring: list[tuple[float, str, int, int]] = []  # when it ends, store, partition, records
 
     # --- the process -----------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ class FakeInstance(Instance):
     def start(self, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
         """Greet, and join the group."""
         self._process: Any = self._fake
-        self._fake.kill = self._killed
+        self._fake.kill, self._fake.freeze, self._fake.thaw = self._killed, self._freeze, self._thaw
         self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
         self._looks_into_stores = "contents.folder" in app
         self._config, self._directory = config, Path(config["state.dir"]) / config["application.id"]
@@ -130,6 +131,19 @@ class FakeInstance(Instance):
             self._group.vanish(member)
         self._gone(-9)
 
+    def _freeze(self) -> None:
+        """Its threads stand still, and are missed after a while."""
+        self._frozen = True
+        for member in self._members:
+            self._group.abort(member)
+            self._group.vanish(member)
+        self._members.clear()
+
+    def _thaw(self) -> None:
+        """It learns that its task is no longer its own, and joins again."""
+        self._frozen = False
+        self._add_thread()
+
     def _gone(self, code: int) -> None:
         self._fake.code = code
         self._clock.listeners.remove(self._pass)
@@ -179,7 +193,7 @@ class FakeInstance(Instance):
 
     def _pass(self, _seconds: float) -> None:
         now, nature = self._clock.now(), self._nature
-        if self.state == "ERROR":
+        if self.state == "ERROR" or self._frozen:
             return
         for done in [restoring for restoring in self._restoring if restoring[0] <= now]:
             self._restoring.remove(done)

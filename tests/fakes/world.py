@@ -79,6 +79,7 @@ class FakeBulk:
     rate: float | None
     timeline: Timeline
     delivered: int = 0
+    throttled: float = 0.0
     due: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:

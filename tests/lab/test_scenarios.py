@@ -21,7 +21,7 @@ def run(trial, path, cluster):
 
 def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, cluster):
     anomalies, reason = run(a_trial("3.3.1", "SEED_PROGRAM", scenario="multirunner"), tmp_path / "bad", cluster)
-    assert anomalies.keys() == {"stale-read"}
+    assert {"stale-read"} <= anomalies.keys() <= {"stale-read", "wrong-store", "wrong-standby"}
     assert f"The application saw {anomalies['stale-read'] - 1:,} stale reads itself" in reason
     assert {log.name for log in (tmp_path / "bad" / "instances").iterdir()} == {
         "0.instance-1.log",
@@ -44,13 +44,13 @@ def test_multirunner_stops_and_starts_an_instance_that_stays_in_the_group(tmp_pa
 def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):
     anomalies, _ = run(a_trial("4.1.2", scenario="crash"), tmp_path, cluster)
     assert anomalies["stale-checkpoint"] == anomalies["skipped-wipe"] == 1
-    assert anomalies["lost-record"] == anomalies["uncommitted-state"] > 2_000
+    assert anomalies["lost-record"] == anomalies["uncommitted-state"] == anomalies["wrong-store"] > 2_000
 
 
 @pytest.mark.parametrize(
     ("streams", "variant"),
     [
-        ("3.6.2", "DEFAULT_CONFIG"),
+        ("3.6.2", "TWO_KILLS"),
         ("4.3.1", "ENUMERATOR"),
         ("4.1.2", "STATE_UPDATER_DISABLED"),
         ("4.1.2", "DURING_RESTORATION"),
@@ -76,7 +76,10 @@ def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, clus
 
 def test_a_throttled_producer_loses_its_transaction_on_the_affected_release(tmp_path, cluster):
     trial = a_trial("3.8.1", "SHORT_REQUEST_TIMEOUT", scenario="quota")
-    assert run(trial, tmp_path, cluster)[0].keys() == {"aborted-by-throttle"}
+    anomalies = run(trial, tmp_path, cluster)[0].keys()
+    assert (
+        {"aborted-by-throttle"} <= anomalies <= {"aborted-by-throttle", "thread-died", "runaway-lag", "long-throttle"}
+    )
     [transaction] = [
         w
         for w in read_json(tmp_path / "reader.json")["witnesses"]
@@ -95,6 +98,7 @@ def test_a_throttled_producer_keeps_its_transaction_on_a_fixed_release(tmp_path,
     [
         ("DEFAULT_CONFIG", {"false-after-true", "changelog-output-mismatch"}),
         ("OUTPUT_FIRST", {"duplicate-output", "changelog-output-mismatch"}),
+        ("REBALANCE", {"false-after-true", "changelog-output-mismatch"}),
         ("EXACTLY_ONCE", set()),
         ("EXACTLY_ONCE_OUTPUT_FIRST", set()),
     ],

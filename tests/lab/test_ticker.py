@@ -38,4 +38,7 @@ def test_the_longest_stall_voids_a_trial():
         {"t": 2, "source": "instance-1", "event": "stall", "ms": 3_210},
     ]
     assert stall_text(events) == "The machine stood still for 3.2 s (instance-1): the trial says nothing."
+    frozen = {"t": 0, "source": "driver", "event": "instance", "name": "instance-1", "action": "frozen"}
+    assert stall_text([frozen, *events]) == "The machine stood still for 1.2 s (driver): the trial says nothing."
+    assert stall_text([frozen, events[1]]) is None, "it was meant to stand still"
     assert stall_text([]) is None

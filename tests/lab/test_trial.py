@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from itertools import product
 
 import psutil
 import pytest
@@ -43,6 +44,8 @@ def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_pa
     outcome = run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=external)
     assert outcome["exercised"]
     assert read_json(tmp_path / "reader.json")["anomalies"] == {}
+    dumps = [(dump.store, dump.partition, dump.role) for dump in TrialFolder(tmp_path).dumps()]
+    assert sorted(dumps) == sorted(product(("counter", "ids"), (0, 1), ("active", "standby")))
     attested = outcome["attested"]["instance-1"]
     assert attested["streams_version"] == attested["clients_version"] == "3.4.1"
     assert attested["clients_commit"]

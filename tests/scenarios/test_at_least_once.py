@@ -156,3 +156,26 @@ def test_every_default_can_be_given(name):
 def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
     with pytest.raises(UsageError, match=said):
         SCENARIO.parse([setting])
+
+
+# --- flushes -------------------------------------------------------------------------------------------------
+
+
+def flushed(**sample):
+    return {"t": 1, "source": "driver", "event": "flushes", "looks": 7, "committed": 100, **sample}
+
+
+@pytest.mark.parametrize(
+    ("variant", "sample", "anomalies"),
+    [
+        ("DEFAULT_CONFIG", {"records-changelog": 100, "output": 100}, [None, None]),
+        ("EXACTLY_ONCE", {"records-changelog": 101, "output": 203}, [None, None]),  # markers and aborted records count
+        ("DEFAULT_CONFIG", {"records-changelog": 100, "output": 99}, [None, "early-commit"]),
+        ("EXACTLY_ONCE", {"records-changelog": 0, "output": 100}, ["early-commit", None]),
+        ("DELETE_DOWNSTREAM", {"records-changelog": 0, "output": 100}, [None]),  # the deletion comes later by design
+    ],
+)
+def test_no_offset_is_committed_before_what_it_stands_for_is_published(variant, sample, anomalies):
+    rows = SCENARIO.observe(trial(variant), [flushed(**sample)])
+    assert [row.anomaly for row in rows] == anomalies
+    assert all(row.promise == "flush" for row in rows)

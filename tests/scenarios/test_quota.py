@@ -21,10 +21,12 @@ from onceproof.scenarios.quota import (
     PARAMETERS,
     VARIANTS,
     Watch,
+    _explained_lag,
     _longest_stall,
     config,
     failures,
     observe,
+    values,
     workload,
 )
 from tests.specimens.values import SPECIMENS
@@ -188,7 +190,7 @@ def test_every_variant_can_be_run(variant):
 
 BULK = {"t": 10_000, "source": "driver", "event": "bulk", "name": "load", "records": 9, "rate": 1.0}
 SEEDED = {**BULK, "t": 1, "name": "seeded"}
-THROTTLED = {"t": 9, "source": "driver", "event": "load", "max": 1_234.4, "avg": 56.0, "lag": 1_042}
+THROTTLED = {"t": 9, "source": "driver", "event": "load", "max": 1_234.4, "avg": 56.0, "lag": 242, "explained": 189}
 SLIGHTLY = Comparison(
     "throttle",
     None,
@@ -196,7 +198,7 @@ SLIGHTLY = Comparison(
     None,
     "instance-1",
     "slight throttling, slowly growing lag, no exception",
-    "throttled for up to 1,234 ms; lag 1,042 records; nothing processed for up to 0.5 s; 0 exceptions",
+    "throttled for up to 1,234 ms; lag 242 records; nothing processed for up to 0.5 s; 0 exceptions",
 )
 
 
@@ -205,7 +207,30 @@ def exception(at, name="TimeoutException", message="late"):
 
 
 def test_throttling_alone_is_no_anomaly():
-    assert observe(trial(), [SEEDED, BULK, {**THROTTLED, "stall_ms": 500}]) == [SLIGHTLY]
+    told, *slowdown = observe(trial(), [SEEDED, BULK, {**THROTTLED, "stall_ms": 500}])
+    assert told == SLIGHTLY
+    assert [(row.anomaly, row.observed) for row in slowdown] == [(None, "56 ms on average"), (None, "242 records")]
+
+
+@pytest.mark.parametrize(
+    ("measured", "anomaly"),
+    [
+        ({"avg": 500.0}, None),
+        ({"avg": 501.0}, "long-throttle"),
+        ({"lag": 2 * 189 + 109}, None),  # 109 records come in the 3 seconds over which a quota is measured
+        ({"lag": 2 * 189 + 110}, "runaway-lag"),
+    ],
+)
+def test_throttle_and_lag_are_held_against_what_the_quota_explains(measured, anomaly):
+    rows = observe(trial(), [BULK, {**THROTTLED, "stall_ms": 500, **measured}])
+    assert [row.anomaly for row in rows if row.anomaly] == ([anomaly] if anomaly else [])
+
+
+@pytest.mark.parametrize(
+    ("variant", "seconds", "lag"), [("SLEEP_25", 40, 313), ("SLEEP_30", 45, 52), ("DEFAULT_CONFIG", 0, 0)]
+)
+def test_the_lag_that_load_and_quota_explain(variant, seconds, lag):
+    assert _explained_lag(values(trial(variant)), seconds) == lag
 
 
 def test_exceptions_are_told_of_by_class_with_the_first_of_each():

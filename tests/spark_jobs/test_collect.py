@@ -105,6 +105,9 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     write_json(file, stated | {"roles": {**ROLES, "output-all": everything}})
     run_folder.trial(green).contents.mkdir()
     (run_folder.trial(green).contents / "0_1.csv").write_text("ids,1,0,5,50\nids,1,1,6,60\n")
+    run_folder.trial(red).dumps_folder.mkdir()
+    for name, entries in (("one.ids.1.active.0", "5,50\n"), ("two.ids.1.standby.0", "")):
+        (run_folder.trial(red).dumps_folder / f"{name}.csv").write_text(entries)
 
     for _ in range(2):  # the second time replaces what the first has written
         errors = job.collect(spark, run_folder)
@@ -130,6 +133,12 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     assert (0, 77, 77) not in read(run_folder, green, "output")
     assert read(run_folder, green, "ids-contents") == [(1, 5, 50), (1, 6, 60)]
     assert read(run_folder, red, "ids-contents") == []
+    compared = ds.dataset(run_folder.table("comparisons"), format="parquet")
+    stores = compared.to_table(filter=ds.field("promise") == "stores").to_pylist()
+    assert sorted((row["trial"], row["anomaly"] or "", row["key"]) for row in stores) == [
+        (red.key, "", None),
+        (red.key, "wrong-store", 5),
+    ]
 
 
 @pytest.mark.spark

@@ -23,9 +23,20 @@ TRIALS = [
     *(untouched(clean) for clean in KEPT),
 ]
 # These show in the timeline and not in records.
-OF_TIMELINES = {"stale-checkpoint", "skipped-wipe", "thread-died", "stuck", "unclean-close", "corrupt-record"}
+OF_TIMELINES = {
+    "stale-checkpoint",
+    "skipped-wipe",
+    "thread-died",
+    "stuck",
+    "unclean-close",
+    "corrupt-record",
+    "early-commit",
+    "long-throttle",
+    "runaway-lag",
+}
 # Planted into log segments, see `tests/specimens/segments.py`.
 OF_LOGS = {anomaly for promise in promises_of(TRANSACTION_ATOMICITY) for anomaly in promise.anomalies}
+OF_STORES = {"wrong-store", "wrong-standby"}  # planted in tests/specimens/stores.py
 
 
 def named(mutation: Mutation) -> str:
@@ -34,7 +45,8 @@ def named(mutation: Mutation) -> str:
 
 def test_every_check_has_a_real_trial_and_every_anomaly_that_records_can_show_is_planted() -> None:
     assert {clean.check for clean in KEPT} == set(MUTATIONS) == set(CHECKS)
-    assert {w.anomaly for mutation in TRIALS for w in mutation.witnesses} == set(ANOMALIES) - OF_TIMELINES - OF_LOGS
+    planted_elsewhere = OF_TIMELINES | OF_LOGS | OF_STORES
+    assert {w.anomaly for mutation in TRIALS for w in mutation.witnesses} == set(ANOMALIES) - planted_elsewhere
 
 
 @pytest.mark.parametrize("mutation", TRIALS, ids=named)

@@ -248,6 +248,16 @@ class Instance:
         """Write down what its threads do; returns why there is nothing, or None."""
         return "it has ended" if self.has_ended() else dump_threads(self.last["hello"]["pid"], file)
 
+    def freeze(self) -> None:
+        """Let it stand still, as a machine that is paused does; it can be killed all the same."""
+        self._timeline.add("driver", "instance", name=self.name, action="frozen")
+        self.process.freeze()
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self.process.thaw()
+        self._timeline.add("driver", "instance", name=self.name, action="thawed")
+
     def kill(self) -> None:
         """End it at once (SIGKILL), as a crash would; safe to call at any time."""
         if self._process is not None and self._process.alive():

@@ -40,13 +40,14 @@ class Bulk:
         timeline: Timeline,
     ) -> None:
         """Start producing `records` (key, value) at `rate` records/s, None for full speed."""
-        self._producer = Producer({**cluster.client(), **PRODUCER_CONFIG})
+        self._producer = Producer({**cluster.client(), **PRODUCER_CONFIG, "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
         self._records, self._rate, self._timeline = records, rate, timeline
         self._error: str | None = None
         self._stop = False
         self._reported = 0.0
         self.delivered = 0
+        self.throttled = 0.0
         timeline.add("driver", "bulk", name=name, records=len(records), rate=rate)
         self._thread = threading.Thread(target=self._run, name=f"bulk-{name}", daemon=True)
         self._thread.start()
@@ -126,6 +127,9 @@ class Bulk:
             self.delivered += 1
         else:
             self._error = str(error)
+
+    def _take_throttle(self, event: Any) -> None:
+        self.throttled = max(self.throttled, event.throttle_time)
 
     def _report(self, every: float) -> None:
         if time.monotonic() - self._reported >= every:

@@ -61,6 +61,16 @@ class Process:
             for child in psutil.Process(self.pid).children():
                 child.kill()
 
+    def freeze(self) -> None:
+        """SIGSTOP the command: it stands still, and its connections stay open."""
+        for child in psutil.Process(self.pid).children():
+            child.suspend()
+
+    def thaw(self) -> None:
+        """SIGCONT the command."""
+        for child in psutil.Process(self.pid).children():
+            child.resume()
+
     def terminate(self, timeout: float = 10) -> None:
         """Ask it to stop, and kill it if it has not after `timeout` seconds."""
         if not self.alive():

@@ -37,6 +37,7 @@ from onceproof.model.timeline import Event, Timeline, stall_text
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.inputs import deviation
 from onceproof.readers.segments import compare_segments
+from onceproof.readers.stores import compare_stores
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise, System, partition_of_key, values_of
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
@@ -93,6 +94,7 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
             "promises": least_of([*system.promises, LIVENESS, *(ATOMICITY if why_not is None else ())]),
             "not_looked_at": {} if why_not is None else dict.fromkeys(ATOMICITY, why_not),
             "stores": system.stores,
+            "partition_stores": system.stores * partitions,
             "app": dict(what.app(trial)),
             "streams_config": _streams_config(trial),
             "producer_config": PRODUCER_CONFIG,
@@ -361,6 +363,7 @@ class TrialLab:
             findings = CHECKS[self.system.topology](self._as_far_as_committed(records), self.facts())
             findings.add(corrupt)
             findings.add(self._compare_segments(dump, records))
+            findings.add(list(compare_stores(self._folder.dumps(), records)))
             if self._failure is None and not corrupt:
                 self.compare(records["input"])
         observed = [*self.what.observe(self.trial, self.events), *compare_liveness(self.events)]
@@ -429,6 +432,14 @@ class TrialLab:
     def kill_instance(self, name: str) -> None:
         """End an instance with SIGKILL."""
         self._instances.pop(name).kill()
+
+    def freeze_instance(self, name: str) -> None:
+        """Let an instance stand still (SIGSTOP)."""
+        self._instances[name].freeze()
+
+    def thaw_instance(self, name: str) -> None:
+        """Let a frozen instance go on."""
+        self._instances[name].thaw()
 
     def recycled(self, thread: str, task: str) -> bool:
         """Whether a log says that the thread recycled its active task."""

@@ -72,7 +72,14 @@ MATRICES = {
             (
                 Block(
                     "enumerator",
-                    ("DEFAULT_CONFIG", "REPEATED_KEYS", "CACHING_DISABLED", "CACHE_SIZE_ZERO", "NO_LAG_ACCEPTABLE"),
+                    (
+                        "DEFAULT_CONFIG",
+                        "REPEATED_KEYS",
+                        "THIRD_INSTANCE",
+                        "CACHING_DISABLED",
+                        "CACHE_SIZE_ZERO",
+                        "NO_LAG_ACCEPTABLE",
+                    ),
                     (
                         "3.3.2",
                         "3.4.0",
@@ -114,6 +121,9 @@ MATRICES = {
                         "SHORT_COMMIT_INTERVAL",
                         "ROCKSDB_OWN_MEMORY",
                         "DYNAMIC_MEMBERSHIP",
+                        "TIMESTAMPED",
+                        "PUNCTUATOR",
+                        "TWO_KILLS",
                         "DURING_RESTORATION",
                         "STATE_UPDATER_DISABLED",
                     ),
@@ -135,7 +145,7 @@ MATRICES = {
                 ),
                 Block(
                     "quota",
-                    ("DEFAULT_CONFIG", "SHORT_REQUEST_TIMEOUT", "LONG_TRANSACTION_TIMEOUT"),
+                    ("DEFAULT_CONFIG", "SHORT_REQUEST_TIMEOUT", "SLEEP_25", "SLEEP_30", "LONG_TRANSACTION_TIMEOUT"),
                     ("3.7.2", "3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.2", NEWEST),
                 ),
                 Block(
@@ -146,6 +156,8 @@ MATRICES = {
                         "DELETE_DOWNSTREAM",
                         "EXACTLY_ONCE",
                         "EXACTLY_ONCE_OUTPUT_FIRST",
+                        "REBALANCE",
+                        "EXACTLY_ONCE_REBALANCE",
                     ),
                     ("3.4.1", "3.9.1", "4.1.2", NEWEST),
                 ),

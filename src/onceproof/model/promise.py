@@ -16,6 +16,7 @@ RULES = {
     "seeded": "a record that was seeded",
     "partitions": "a partition",
     "stores": "a store of the topology",
+    "partition_stores": "a store of the topology in each partition",
 }
 
 
@@ -113,6 +114,16 @@ ANOMALIES = {
         ),
         Anomaly("lost-state", "After a restart, a store lacked what the committed changelog holds.", "key"),
         Anomaly(
+            "wrong-store",
+            "At the end, a store held something else than its changelog up to the offset that it claimed.",
+            "store and key",
+        ),
+        Anomaly(
+            "wrong-standby",
+            "At the end, a standby held something else than its changelog up to the offset that it claimed.",
+            "standby and key",
+        ),
+        Anomaly(
             "false-after-true",
             "A delete was answered with false, though the record was there when it was asked for.",
             "key",
@@ -135,6 +146,19 @@ ANOMALIES = {
             "fencing-breach",
             "A producer's epoch fell, or its sequence did not follow: somebody wrote who should have been fenced.",
             "producer and log",
+        ),
+        Anomaly(
+            "early-commit",
+            "The offset of a request was committed before its change and its answer were flushed.",
+            "topic",
+        ),
+        Anomaly(
+            "long-throttle",
+            "A producer slightly above its quota was throttled for much longer than that asks for.",
+            "trial",
+        ),
+        Anomaly(
+            "runaway-lag", "The lag behind a throttled producer grew much faster than its quota explains.", "trial"
         ),
         Anomaly(
             "aborted-by-throttle",
@@ -254,6 +278,16 @@ PROMISES = {
             dated=Dated(("contents",), role="any"),
         ),
         Promise(
+            "stores",
+            "At the end every store, active or standby, is what its changelog says, key by key, up to the offset that "
+            "it claims.",
+            "Every store of every partition was written at the end, at least where it was active.",
+            ("wrong-store", "wrong-standby"),
+            "stores",
+            "partition_stores",
+            dated=Dated(("dump",), role="any"),
+        ),
+        Promise(
             "throttle",
             "A producer that is only throttled keeps its transaction: there is no exception of the transaction "
             "(KAFKA-17455).",
@@ -262,6 +296,15 @@ PROMISES = {
             "throttling",
             1,
             dated=Dated(("exception", "uncaught"), last=False),
+        ),
+        Promise(
+            "slowdown",
+            "A producer slightly above its quota is slightly throttled, and its lag grows as the quota explains.",
+            "Throttle and lag at the end of the load, beside what quota and load ask for.",
+            ("long-throttle", "runaway-lag"),
+            "slowdown",
+            2,
+            dated=Dated(("load",)),
         ),
         Promise(
             "transactions",
@@ -304,6 +347,15 @@ PROMISES = {
             ("false-after-true", "duplicate-output", "lost-record", "unexpected-record"),
             "answers",
             "keys",
+        ),
+        Promise(
+            "flush",
+            "Under any guarantee, a request's offset is committed only after its change and its answer were flushed.",
+            "The ends of each topic were sampled after the committed offset, from the first request to the last.",
+            ("early-commit",),
+            "flushes",
+            1,
+            dated=Dated(("flushes",)),
         ),
         Promise(
             "published",

@@ -10,7 +10,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `bulk` | `name`, `records`, `rate` (records/s, null for full speed): producing starts |
 | `produced` | `name`, `records`: delivered so far |
 | `step` | `action`, `instance`: the driver scales out or in, starts or stops |
-| `instance` | `name`, `action`: started, closed, killed; `release` if started |
+| `instance` | `name`, `action`: started, closed, killed, frozen, thawed; `release` if started |
 | `topic` | `role`, `config`: the configuration of a topic was changed |
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `lag`, `load` | what a scenario saw; its module tells the fields |
@@ -79,8 +79,13 @@ class Timeline:
 
 
 def stall_text(events: Iterable[Event]) -> str | None:
-    """The longest time in which a process of the trial was not given any time, in a sentence; None if there is none."""
-    stalls = [event for event in events if event["event"] == "stall"]
+    """The longest time in which a process of the trial was not given any time, in a sentence; None if there is none.
+
+    An instance that the driver froze is meant to stand still.
+    """
+    told = list(events)
+    frozen = {event["name"] for event in told if event["event"] == "instance" and event["action"] == "frozen"}
+    stalls = [event for event in told if event["event"] == "stall" and event["source"] not in frozen]
     if not stalls:
         return None
     longest = max(stalls, key=lambda event: int(event["ms"]))

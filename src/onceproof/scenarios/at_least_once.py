@@ -16,17 +16,28 @@ them is told to require two replicas in sync, so that its records are refused (N
 retry) while those of the other are accepted. The process is killed when all changes of one kind are in and none of the
 other, and the topic is healed. A trial is *exercised* when the ends of both topics at the kill say so.
 
+A rebalance does the same without a crash: the process is frozen instead of killed (SIGSTOP: a machine that pauses), its
+group does without it after `session.timeout.ms`, and another instance takes the task over. When the first one wakes
+up it still sends what it had not sent, and only then learns that the task is no longer its own.
+
+What Kafka Streams does promise under either guarantee is looked at all the while: the offset of a request is committed
+only after its change and its answer were flushed (`early-commit`). The ends of both topics are sampled after the
+committed offset; where one topic refuses, the variants with a rebalance hold that for more than two commit intervals.
+
 The remedy that the seed discusses, to delete in a second sub-topology when the answer has come back from the output,
 is a variant. It has a race: the request that is delivered again may be processed before or after the deletion that
 the first answer causes, so a key gets two answers, which may be true and true, or true and false.
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
+from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
     Exercise,
     Lab,
@@ -42,8 +53,11 @@ from onceproof.scenarios.base import (
 
 PUT, DELETE = 1, 0  # values of the input
 PARTITIONS = 1
+COMMIT_INTERVAL = 1.0  # seconds: time for the kill
+HELD = 2.2  # commit intervals for which a topic refuses before a process is frozen: it has tried to commit twice
+SESSION = 4.0  # seconds after which a frozen process is missed
 SETTLED = 0.2  # seconds in which a topic that is still does not grow
-NAME = "instance-1"
+NAME, OTHER = "instance-1", "instance-2"
 CHANGELOG, OUTPUT = "records-changelog", "output"
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -61,10 +75,21 @@ PARAMETERS = {
     ),
     "stores": Parameter("in-memory", "kind of the store", choices=("in-memory", "rocksdb")),
     "caching": Parameter(False, "whether the store is cached"),
+    "parted.by": Parameter(
+        "crash",
+        "what takes the task from the process: SIGKILL, or a rebalance while it is frozen",
+        choices=("crash", "rebalance"),
+    ),
 }
 # Only with a persistent store does a process keep the identity by which its next start aborts its open transaction;
 # otherwise everybody waits until the transaction has timed out.
 EXACTLY_ONCE = {"guarantee": "exactly_once_v2", "stores": "rocksdb"}
+CRASHED = {"group.instance.id": NAME, "producer.transaction.timeout.ms": "120000"}
+REBALANCED = {
+    "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
+    # The next owner has to wait until the transaction of the frozen one is over.
+    "producer.transaction.timeout.ms": "10000",
+}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "The changelog is published and the output is not: false, though it was there."),
     Variant("OUTPUT_FIRST", "The output is published and the changelog is not: true twice.", {"published": "output"}),
@@ -73,6 +98,16 @@ VARIANTS = variants_of(
         "EXACTLY_ONCE_OUTPUT_FIRST",
         "The crash of OUTPUT_FIRST, with exactly_once_v2.",
         {**EXACTLY_ONCE, "published": "output"},
+    ),
+    Variant(
+        "REBALANCE",
+        "The process of DEFAULT_CONFIG is not killed: frozen, it loses its task to another one, and comes back.",
+        {"parted.by": "rebalance"},
+    ),
+    Variant(
+        "EXACTLY_ONCE_REBALANCE",
+        "The rebalance of REBALANCE, with exactly_once_v2.",
+        {**EXACTLY_ONCE, "parted.by": "rebalance"},
     ),
     Variant(
         "DELETE_DOWNSTREAM",
@@ -127,11 +162,10 @@ def config(trial: Trial) -> Mapping[str, str]:
         "processing.guarantee": values(trial)["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
-        "commit.interval.ms": "1000",  # time for the kill
-        "group.instance.id": NAME,
+        "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
         # Until it is killed, the process must not give up on the topic that refuses.
-        "producer.transaction.timeout.ms": "120000",
         "producer.delivery.timeout.ms": "120000",
+        **(REBALANCED if values(trial)["parted.by"] == "rebalance" else CRASHED),
     }
 
 
@@ -139,13 +173,14 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: Lab) -> Exercise:
-    """Put, let one topic refuse, delete, kill, heal, start again, drain."""
+    """Put, let one topic refuse, delete, take the task away (kill or freeze), heal, let another go on, drain."""
     own = lab.parameters
     lab.measure(downstream=int(own["delete"] == "downstream"))
     puts, deletes = lab.workload.first, lab.workload.second
     open_topic, refusing = (CHANGELOG, OUTPUT) if own["published"] == "changelog" else (OUTPUT, CHANGELOG)
     # Downstream of the answer nothing is deleted before it is published, so no topic needs to refuse.
     downstream = own["delete"] == "downstream"
+    frozen = own["parted.by"] == "rebalance"
     with lab.phase("put"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
@@ -153,19 +188,25 @@ def drive(lab: Lab) -> Exercise:
         lab.await_(f"{len(puts):,} records to be told of", lambda: instance.processed >= len(puts))
         before = _settled_ends(lab)
         processed = instance.processed
+    flushes = Flushes(lab, len(puts), before)
     with lab.phase("delete"):
         if not downstream:
             lab.alter_topic(refusing, min_insync_replicas="2")
         lab.produce("deletes", deletes)
 
         def published() -> bool:
+            flushes.look()
             if downstream:  # the race is on when the first answers have come back
                 return lab.end(CHANGELOG) > before[CHANGELOG]
             grown = lab.end(open_topic) - before[open_topic]
             return grown > 0 and grown >= instance.processed - processed
 
         lab.await_(f"what is processed to be published in the {_named(open_topic)}", published)
-        lab.kill_instance(NAME)
+        if frozen:
+            lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
+            lab.freeze_instance(NAME)
+        else:
+            lab.kill_instance(NAME)
         ends = _ends(lab)
         grown = {role: end - before[role] for role, end in ends.items()}
         committed = lab.committed() - len(puts)
@@ -173,18 +214,76 @@ def drive(lab: Lab) -> Exercise:
         lab.note("crash", published=grown, committed=committed)
         lab.alter_topic(refusing, min_insync_replicas="1")
     with lab.phase("restart"):
-        lab.start_instance(NAME)
+        if frozen:
+            other = lab.start_instance(OTHER)
+            lab.await_("the task to be taken over", lambda: other.processed > 0)
+            lab.thaw_instance(NAME)
+        else:
+            lab.start_instance(NAME)
         lab.await_drained()
+        flushes.look()
         if downstream:
             lab.await_("all answers to be processed", lambda: lab.committed(OUTPUT) >= lab.end(OUTPUT))
+        flushes.tell()
     with lab.phase("leave"):
         lab.close_instances()
     parted = grown[open_topic] > committed and (downstream or grown[refusing] == 0)
     reason = (
-        f"Killed when {grown[open_topic]:,} records of the {_named(open_topic)} and {grown[refusing]:,} of the "
-        f"{_named(refusing)} were published, and {committed:,} of {len(deletes):,} requests committed."
+        f"{'Frozen' if frozen else 'Killed'} when {grown[open_topic]:,} records of the {_named(open_topic)} and "
+        f"{grown[refusing]:,} of the {_named(refusing)} were published, and {committed:,} of {len(deletes):,} requests "
+        "committed."
     )
     return Exercise(parted, reason)
+
+
+@dataclass
+class Flushes:
+    """Looks, again and again, whether what was made of the committed requests has been published."""
+
+    lab: Lab
+    puts: int
+    before: Mapping[str, int]  # ends of the topics before the first request
+    looks: int = 0
+    worst: dict[str, int] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Sample the committed offset, and after it the ends: markers and repeats only add to these."""
+        committed = max(self.lab.committed() - self.puts, 0)
+        grown = {role: end - self.before[role] for role, end in _ends(self.lab).items()}
+        self.looks += 1
+        if not self.worst or _short(committed, grown) > _short(self.worst["committed"], self.worst):
+            self.worst = {"committed": committed, **grown}
+
+    def tell(self) -> None:
+        """Tell in the timeline of the sample in which most was missing."""
+        self.lab.note("flushes", looks=self.looks, **self.worst)
+
+
+def _short(committed: int, grown: Mapping[str, int]) -> int:
+    """How much less was published in one of the topics than was committed."""
+    return committed - min(grown[CHANGELOG], grown[OUTPUT])
+
+
+def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
+    """What the timeline says of flushes: of a request that is committed, change and answer are published.
+
+    With a deletion downstream of its answer, only the answer belongs to the request.
+    """
+    looked_at = (OUTPUT,) if values(trial)["delete"] == "downstream" else (CHANGELOG, OUTPUT)
+    return [_compare_flush(event, role) for event in events if event["event"] == "flushes" for role in looked_at]
+
+
+def _compare_flush(event: Event, role: str) -> Comparison:
+    committed, published = event["committed"], event[role]
+    return Comparison(
+        "flush",
+        "early-commit" if published < committed else None,
+        0,
+        None,
+        f"the {_named(role)}, in {event['looks']} samples",
+        f"at least {committed:,} published when {committed:,} requests were committed",
+        f"{published:,} published",
+    )
 
 
 def _ends(lab: Lab) -> dict[str, int]:
@@ -219,7 +318,7 @@ def system(trial: Trial) -> System:
     return System(
         topology="deleter",
         roles={"input": Role(), OUTPUT: Role(may_refuse=True), CHANGELOG: Role(may_refuse=True)},
-        promises=("answers", "output-order", "changelog", *published),
+        promises=("answers", "output-order", "changelog", *published, "flush", "stores"),
     )
 
 
@@ -234,6 +333,7 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
+    observe=observe,
     control=("DEFAULT_CONFIG", "4.3.1"),
     validate=validate,
 )

@@ -52,6 +52,7 @@ class Bulk(Protocol):
     """Records that are being produced in the background."""
 
     delivered: int
+    throttled: float  # seconds for which brokers told its producer to wait, at most at once
 
     def full_speed(self) -> None:
         """Stop pacing: send the rest as fast as possible."""
@@ -61,6 +62,9 @@ class Bulk(Protocol):
 
     def done(self) -> bool:
         """Whether every record is delivered."""
+
+    def await_delivered(self) -> None:
+        """Wait until every record is delivered."""
 
 
 class Lab(Protocol):
@@ -109,6 +113,12 @@ class Lab(Protocol):
 
     def kill_instance(self, name: str) -> None:
         """End an instance with SIGKILL."""
+
+    def freeze_instance(self, name: str) -> None:
+        """Let an instance stand still (SIGSTOP) until it is thawed."""
+
+    def thaw_instance(self, name: str) -> None:
+        """Let an instance go on that was frozen."""
 
     def recycled(self, thread: str, task: str) -> bool:
         """Whether a log says that the thread recycled its active task into a standby, rather than closing it."""

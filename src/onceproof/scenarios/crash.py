@@ -21,6 +21,7 @@ store is not cached. A trial is *exercised* when the transaction was open (the g
 burst), records of it were processed, and, for a persistent store, RocksDB had flushed files during the burst.
 """
 
+import math
 import random
 import re
 import shutil
@@ -36,6 +37,7 @@ from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     Exercise,
+    Instance,
     Lab,
     Parameter,
     Role,
@@ -66,6 +68,9 @@ PARAMETERS = {
     "static.membership": Parameter(True, "whether the instance has a group.instance.id"),
     "during": Parameter("running", "where the crash falls", choices=("running", "restoration")),
     "state.updater": Parameter(True, "whether the state updater is left as the release has it"),
+    "stores": Parameter("rocksdb", "kind of the store `seen`", choices=("rocksdb", "rocksdb-timestamped")),
+    "punctuate.ms": Parameter(0, "how often a wall-clock punctuator writes to the store `seen`; 0 is never", least=0),
+    "kills": Parameter(1, "how often the process is killed, each time in an open transaction", least=1),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A topology that drops what it has seen, killed in an open transaction while RUNNING."),
@@ -90,6 +95,13 @@ VARIANTS = variants_of(
         "RocksDB's write buffer as Kafka Streams has it: nothing of the burst is flushed, so nothing is lost.",
         {"write.buffer.bytes": 0},
     ),
+    Variant("TIMESTAMPED", "The seed's kind of store: timestamped RocksDB.", {"stores": "rocksdb-timestamped"}),
+    Variant(
+        "PUNCTUATOR",
+        "A wall-clock punctuator writes to the store, too: what no record that is delivered again writes again.",
+        {"punctuate.ms": 10},
+    ),
+    Variant("TWO_KILLS", "Killed, started again, and killed again in the next open transaction.", {"kills": 2}),
     Variant("DYNAMIC_MEMBERSHIP", "Without a group.instance.id.", {"static.membership": False}),
 )
 
@@ -115,7 +127,8 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "caching": False,
-        **({"partitions": PARTITIONS} if own["topology"] == "enumerator" else {}),
+        **({"partitions": PARTITIONS} if own["topology"] == "enumerator" else {"stores": own["stores"]}),
+        **({"punctuate.ms": own["punctuate.ms"]} if own["punctuate.ms"] else {}),
     }
 
 
@@ -147,11 +160,16 @@ def refuse(cell: Cell) -> str | None:
 
 
 def validate(trial: Trial) -> None:
-    """Refuse parameters that the trial's releases cannot run with.
+    """Refuse parameters that the trial's releases cannot run with, or that do not go together.
 
     Raises:
         UsageError: says why.
     """
+    own = values(trial)
+    if own["topology"] == "enumerator" and (own["stores"], own["punctuate.ms"]) != ("rocksdb", 0):
+        raise UsageError("stores and punctuate.ms are settings of topology=dedup: leave them out with the enumerator.")
+    if own["during"] == "restoration" and own["kills"] > 1:
+        raise UsageError("kills goes with during=running: a restoration is interrupted once.")
     reason = _refuse(trial.cell, values(trial))
     if reason:
         raise UsageError(f"{trial.cell.title} cannot be run: {reason}")
@@ -176,7 +194,7 @@ def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 
 def drive(lab: Lab) -> Exercise:
-    """Commit, close, start again, burst, kill, start again, drain."""
+    """Commit, close, start again, burst, kill (start again, burst, kill), start again, drain."""
     restoring = lab.parameters["during"] == "restoration"
     # Some records come only after the crash, so that a task always meets one, and tells what its store held before.
     burst, rest = lab.workload.second[:-HELD_BACK], lab.workload.second[-HELD_BACK:]
@@ -189,7 +207,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_(f"{known:,} records to be committed", lambda: lab.committed() >= known)
         lab.stop_instance(NAME)
     with lab.phase("burst"):
-        crash = _crash_while_restoring(lab) if restoring else _crash_while_running(lab, burst)
+        crash = _crash_while_restoring(lab) if restoring else _crash_each_time(lab, burst)
         ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
     with lab.phase("restart"):
         lab.produce("rest", rest)
@@ -202,8 +220,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_("the stores to be looked at", lambda: "contents" in last.last)
         lab.measure(**ends)
         lab.await_drained()
-        for store in _stores(lab.trial):
-            lab.note("initialised", **initialised(store, last.log.read_text(), lab.events))
+        _tell_how_initialised(lab, last)
     with lab.phase("leave"):
         lab.close_instances()
     return crash
@@ -213,22 +230,44 @@ def _stores(trial: Trial) -> tuple[str, ...]:
     return STORES[values(trial)["topology"]]
 
 
-def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise:
-    """Kill the process when it has processed the burst and not committed all of it."""
+def _tell_how_initialised(lab: Lab, instance: Instance) -> None:
+    for store in _stores(lab.trial):
+        lab.note("initialised", **initialised(store, instance.log.read_text(), lab.events))
+
+
+def _crash_each_time(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise:
+    """Kill the process as often as is asked for, each time in its share of the burst."""
+    kills = lab.parameters["kills"]
+    share = math.ceil(len(burst) / kills)
+    crashes = [_crash_while_running(lab, burst[n * share : (n + 1) * share], n) for n in range(kills)]
+    return replace(
+        crashes[-1],
+        exercised=all(crash.exercised for crash in crashes),
+        reason=" ".join(crash.reason for crash in crashes),
+    )
+
+
+def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int) -> Exercise:
+    """Kill the process when it has processed the burst and not committed all of it.
+
+    After kills `before`, it first processes again what they left in open transactions.
+    """
     own = lab.parameters
     instance = lab.start_instance(NAME, config={"commit.interval.ms": str(own["commit.interval.ms"])})
     lab.await_("the instance to run its task", lambda: runs_its_task(instance))
-    known = lab.committed()
+    known, again = lab.committed(), lab.end("input") - lab.committed()
     watch = StateWatch(lab.state_directory(NAME) / TASK, lab.now)
-    lab.produce("burst", burst)
+    lab.produce(f"burst {before + 1}" if before else "burst", burst)
     # Nearly all: behind the last record the application has time to commit.
-    enough = int(len(burst) * 0.9)
+    enough = int((again + len(burst)) * 0.9)
 
     def processed() -> bool:
         watch.look()
         return instance.processed >= enough
 
-    lab.await_(f"{enough:,} records of the burst to be processed", processed)
+    lab.await_(f"{enough:,} records to be processed", processed)
+    if before:
+        _tell_how_initialised(lab, instance)
     watch.look()
     lab.kill_instance(NAME)
     committed = lab.committed() - known
@@ -424,7 +463,7 @@ def system(trial: Trial) -> System:
     return System(
         topology="dedup",
         roles={role: Role() for role in ("input", "output", "seen-changelog")},
-        promises=("deliveries", "output-order", "changelog", *recovery),
+        promises=("deliveries", "output-order", "changelog", *recovery, "stores"),
     )
 
 

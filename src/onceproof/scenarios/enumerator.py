@@ -10,6 +10,12 @@ from an old counter and gives IDs a second time. So a trial is *exercised* when 
 came back like this, another thread had advanced it meanwhile, and the thread processed records of it afterwards.
 With caching off, or a cache of no bytes, the same journey must do no harm.
 
+The seed makes the group rebalance by a third stream. As a rule that is a thread that comes and goes in the second
+instance, which takes no time; `THIRD_INSTANCE` starts a process, and stops the second. `SEED_SCHEDULE` keeps the seed's
+own schedule: 60,000 records at full speed, 5 seconds, a third instance. On brokers as quick as these all is processed
+before that, so no ID comes twice and a healthy release is not exercised; the stale counter shows all the same, in the
+store at the end (`wrong-store`).
+
 In a restart cell both instances are closed after the first bulk and started on the other release, over their state
 directories; the journey is made there.
 """
@@ -44,6 +50,7 @@ PARTITIONS = 2
 FIRST, SECOND = 3_000, 60_000
 RATE = 5_000.0  # records/s while the group is scaled: unpaced, all is processed before any rebalance
 ROUNDS = 2  # how often the driver scales out and in before it gives up
+SEED_WAITS = 5.0  # seconds of the seed between the records and the third stream
 PATIENCE = 2.0  # seconds that the group is given to answer
 SESSION = 4.0  # seconds after which a thread is missed that was removed without leaving the group
 SETTLED_WITHIN = 5.0  # seconds that an instance is given to run as many threads as it was told
@@ -54,6 +61,12 @@ PARAMETERS = {
     "caching": Parameter(True, "whether the stores are cached"),
     "cache.bytes": Parameter(-1, "size of an instance's cache; -1 is Kafka Streams' own", least=-1),
     "acceptable.recovery.lag": Parameter(-1, "as Kafka Streams knows it; -1 is its own", least=-1),
+    "scale": Parameter(
+        "thread",
+        "what comes and goes: a thread of the second instance, or further instances",
+        choices=("thread", "instance"),
+    ),
+    "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
 }
 VARIANTS = variants_of(
@@ -65,6 +78,16 @@ VARIANTS = variants_of(
         {"acceptable.recovery.lag": 0},
     ),
     Variant("CACHE_SIZE_ZERO", "Stores cached, but the instance's cache has no bytes.", {"cache.bytes": 0}),
+    Variant(
+        "THIRD_INSTANCE",
+        "A third process joins and the second leaves, instead of threads.",
+        {"scale": "instance"},
+    ),
+    Variant(
+        "SEED_SCHEDULE",
+        "The seed's own schedule: 60,000 records at full speed, 5 s, a third instance.",
+        {"scale": "instance", "paced": False},
+    ),
     Variant(
         "REPEATED_KEYS",
         "As DEFAULT_CONFIG; a fifth of the second bulk repeats keys, whose IDs must stay.",
@@ -136,14 +159,19 @@ def drive(lab: Lab) -> Exercise:
             lab.start_instance("instance-1", lab.trial.cell.restart_on)
             second = _start_second(lab, lab.trial.cell.restart_on)
     with lab.phase("rebalance"):
-        bulk = lab.produce("second", lab.workload.second, RATE)
-        steps = _scale_until_returned(lab, second, bulk)
+        bulk = lab.produce("second", lab.workload.second, RATE if lab.parameters["paced"] else None)
+        if not lab.parameters["paced"]:
+            steps = _join_as_in_the_seed(lab, bulk)
+        elif lab.parameters["scale"] == "instance":
+            steps, second = _replace_until_returned(lab, second, bulk)
+        else:
+            steps = _scale_until_returned(lab, second, bulk)
     with lab.phase("drain"):
         bulk.full_speed()
         if not second.threads:  # a standby that stands until the end is looked at, too
             lab.step("add-thread", second.name)
         lab.await_drained()
-        lab.await_("instance-2 to sync", lambda: _synced(second))
+        lab.await_(f"{second.name} to sync", lambda: _synced(second))
     with lab.phase("leave"):
         lab.close_instances()
     return _exercise(lab, steps)
@@ -179,10 +207,7 @@ def _scale_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> Steps:
     leaves = lab.trial.cell.running.removed_threads_leave_group
     answered_within = PATIENCE if leaves else PATIENCE + SESSION
     for _ in range(ROUNDS):
-        if lab.holds_within(PATIENCE, partial(second.tasks, "active")):
-            # It must have advanced the keys of the task before the task goes back.
-            enough = second.processed + lab.rng.randint(1_000, 3_000)
-            lab.holds_within(PATIENCE, partial(_has_processed, second, enough))
+        _await_advance(lab, second)
         _step(lab, second, bulk, "add-thread", steps)
         owned = second.tasks("active")
         for _thread in list(second.threads):
@@ -192,6 +217,44 @@ def _scale_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> Steps:
             return steps
         _step(lab, second, bulk, "add-thread", steps)
     return steps
+
+
+def _replace_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> tuple[Steps, Instance]:
+    """Let a further instance join and the one before leave, until a task has come back, or the rounds are used up."""
+    steps = Steps()
+    for number in range(3, 3 + ROUNDS):
+        third = _join(lab, f"instance-{number}", bulk, steps)
+        _await_advance(lab, second)
+        lab.stop_instance(second.name, leave_group=True)
+        steps.taken += 1
+        second = third
+        if lab.holds_within(PATIENCE + SESSION, partial(_returned, lab)):
+            break
+    return steps, second
+
+
+def _join_as_in_the_seed(lab: Lab, bulk: Bulk) -> Steps:
+    """Five seconds after the records a third instance joins; with two tasks it may get none."""
+    steps = Steps()
+    bulk.await_delivered()
+    lab.holds_within(SEED_WAITS, lambda: False)
+    _join(lab, "instance-3", bulk, steps)
+    return steps
+
+
+def _join(lab: Lab, name: str, bulk: Bulk, steps: Steps) -> Instance:
+    instance = lab.start_instance(name)
+    settled = lab.holds_within(SETTLED_WITHIN, partial(_settled, instance, 1))
+    steps.taken += 1
+    steps.all_tried = steps.all_tried and settled and not bulk.done()
+    return instance
+
+
+def _await_advance(lab: Lab, instance: Instance) -> None:
+    """It must have advanced the keys of its task before the task goes back."""
+    if lab.holds_within(PATIENCE, partial(instance.tasks, "active")):
+        enough = instance.processed + lab.rng.randint(1_000, 3_000)
+        lab.holds_within(PATIENCE, partial(_has_processed, instance, enough))
 
 
 def _step(lab: Lab, instance: Instance, bulk: Bulk, command: str, steps: Steps) -> None:
@@ -231,7 +294,7 @@ def _exercise(lab: Lab, steps: Steps) -> Exercise:
 SYSTEM = System(
     topology="enumerator",
     roles={role: Role() for role in ("input", "output", "counter-changelog", "ids-changelog")},
-    promises=("identities", "counters", "output-order", "changelog"),
+    promises=("identities", "counters", "output-order", "changelog", "stores"),
     stores=2,
 )
 SCENARIO = Scenario(

@@ -268,7 +268,7 @@ def asserted(events: Sequence[Event]) -> Iterator[str]:
 SYSTEM = System(
     topology="counting",
     roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
-    promises=("reads", "assertions", "deliveries", "output-order", "changelog"),
+    promises=("reads", "assertions", "deliveries", "output-order", "changelog", "stores"),
 )
 SCENARIO = Scenario(
     name="multirunner",

@@ -6,11 +6,16 @@ behind, slowly: that is all. A transactional request that meets the throttle mus
 transaction may take. Where it does (a whole request timeout, 30 s, instead of the throttle), the broker aborts the
 transaction, fences the producer, and the task starts again from its last commit.
 
-A trial is *exercised* when the producer told of throttling, and the load went on for longer than a failure takes. It
+A trial is *exercised* when the producer told of throttling, the load went on for longer than a failure takes, and the
+generator was not throttled itself: it is another client, without a quota. It
 ends at the first exception, or after 45 s of load; then the quota is lifted and the rest is drained. Looked at are the
 exceptions in the log by class, threads that had to be replaced, and, from the topics alone, the transactions that were
 aborted: the changelog is read both with and without what was not committed. Every record must be in the changelog
 once.
+
+Throttle and lag are judged, too. The seed expects some 100 ms on average (`long-throttle` is said of five times that)
+and a lag that grows slowly. How fast it must grow, load and quota tell: what is sent less what goes through.
+`runaway-lag` is said of twice that and what comes in a window of the quota.
 
 How long a trial must be: the first throttled response comes after about 3 s (the lab's brokers measure over
 `quota.window.num` = 3 seconds), the failure one request timeout later. And how long it may be: the generator outruns
@@ -49,6 +54,8 @@ NAME = "instance-1"
 CHANGELOG = "values-changelog"
 ALL = "values-changelog-all"  # the same topic with aborted records
 OVERHEAD = 64  # bytes of a record in the changelog beside its value
+AVERAGE_THROTTLE = 500.0  # ms: five times the seed's
+WINDOW = 3.0  # seconds over which the lab's brokers measure a quota
 MARGIN = 5.0  # seconds that the load must go on for after a failure would have shown
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -69,6 +76,12 @@ VARIANTS = variants_of(
         "request.timeout.ms of 12 s, so that a trial is short: it fails one request timeout after the throttle.",
         {"request.timeout.ms": 12_000, "seconds": 30},
     ),
+    Variant(
+        "SLEEP_25",
+        "The generator sleeps 25 ms, the least of the seed: 43,500 bytes/s.",
+        {"sleep.ms": 25.0, "seconds": 40},
+    ),
+    Variant("SLEEP_30", "The generator sleeps 30 ms, the most of the seed: 36,300 bytes/s.", {"sleep.ms": 30.0}),
     Variant(
         "LONG_TRANSACTION_TIMEOUT",
         "transaction.timeout.ms of 60 s, longer than a request timeout: the broker has no reason to abort.",
@@ -155,7 +168,15 @@ def drive(lab: Lab) -> Exercise:
         told = _throttle(lab.events)
         for failure in watch.failures:
             lab.note("exception", **failure)
-        lab.note("load", **told, lag=watch.lag, stall_ms=_longest_stall(lab.events))
+        seconds = load.delivered * own["sleep.ms"] / 1_000
+        lab.note(
+            "load",
+            **told,
+            lag=watch.lag,
+            explained=_explained_lag(own, seconds),
+            generator_throttle_ms=round(load.throttled * 1_000),
+            stall_ms=_longest_stall(lab.events),
+        )
     with lab.phase("drain"):
         lab.set_producer_quota(client, None)
         lab.await_drained()
@@ -168,7 +189,15 @@ def drive(lab: Lab) -> Exercise:
         f"on for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; the lag "
         f"was {watch.lag:,} records at its end."
     )
-    return Exercise(told["max"] > 0 and enough, reason)
+    if load.throttled:
+        reason += f" The generator was throttled, too, for up to {load.throttled * 1_000:,.0f} ms."
+    return Exercise(told["max"] > 0 and enough and not load.throttled, reason)
+
+
+def _explained_lag(own: Mapping[str, Any], seconds: float) -> int:
+    """Records of lag that a load of so many seconds leaves, if the quota lets through what it promises."""
+    bytes_each = own["record.bytes"] + OVERHEAD
+    return max(0, int(seconds * 1_000 / own["sleep.ms"] - seconds * own["rate"] / bytes_each))
 
 
 def _throttle(events: Sequence[Event]) -> dict[str, float]:
@@ -261,8 +290,8 @@ def first_throttle(events: Sequence[Event]) -> int | None:
     return next((e["t"] for e in events if e["event"] == "throttle" and e["producers"]), None)
 
 
-def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the timeline says: exceptions by class, and how the throttle went."""
+def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
+    """What the timeline says: exceptions by class, and how throttle and lag went."""
     begin = next((e["t"] for e in events if e["event"] == "bulk" and e["name"] == "load"), 0)
     seen = [e for e in events if e["event"] == "exception"]
     rows = []
@@ -279,11 +308,23 @@ def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
                 f"{e['stall_ms'] / 1_000:.1f} s; {len(seen)} exceptions"
             )
             rows.append(_comparison(None, "slight throttling, slowly growing lag, no exception", observed))
+            rows += _compare_slowdown(e, int(WINDOW * 1_000 / values(trial)["sleep.ms"]))
     return rows
 
 
-def _comparison(anomaly: str | None, expected: str, observed: str) -> Comparison:
-    return Comparison("throttle", anomaly, 0, None, NAME, expected, observed)
+def _compare_slowdown(load: Event, window: int) -> Iterator[Comparison]:
+    """Throttle and lag of a load; `window` is how many records come while the quota is measured."""
+    average, lag, allowed = load["avg"], load["lag"], 2 * load["explained"] + window
+    slight = f"throttled for about 100 ms on average, {AVERAGE_THROTTLE:,.0f} at most"
+    yield _comparison(
+        "long-throttle" if average > AVERAGE_THROTTLE else None, slight, f"{average:,.0f} ms on average", "slowdown"
+    )
+    slow = f"a lag of about {load['explained']:,} records, which the quota explains, {allowed:,} at most"
+    yield _comparison("runaway-lag" if lag > allowed else None, slow, f"{lag:,} records", "slowdown")
+
+
+def _comparison(anomaly: str | None, expected: str, observed: str, promise: str = "throttle") -> Comparison:
+    return Comparison(promise, anomaly, 0, None, NAME, expected, observed)
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -299,7 +340,7 @@ def system(trial: Trial) -> System:
             CHANGELOG: Role(value_bytes=size),
             ALL: Role(value_bytes=size, topic=CHANGELOG, committed=False),
         },
-        promises=("throttle", "transactions", "deliveries", "changelog"),
+        promises=("throttle", "slowdown", "transactions", "deliveries", "changelog", "stores"),
     )
 
 

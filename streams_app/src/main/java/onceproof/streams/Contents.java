@@ -38,7 +38,7 @@ final class Contents {
     }
 
     /** Write the stores of the task, the first time it asks. */
-    void tellOnce(TaskId task, List<KeyValueStore<Integer, Integer>> stores) {
+    void tellOnce(TaskId task, List<? extends KeyValueStore<Integer, ?>> stores) {
         if (folder == null || !told.add(task)) {
             return;
         }
@@ -47,7 +47,7 @@ final class Contents {
             Path draft = folder.resolve(task + ".draft");
             List<Map<String, Object>> written = new ArrayList<>();
             try (BufferedWriter lines = Files.newBufferedWriter(draft)) {
-                for (KeyValueStore<Integer, Integer> store : stores) {
+                for (KeyValueStore<Integer, ?> store : stores) {
                     written.add(Events.fields("store", store.name(), "entries", write(store, task.partition(), lines)));
                 }
             }
@@ -58,13 +58,14 @@ final class Contents {
         }
     }
 
-    private static long write(KeyValueStore<Integer, Integer> store, int partition, BufferedWriter lines)
+    private static <V> long write(KeyValueStore<Integer, V> store, int partition, BufferedWriter lines)
             throws IOException {
         long entries = 0;
-        try (KeyValueIterator<Integer, Integer> all = store.all()) {
+        try (KeyValueIterator<Integer, V> all = store.all()) {
             while (all.hasNext()) {
-                KeyValue<Integer, Integer> entry = all.next();
-                lines.write(store.name() + "," + partition + "," + entries++ + "," + entry.key + "," + entry.value + "\n");
+                KeyValue<Integer, V> entry = all.next();
+                int value = StoreKind.number(entry.value);
+                lines.write(store.name() + "," + partition + "," + entries++ + "," + entry.key + "," + value + "\n");
             }
         }
         return entries;

@@ -1,11 +1,14 @@
 package onceproof.streams;
 
+import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.serialization.IntegerDeserializer;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
@@ -13,6 +16,10 @@ import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * Seed 002, KAFKA-20685: puts out the first record of each key and drops the others. The store {@code seen} remembers.
+ *
+ * <p>With {@code punctuate.ms} a wall-clock punctuator writes, too, while records flow: each time it is called, it puts
+ * a key of its own (negative, told by the clock) and the number of records that came since. Nothing ever writes these
+ * keys again, whatever is delivered again.
  *
  * <p>If the store remembers a key of a transaction that was aborted, the key's record is dropped when it is delivered
  * again: exactly once becomes zero times.
@@ -23,21 +30,27 @@ final class Dedup implements Processor<Integer, Integer, Integer, Integer> {
 
     private final Progress progress;
     private final Contents contents;
+    private final StoreKind kind;
+    private final Optional<Integer> punctuateMillis;
     private ProcessorContext<Integer, Integer> context;
-    private KeyValueStore<Integer, Integer> seen;
+    private KeyValueStore<Integer, Object> seen;
     private LongAdder processed;
+    private int sinceTick;
 
-    private Dedup(Progress progress, Contents contents) {
+    private Dedup(Progress progress, Contents contents, StoreKind kind, Optional<Integer> punctuateMillis) {
         this.progress = progress;
         this.contents = contents;
+        this.kind = kind;
+        this.punctuateMillis = punctuateMillis;
     }
 
     static Topology topology(Settings settings, Progress progress) {
-        StoreKind kind = StoreKind.of(settings);
+        StoreKind kind = StoreKind.orTimestamped(settings);
+        Optional<Integer> punctuateMillis = settings.optionalCount("punctuate.ms");
         Contents contents = Contents.of(settings, progress);
         return new Topology()
                 .addSource("input", new IntegerDeserializer(), new IntegerDeserializer(), settings.text("input.topic"))
-                .addProcessor("dedup", () -> new Dedup(progress, contents), "input")
+                .addProcessor("dedup", () -> new Dedup(progress, contents, kind, punctuateMillis), "input")
                 .addStateStore(kind.builder(SEEN, Serdes.Integer(), Serdes.Integer()), "dedup")
                 .addSink(
                         "output", settings.text("output.topic"), new IntegerSerializer(), new IntegerSerializer(),
@@ -49,14 +62,29 @@ final class Dedup implements Processor<Integer, Integer, Integer, Integer> {
         this.context = context;
         seen = context.getStateStore(SEEN);
         processed = progress.counter(context.taskId());
+        punctuateMillis.ifPresent(millis ->
+                context.schedule(Duration.ofMillis(millis), PunctuationType.WALL_CLOCK_TIME, this::tick));
+    }
+
+    private void tick(long now) {
+        if (sinceTick > 0) { // an idle task comes to rest
+            seen.put(tickKey(now), kind.value(sinceTick, now));
+            sinceTick = 0;
+        }
+    }
+
+    /** Below 0, where no record's key is; again only after 24 days. */
+    static int tickKey(long now) {
+        return (int) now | Integer.MIN_VALUE;
     }
 
     @Override
     public void process(Record<Integer, Integer> record) {
         contents.tellOnce(context.taskId(), List.of(seen));
-        if (seen.putIfAbsent(record.key(), record.value()) == null) {
+        if (seen.putIfAbsent(record.key(), kind.value(record.value(), record.timestamp())) == null) {
             context.forward(record);
         }
+        sinceTick++;
         processed.increment();
     }
 }

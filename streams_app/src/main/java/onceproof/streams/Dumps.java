@@ -3,7 +3,6 @@ package onceproof.streams;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -37,7 +36,7 @@ import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
 final class Dumps {
 
     private static final Duration PATIENCE = Duration.ofSeconds(20);
-    private static final Duration PAUSE = Duration.ofMillis(20);
+    private static final Duration PAUSE = Duration.ofMillis(50);
 
     private final KafkaStreams streams;
 
@@ -53,24 +52,24 @@ final class Dumps {
      */
     List<Map<String, Object>> write(Path folder, String instance) {
         long deadline = System.nanoTime() + PATIENCE.toNanos();
-        String why;
+        String why = "they were still moving";
         do {
             List<Held> held = held();
+            pause();
             try {
-                List<Map<String, Object>> written = write(held, folder, instance);
-                if (held.equals(held())) {
+                // To read a store takes longer than to see that it is still being restored.
+                List<Map<String, Object>> written = held.equals(held()) ? write(held, folder, instance) : null;
+                if (written != null && held.equals(held())) {
                     for (Held store : held) {
                         Files.move(store.draft(folder, instance), store.file(folder, instance), StandardCopyOption.ATOMIC_MOVE);
                     }
                     return written;
                 }
-                why = "they were still moving";
             } catch (InvalidStateStoreException e) { // its task is moving
                 why = e.getMessage();
             } catch (IOException e) {
                 throw new UncheckedIOException(e);
             }
-            pause();
         } while (System.nanoTime() < deadline);
         throw new IllegalStateException(
                 "the stores did not come to rest within " + PATIENCE.toSeconds() + " s: " + why);
@@ -97,15 +96,11 @@ final class Dumps {
         try (BufferedWriter lines = Files.newBufferedWriter(file)) {
             while (entries.hasNext()) {
                 KeyValue<Object, Object> entry = entries.next();
-                lines.write(entry.key + "," + number(entry.value) + "\n");
+                lines.write(entry.key + "," + StoreKind.number(entry.value) + "\n");
                 count++;
             }
         }
         return count;
-    }
-
-    private static int number(Object value) {
-        return value instanceof byte[] ? ByteBuffer.wrap((byte[]) value).getInt() : (Integer) value;
     }
 
     private List<Held> held() {

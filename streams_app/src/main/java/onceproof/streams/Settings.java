@@ -46,6 +46,12 @@ final class Settings {
         return value;
     }
 
+    /** A whole number from 1 on that need not be set. */
+    Optional<Integer> optionalCount(String name) {
+        known.add(name);
+        return values.containsKey(name) ? Optional.of(count(name)) : Optional.empty();
+    }
+
     boolean flag(String name) {
         return get(name, Boolean.class, "true or false");
     }

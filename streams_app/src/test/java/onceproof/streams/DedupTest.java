@@ -1,14 +1,17 @@
 package onceproof.streams;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.IntegerDeserializer;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.ValueAndTimestamp;
 import org.apache.kafka.streams.test.TestRecord;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -29,7 +32,7 @@ class DedupTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"true,rocksdb", "false,rocksdb", "true,in-memory", "false,in-memory"})
+    @CsvSource({"true,rocksdb", "false,rocksdb", "true,in-memory", "false,in-memory", "false,rocksdb-timestamped"})
     void worked_example(boolean caching, String stores) {
         try (TopologyTestDriver driver = trial.with("caching", caching).with("stores", stores).open()) {
             Trial.pipe(driver, 1, 10, 2, 20, 1, 11, 3, 30, 2, 20);
@@ -52,6 +55,35 @@ class DedupTest {
     }
 
     @Test
+    void a_timestamped_store_keeps_the_time_of_the_record_that_came_first() {
+        try (TopologyTestDriver driver = trial.with("stores", "rocksdb-timestamped").open()) {
+            Trial.input(driver, "in").pipeInput(1, 10, 1234L);
+            Trial.input(driver, "in").pipeInput(1, 11, 5678L);
+            assertEquals(
+                    ValueAndTimestamp.make(10, 1234L),
+                    driver.<Integer, Integer>getTimestampedKeyValueStore(Dedup.SEEN).get(1));
+        }
+    }
+
+    @Test
+    void a_punctuator_writes_by_the_clock_while_records_flow() {
+        Instant start = Instant.ofEpochMilli(1_000_000);
+        try (TopologyTestDriver driver =
+                new TopologyTestDriver(trial.with("punctuate.ms", 10).topology(), trial.config, start)) {
+            KeyValueStore<Integer, Integer> seen = driver.getKeyValueStore(Dedup.SEEN);
+            Trial.pipe(driver, 1, 10, 2, 20, 1, 11);
+            driver.advanceWallClockTime(Duration.ofMillis(10));
+            assertEquals(3, seen.get(Dedup.tickKey(1_000_010)), "records, also those that were dropped");
+            driver.advanceWallClockTime(Duration.ofMillis(10));
+            assertNull(seen.get(Dedup.tickKey(1_000_020)), "idle");
+            Trial.pipe(driver, 3, 30);
+            driver.advanceWallClockTime(Duration.ofMillis(10));
+            assertEquals(1, seen.get(Dedup.tickKey(1_000_030)));
+            assertEquals(Trial.pairs(1, 10, 2, 20, 3, 30), Trial.read(driver, "out"));
+        }
+    }
+
+    @Test
     void timestamp_and_headers_are_kept() {
         RecordHeaders headers = new RecordHeaders();
         headers.add("from", new byte[] {7});
@@ -65,7 +97,7 @@ class DedupTest {
     @Test
     void a_setting_that_nobody_knows_is_refused() {
         assertEquals(
-                "Unknown setting delete; known are: caching, contents.folder, input.topic, output.topic, stores.",
+                "Unknown setting delete; known are: caching, contents.folder, input.topic, output.topic, punctuate.ms, stores.",
                 trial.with("delete", "at-once").refusal());
     }
 }

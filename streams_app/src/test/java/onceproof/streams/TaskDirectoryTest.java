@@ -2,99 +2,97 @@ package onceproof.streams;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
-import java.util.stream.Stream;
-import org.apache.kafka.streams.TopologyTestDriver;
+import java.util.Properties;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.processor.TaskId;
+import org.apache.kafka.streams.processor.api.MockProcessorContext;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.ValueAndTimestamp;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Directories as a killed process leaves them: copied while the stores are open. */
+/** Directories as the release's own stores write them. */
 class TaskDirectoryTest {
-
-    @TempDir
-    Path state;
 
     @TempDir
     Path parent;
 
-    private Path copy;
+    private Path task;
     private Path out;
-    private Trial trial;
+    private MockProcessorContext<Void, Void> context;
 
     @BeforeEach
     void prepare() {
-        copy = parent.resolve("0_0");
+        task = parent.resolve("0_0");
         out = parent.resolve("out");
-        trial = new Trial("enumerator", state, Map.of(
-                "input.topic", "in", "output.topic", "out", "partitions", 2, "caching", false));
+        Properties config = new Properties();
+        config.put("application.id", "app");
+        config.put("bootstrap.servers", "unused:1");
+        context = new MockProcessorContext<>(config, new TaskId(0, 0), task.toFile());
     }
 
     @Test
-    void what_rocksdb_has_flushed_is_written() throws Exception {
-        trial.config.put("rocksdb.config.setter", RocksDbMemory.class.getName());
-        trial.config.put(RocksDbMemory.BYTES, "65536");
-        int[] records = IntStream.range(0, 20_000).flatMap(key -> IntStream.of(key, key)).toArray();
-        try (TopologyTestDriver driver = trial.open()) {
-            Trial.pipe(driver, records);
-            copy();
-        }
-        List<Map<String, Object>> stores = TaskDirectory.dump(copy, out);
-        assertEquals(List.of("counter", "ids"), stores.stream().map(s -> s.get("store")).collect(Collectors.toList()));
-        List<String> ids = Files.readAllLines(out.resolve("ids.csv"));
-        assertEquals((long) ids.size(), stores.get(1).get("entries"));
-        assertTrue(ids.size() > 1_000, "so much does not fit into its write buffer");
-        assertEquals(IntStream.range(0, ids.size()).mapToObj(n -> n + "," + 2 * n).collect(Collectors.toList()), ids);
-        assertEquals(stores, TaskDirectory.dump(copy, out), "it stays as it is");
+    void every_store_is_written_with_or_without_timestamps() throws Exception {
+        KeyValueStore<Integer, Integer> plain = Stores.keyValueStoreBuilder(
+                        Stores.persistentKeyValueStore("plain"), Serdes.Integer(), Serdes.Integer())
+                .withLoggingDisabled().build();
+        plain.init(context.getStateStoreContext(), plain);
+        plain.put(7, 70);
+        plain.put(-3, -30);
+        plain.put(8, 80);
+        plain.delete(8);
+        plain.close();
+        TimestampedKeyValueStore<Integer, Integer> timed = Stores.timestampedKeyValueStoreBuilder(
+                        Stores.persistentTimestampedKeyValueStore("timed"), Serdes.Integer(), Serdes.Integer())
+                .withLoggingDisabled().build();
+        timed.init(context.getStateStoreContext(), timed);
+        timed.put(9, ValueAndTimestamp.make(90, 1234L));
+        timed.close();
+
+        List<Map<String, Object>> told = List.of(told("plain", 2, null), told("timed", 1, null));
+        assertEquals(told, TaskDirectory.dump(task, out));
+        assertEquals(List.of("7,70", "-3,-30"), Files.readAllLines(out.resolve("plain.csv")), "as RocksDB sorts bytes");
+        assertEquals(List.of("9,90"), Files.readAllLines(out.resolve("timed.csv")));
+        assertEquals(told, TaskDirectory.dump(task, out), "it stays as it is");
     }
 
     @Test
-    void the_checkpoint_tells_the_last_offset_that_a_store_claims_and_minus_four_that_it_knows_none() throws Exception {
-        try (TopologyTestDriver driver = trial.open()) {
-            assertEquals(2, driver.getAllStateStores().size());
-            copy();
-        }
-        Files.writeString(copy.resolve(".checkpoint"), "0\n2\napp-counter-changelog 0 17\napp-ids-changelog 0 -4\n");
-        assertEquals(List.of(told("counter", 0, 18L), told("ids", 0, null)), TaskDirectory.dump(copy, out));
+    void the_checkpoint_tells_the_last_offset_that_a_store_claims_or_that_it_knows_none() throws Exception {
+        empty("counter");
+        empty("ids");
+        Files.writeString(task.resolve(".checkpoint"), "0\n2\napp-counter-changelog 0 17\napp-ids-changelog 0 -4\n");
+        assertEquals(List.of(told("counter", 0, 18L), told("ids", 0, null)), TaskDirectory.dump(task, out));
         assertEquals("", Files.readString(out.resolve("ids.csv")));
     }
 
     @Test
     void a_directory_without_stores_has_none() throws Exception {
-        Files.createDirectories(copy);
-        assertEquals(List.of(), TaskDirectory.dump(copy, out));
+        Files.createDirectories(task);
+        assertEquals(List.of(), TaskDirectory.dump(task, out));
     }
 
     @Test
     void a_damaged_store_is_not_read_as_an_empty_one() throws Exception {
-        try (TopologyTestDriver driver = trial.open()) {
-            assertEquals(2, driver.getAllStateStores().size());
-            copy();
-        }
-        Files.writeString(copy.resolve("rocksdb/ids/CURRENT"), "MANIFEST-999999\n");
-        assertThrows(Exception.class, () -> TaskDirectory.dump(copy, out));
+        empty("ids");
+        Files.writeString(task.resolve("rocksdb/ids/CURRENT"), "MANIFEST-999999\n");
+        assertThrows(Exception.class, () -> TaskDirectory.dump(task, out));
     }
 
-    private void copy() throws IOException {
-        Path task = state.resolve("app/0_0");
-        try (Stream<Path> files = Files.walk(task)) {
-            files.forEach(file -> {
-                try {
-                    Files.copy(file, copy.resolve(task.relativize(file)));
-                } catch (IOException e) {
-                    throw new UncheckedIOException(e);
-                }
-            });
-        }
+    private void empty(String name) throws IOException {
+        KeyValueStore<Integer, Integer> store = Stores.keyValueStoreBuilder(
+                        Stores.persistentKeyValueStore(name), Serdes.Integer(), Serdes.Integer())
+                .withLoggingDisabled().build();
+        store.init(context.getStateStoreContext(), store);
+        store.close();
     }
 
     private static Map<String, Object> told(String store, long entries, Long position) {

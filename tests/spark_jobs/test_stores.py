@@ -1,0 +1,33 @@
+"""What stores held at the end is judged by Spark as by the independent reader."""
+
+from collections import Counter
+from dataclasses import asdict
+
+import pytest
+
+from onceproof.readers.stores import compare_stores
+from spark_jobs.check import in_memory
+from spark_jobs.transforms import checks, stores
+from tests.specimens.stores import CHANGELOG, SPECIMENS
+
+pytestmark = pytest.mark.spark
+
+
+def test_spark_judges_every_specimen_as_the_reader(spark, tmp_path):
+    records, stated, expected = [], [], Counter()
+    for trial, specimen in enumerate(SPECIMENS):
+        dumps = specimen.write(tmp_path / str(trial))
+        stated.append(checks.stated(f"trial {trial}", trial, "dedup", 2, {}, dumps))
+        records += [(trial, "seen-changelog", *record[:4]) for record in CHANGELOG]
+        records += [
+            (trial, "seen-dump", dump.partition, number, key, value)
+            for number, dump in enumerate(dumps)
+            for key, value in dump.entries().items()
+        ]
+        topics = {"seen-changelog": CHANGELOG}
+        expected.update((trial, *asdict(c).values()) for c in compare_stores(dumps, topics))
+    frame = spark.createDataFrame(
+        records, "trial int, role string, partition int, offset bigint, key int, value bigint"
+    )
+    compared = stores.compare_stores(frame, in_memory(spark, stated, checks.TRIALS))
+    assert Counter(tuple(row) for row in compared.collect()) == expected
