@@ -233,7 +233,8 @@ def _of_partition(mutation: Mutation, partition: int) -> Iterator[Transaction]:
     for n in range(number):
         first, last = ({role: _bound(b, n + k, number) for role, b in bounds.items()} for k in (0, 1))
         parts = {
-            role: [r for r in mutation.written(role, partition) if first[role] <= r[1] < last[role]] for role in written
+            role: [r for r in _in_topic(mutation, role, partition) if first[role] <= r[1] < last[role]]
+            for role in written
         }
         guide = clean.by_partition[GUIDES[clean.check]][partition]
         processed += sum(first[GUIDES[clean.check]] <= r[1] < last[GUIDES[clean.check]] for r in guide)
@@ -241,9 +242,17 @@ def _of_partition(mutation: Mutation, partition: int) -> Iterator[Transaction]:
         left = {role: _aborted(clean, role, partition, last[role]) for role in written}
         if any(left.values()):
             yield Transaction(partition, left, processed, committed=False)
-    tail = {role: [r for r in mutation.written(role, partition) if r[1] >= b[-1]] for role, b in bounds.items()}
+    tail = {role: [r for r in _in_topic(mutation, role, partition) if r[1] >= b[-1]] for role, b in bounds.items()}
     if any(tail.values()):
         yield Transaction(partition, tail, len(mutation.partition("input", partition)))
+
+
+def _in_topic(mutation: Mutation, role: str, partition: int) -> list[Record]:
+    """The records of a role; where all of a topic are read, those that are committed stand in the place of their like."""
+    found = {record.offset: record for record in mutation.written(role, partition)}
+    if role == quota.ALL:
+        found |= {record.offset: record for record in mutation.written(quota.CHANGELOG, partition)}
+    return [record for _, record in sorted(found.items())]
 
 
 def _is_written(check: str, name: str, role: Role) -> bool:
@@ -280,11 +289,11 @@ def _whole_or_aborted(mutation: Mutation, transaction: Transaction) -> Iterator[
     if mutation.clean.check != "values":
         yield transaction
         return
-    committed = set(mutation.written(quota.CHANGELOG, transaction.partition))
+    committed = {record.offset for record in mutation.written(quota.CHANGELOG, transaction.partition)}
     runs: list[tuple[bool, list[Record]]] = []
     for record in transaction.records[quota.ALL]:
-        if not runs or runs[-1][0] != (record in committed):
-            runs.append((record in committed, []))
+        if not runs or runs[-1][0] != (record.offset in committed):
+            runs.append((record.offset in committed, []))
         runs[-1][1].append(record)
     guide = mutation.clean.by_partition[quota.ALL][transaction.partition]
     for whole, records in runs:
