@@ -29,6 +29,7 @@ from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, ex
 from onceproof.model.plants import plant, plants
 from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder, read_json, unwritable
+from onceproof.model.verdict import is_red
 from onceproof.results.table import cells_table, change_line, history_table, places, sensitivity_table, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
 from onceproof.settings import get_settings
@@ -142,7 +143,7 @@ def trial(
         print(json.dumps(shown))
     else:
         _print_trial(shown, found["witnesses"])
-    if found["anomalies"]:
+    if is_red(cell, found["anomalies"], registry()):
         raise typer.Exit(ExitCode.ANOMALY)
     if outcome["plant"] and not outcome["plant"]["fired"]:
         raise typer.Exit(ExitCode.INCONCLUSIVE)

@@ -75,6 +75,7 @@ class Group:
         self.speed = nature.speed
         self.quota: int | None = None  # of the producers, bytes/s
         self.processed = 0  # records, ever
+        self.on_disk: Counter[str] = Counter()  # records of each task that its store has on disk
         self.assigned: list[Callable[[], None]] = []  # who is called after each assignment
         self.recycled: dict[Member, list[str]] = {}  # tasks, by the last assignment
         self._refused: Counter[tuple[Task, str]] = Counter()  # records that a topic did not take yet

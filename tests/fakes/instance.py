@@ -289,6 +289,7 @@ class FakeInstance(Instance):
             self._log(f"WARN [a] task [{task.name}] did not find checkpoint offsets while stores are not empty (a)")
             for file in directory.glob("rocksdb/*/*.sst"):
                 file.unlink()
+            self._group.on_disk[task.name] = 0
         for store in stores_of(task):
             (directory / "rocksdb" / store).mkdir(parents=True, exist_ok=True)
             start, end = trusted or 0, self._group.ends[f"{store}-changelog", task.partition]
@@ -305,6 +306,7 @@ class FakeInstance(Instance):
             checkpoint.unlink(missing_ok=True)
 
     def _write_checkpoint(self, directory: Path, task: Task) -> None:
+        self._group.on_disk[task.name] = task.position
         stores = list(stores_of(task))
         if not stores:
             return
@@ -317,6 +319,9 @@ class FakeInstance(Instance):
             for directory, task in self._directories(member):
                 for store in stores_of(task):
                     files = member.processed[task.name] // RECORDS_A_FILE
+                    if files:
+                        at_start = task.position - member.processed[task.name]
+                        self._group.on_disk[task.name] = at_start + files * RECORDS_A_FILE
                     for number in range(files):
                         file = directory / "rocksdb" / store / f"{self._started_at:.0f}-{number:06}.sst"
                         if not file.exists():

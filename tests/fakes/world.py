@@ -96,6 +96,11 @@ class FakeBulk:
         """Stop pacing."""
         self.rate = None
 
+    def make_last(self, seconds: float) -> None:
+        """Slow down if need be."""
+        if self.rate is not None:
+            self.rate = min(self.rate, (len(self.records) - self.delivered) / seconds)
+
     def stop(self) -> None:
         """Send no more."""
         self.records = self.records[: self.delivered]
@@ -179,6 +184,12 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
     def quota(_cluster: object, _release: object, _client: str, bytes_per_second: int | None, _log: Path) -> None:
         group.quota = bytes_per_second
 
+    def on_disk(_release: object, directory: Path, *_: Path) -> dict[str, dict[int, int]]:
+        """Of the first records of a task those that its store has on disk."""
+        records = [*first, *what.workload(trial).second][: group.on_disk[directory.name]]
+        held = {"counter": {0: len(records) - 1}} if records else {}
+        return {"seen": dict(records), "ids": dict(records), **held}
+
     world = World(
         topics=lambda _cluster, application_id: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]
         instance=partial(FakeInstance, group=group, clock=clock),
@@ -186,6 +197,7 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
         reader=lambda *_: FakeReader(),  # type: ignore[arg-type, return-value]
         ticker=partial(FakeTicker, clock=clock, nature=group.nature),  # type: ignore[arg-type]
         set_producer_quota=quota,
+        read_task_directory=on_disk,  # type: ignore[arg-type]
         now=clock.now,
         monotonic=clock.now,
         sleep=clock.sleep,

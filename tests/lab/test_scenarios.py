@@ -47,6 +47,15 @@ def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):
     assert anomalies["lost-record"] == anomalies["uncommitted-state"] == anomalies["wrong-store"] > 2_000
 
 
+def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_path, cluster):
+    folder = TrialFolder(tmp_path)
+    outcome = run_trial(a_trial("4.3.1", "ROCKSDB_OWN_MEMORY", scenario="crash"), folder, cluster=cluster)
+    [told] = [event for event in read_timeline(folder.timeline) if event["event"] == "initialised"]
+    assert (told["on_disk"], told["how"]) == (0, "trusted")
+    assert (outcome["exercised"], outcome["all_steps_tried"]) == (False, True)
+    assert read_json(folder.reader_file)["anomalies"] == {}
+
+
 @pytest.mark.parametrize(
     ("streams", "variant"),
     [

@@ -13,7 +13,7 @@ key = "KAFKA-1"
 title = "t"
 scenario = "enumerator"
 variants = ["DEFAULT_CONFIG"]
-anomalies = ["duplicate-id"]
+explains = [{ anomalies = ["duplicate-id"], returned = true }]
 affected = [{ first = "3.1.0", last = "3.2.3" }, { first = "3.9.0", last = "3.9.0" }]
 fixed = ["3.3.0"]
 sources = ["JIRA"]
@@ -43,6 +43,9 @@ def test_ranges_are_inclusive_and_may_be_several():
         (ROW.replace('"duplicate-id"', '"duplicate-ids"'), "there is no anomaly 'duplicate-ids'"),
         (ROW.replace('["DEFAULT_CONFIG"]', '"DEFAULT_CONFIG"'), "'DEFAULT_CONFIG' should be a list of texts"),
         (ROW.replace('["JIRA"]', "[]"), "it has no source"),
+        (ROW.replace(", returned = true", ""), "an explanation says nothing of its witnesses"),
+        (ROW.replace("returned = true", 'under = "crash"'), "there is no field 'under'"),
+        (ROW.replace('{ anomalies = ["duplicate-id"], returned = true }', ""), "it explains nothing"),
         (ROW + 'afected = "3.9.1"', "there is no field 'afected'"),
         (ROW + 'culprit = "both"', "culprit is 'both'"),
         (ROW + 'must_show = { OTHER = ["duplicate-id"] }', "'OTHER' is not one of its variants"),

@@ -124,7 +124,7 @@ def test_a_scenario_with_an_affected_cell_is_its_own_control():
 
 def test_a_variant_with_a_known_issue_has_a_control_of_its_own():
     asked = Request(scenarios=("crash",), streams=("4.3.1",), variants=("ENUMERATOR", "STATE_UPDATER_DISABLED"))
-    weak = Request(scenarios=("crash",), streams=("4.1.2",), variants=("ROCKSDB_OWN_MEMORY",))
+    weak = Request(scenarios=("crash",), streams=("4.1.2",), variants=("DYNAMIC_MEMBERSHIP",))
     with pytest.raises(UsageError):
         expand(Request(scenarios=("crash",), streams=("4.3.1",), variants=("STATE_UPDATER_DISABLED",)), CATALOGUE)
     assert controlled(asked)[-1] == "crash-ENUMERATOR-s4.1.2-b3.9.1"

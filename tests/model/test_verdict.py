@@ -75,6 +75,34 @@ def test_a_red_that_is_not_what_was_provoked_is_inconclusive():
     assert "but no lost-record, skipped-wipe, uncommitted-state, which KAFKA-20685" in verdict.sentence
 
 
+CRASH = cell("4.2.1", scenario="crash")
+LEVELS = {"stale-checkpoint": 1, "skipped-wipe": 1, "lost-record": 900, "uncommitted-state": 900}
+
+
+def test_an_affected_release_has_a_regression_where_a_witness_is_not_what_the_issue_can_do():
+    assert judge(CRASH, [trial(exercised=True, anomalies=LEVELS)], registry()).verdict is Verdict.KNOWN
+    odd = trial(exercised=True, anomalies=LEVELS, unexplained={"lost-record": 3})
+    verdict = judge(CRASH, [odd], registry())
+    assert verdict.verdict is Verdict.REGRESSION
+    assert "no known issue explains 3 of the 900 lost-record on 4.2.1" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("streams", "anomalies", "expected"),
+    [
+        ("4.3.1", {"skipped-wipe": 1}, Verdict.CLEAN),  # told, and no more
+        ("4.3.1", {"stale-checkpoint": 1, "skipped-wipe": 1}, Verdict.CLEAN),
+        ("4.3.1", {"skipped-wipe": 1, "lost-record": 1}, Verdict.REGRESSION),
+        ("4.1.2", {"stale-checkpoint": 1, "skipped-wipe": 1}, Verdict.INCONCLUSIVE),  # there it must show more
+    ],
+)
+def test_what_tests_an_implementation_turns_a_cell_red_only_beside_damage(streams, anomalies, expected):
+    told = trial(exercised=True, anomalies=anomalies)
+    verdict = judge(cell(streams, scenario="crash"), [told], registry())
+    assert verdict.verdict is expected
+    assert all(name in verdict.sentence for name in anomalies)
+
+
 def test_trials_that_count_are_red_or_exercised():
     verdict = judge(cell("3.3.1"), [RED, GREEN, IDLE], registry())
     assert (verdict.red, verdict.counted, verdict.trials) == (1, 2, 3)

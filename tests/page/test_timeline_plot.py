@@ -287,6 +287,8 @@ FAULTS = {
     "checkpoint in 23 of 23 samples": driver(1, "checkpoint", samples=23, present=23, offsets={}),
     "store seen: trusted": driver(1, "initialised", store="seen", how="trusted", offset=3_000),
     "ProducerFencedException": driver(9, "exception", at=T0 + 1, exception="ProducerFencedException", message="old"),
+    "stuck": driver(1, "failure", anomaly="stuck", place="i", expected="a commit", observed="in vain"),
+    "stood still for 3.2 s": driver(1, "stall", ms=3_210),
     "StreamsException": {
         "t": T0 + 1, "source": "instance-1", "event": "uncaught", "thread": "t", "response": "REPLACE_THREAD",
         "exception": "org.apache.kafka.streams.errors.StreamsException", "message": "so",
@@ -302,7 +304,8 @@ def test_each_fault_is_a_mark_at_its_moment(label):
 
 def test_what_is_no_fault_is_no_mark():
     closed, first = ended(1, "instance-1", "closed"), started(1, "instance-1")
-    assert bands.marks([first, closed, driver(1, "produced", name="x", records=1), *JOURNEY[-3:]]) == []
+    died = driver(1, "failure", anomaly="thread-died", place="i", expected="it runs", observed="it died")
+    assert bands.marks([first, closed, died, driver(1, "produced", name="x", records=1), *JOURNEY[-3:]]) == []
 
 
 def test_a_restart_is_a_mark_and_tells_another_release():

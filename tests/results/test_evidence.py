@@ -468,3 +468,11 @@ def test_the_command_writes_it_and_tells_where(tmp_path):
     refused = evidence("last", "crash")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def test_the_archive_has_the_thread_dumps_of_a_trial_that_was_stuck(tmp_path, run):
+    threads = run.trial(f"{RED.key}-t2").threads
+    threads.mkdir(parents=True)
+    (threads / "instance-1.txt").write_text('"StreamThread-1" waiting')
+    members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
+    assert members["logs/threads/instance-1.txt"] == '"StreamThread-1" waiting'

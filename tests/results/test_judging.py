@@ -1,5 +1,7 @@
 """A run is judged from its folder; whatever is missing or contradicts itself makes an error, never a green."""
 
+import json
+
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
@@ -10,6 +12,16 @@ from onceproof.results.judging import judge_run, spark_counts
 from tests.conftest import a_trial
 
 NO_DATABASE = "sqlite:///nowhere/results.db"
+ACTIVE, STANDBY = (["0_0", "0_1"], []), (["0_0"], ["0_1"])
+RETURNED = [  # partition 1
+    {
+        "t": t,
+        "source": "instance-1",
+        "event": "assignment",
+        "threads": [{"thread": "a-instance-1-StreamThread-1", "active": active, "standby": standby}],
+    }
+    for t, (active, standby) in enumerate((ACTIVE, STANDBY, ACTIVE))
+]
 COUNTS = {"records": 5, "outputs": 5, "keys": 4, "ids": 4}
 PASSED = {name: {"success": True, "error": None, "evaluated": 5} for name in ("id_uniqueness", "changelog_consistency")}
 
@@ -37,6 +49,7 @@ def add_trial(
     void=None,
     witnesses=(),
     compared=(),
+    timeline=RETURNED,
 ) -> None:
     folder, plan = run.trial(trial), read_json(run.run_file)
     write_json(run.run_file, {**plan, "trials": [*plan["trials"], trial.to_dict()]})
@@ -61,12 +74,13 @@ def add_trial(
     spark_table(run, "counts", [counts], trial.key)
     spark_table(run, "findings", [seen(name) for name in anomalies], trial.key)
     spark_table(run, "comparisons", compared, trial.key)
+    folder.timeline.write_text("".join(json.dumps(event) + "\n" for event in timeline))
     write_json(run.validation_file(trial), suites)
 
 
 def seen(anomaly, key=1, places=("output/0@1",)):
     """What is kept of a finding, or of a witness."""
-    return {"anomaly": anomaly, "key": key, "offsets": list(places)}
+    return {"anomaly": anomaly, "partition": 1, "key": key, "offsets": list(places)}
 
 
 def spark_table(run, name, rows, trial_key):
@@ -224,3 +238,12 @@ def test_a_void_trial_says_nothing_whatever_it_shows(tmp_path):
     run, _ = make_run(tmp_path, "3.4.1", void="The machine stood still for 3.2 s (driver): the trial says nothing.")
     assert verdict(run)[0] == "inconclusive"
     assert "stood still for 3.2 s" in verdict(run)[1]
+
+
+def test_a_witness_that_a_known_issue_cannot_have_caused_is_a_regression_there_too(tmp_path):
+    made = {"suites": UNIQUENESS_FAILED, "timeline": RETURNED[:2]}  # the task never came back
+    run, _ = make_run(tmp_path, "3.3.1", ["duplicate-id"], **made)
+    assert verdict(run) == (
+        "regression",
+        "1 duplicate-id: no known issue explains 1 of the 1 duplicate-id on 3.3.1.",
+    )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.readers.checks import check_dedup, check_enumerator
 from onceproof.readers.state import compare_state
@@ -18,6 +18,7 @@ from onceproof.scenarios.crash import (
     PARAMETERS,
     VARIANTS,
     StateWatch,
+    _uncommitted,
     checkpointed,
     config,
     initialised,
@@ -184,12 +185,15 @@ def test_how_a_store_was_initialised(log, start, how, offset):
     events = [*restoration(1, 2, 3), *restoration(start, 3_500, 400), *restoration(9, 10, 11, store="other")]
     replayed = 3_500 - start
     told = {"store": "seen", "how": how, "offset": offset, "replayed": replayed, "records": 400}
-    assert initialised("seen", log, events) == told
+    crash = {"event": "crash", "on_disk": {"seen": 17}}
+    assert initialised("seen", log, [crash, *events]) == {**told, "on_disk": 17}
 
 
-def test_a_store_of_which_nothing_is_known_is_no_green():
-    with pytest.raises(HarnessError, match="How the store seen was initialised after the crash cannot be told"):
-        initialised("seen", FRESH, [])
+def test_a_log_that_words_it_in_another_way_accuses_nobody():
+    told = initialised("seen", FRESH, [{"event": "crash", "on_disk": {"seen": 17}}])
+    assert told["how"] == "unknown"
+    [found] = observe(trial(), [{"event": "initialised", **told}])
+    assert found.anomaly is None
 
 
 def test_a_trusted_store_that_had_it_all_replayed_nothing():
@@ -222,18 +226,13 @@ class Notes(list):
         self.append({"event": event, **fields})
 
 
-def test_a_checkpoint_and_files_that_come_while_one_watches_are_told(tmp_path):
-    rocksdb = tmp_path / "rocksdb" / "seen"
-    rocksdb.mkdir(parents=True)
-    (rocksdb / "000001.sst").touch()
+def test_a_checkpoint_that_comes_while_one_watches_is_told(tmp_path):
     watch, lab = StateWatch(tmp_path, time.time), Notes()
     watch.look()
     (tmp_path / ".checkpoint").write_text("0\n1\na-t1-seen-changelog 0 5\n")
-    (rocksdb / "000002.sst").touch()
     watch.look()
     watch.look()
     watch.tell(lab)
-    assert watch.flushed == {"rocksdb/seen/000002.sst"}
     [told] = lab
     expected = {"samples": 3, "present": 2, "distinct": 1, "offsets": {"seen-changelog": 5}, "in_rocksdb": False}
     assert told.items() >= expected.items()
@@ -284,17 +283,37 @@ def test_a_checkpoint_that_stays_is_a_stale_one(event, anomaly, observed):
 
 
 @pytest.mark.parametrize(
-    ("how", "anomaly", "observed"),
+    ("how", "on_disk", "anomaly", "observed"),
     [
-        ("trusted", "skipped-wipe", "trusted from offset 3000, 1,500 offsets replayed"),
-        ("wiped", None, "wiped, 1,400 records restored"),
-        ("kept", "skipped-wipe", "not wiped, 1,400 records restored over what was there"),
+        ("trusted", 9, "skipped-wipe", "trusted from offset 3000, 1,500 offsets replayed"),
+        ("trusted", 0, None, "trusted from offset 3000, 1,500 offsets replayed"),
+        ("wiped", 9, None, "wiped, 1,400 records restored"),
+        ("kept", 9, "skipped-wipe", "not wiped, 1,400 records restored over what was there"),
+        ("kept", 0, None, "not wiped, 1,400 records restored over what was there"),
     ],
 )
-def test_only_a_store_that_was_wiped_was_wiped(how, anomaly, observed):
-    told = {"store": "seen", "how": how, "offset": 3_000, "replayed": 1_500, "records": 1_400}
+def test_a_store_must_be_wiped_if_its_directory_holds_what_was_not_committed(how, on_disk, anomaly, observed):
+    told = {"store": "seen", "how": how, "offset": 3_000, "replayed": 1_500, "records": 1_400, "on_disk": on_disk}
     [found] = observe(trial(), [{"event": "initialised", **told}])
-    assert found == Comparison("wipe", anomaly, 0, None, "task 0_0, store seen", "wiped and restored", observed)
+    expected = "wiped and restored" if on_disk else "all that is on disk was committed"
+    observed += f"; on disk were {on_disk} entries of the open transaction"
+    assert found == Comparison("wipe", anomaly, 0, None, "task 0_0, store seen", expected, observed)
+
+
+@pytest.mark.parametrize(
+    ("store", "held", "uncommitted"),
+    [
+        pytest.param("seen", {1: 1, 2: 2}, 0, id="committed"),
+        pytest.param("seen", {1: 1, 3: 3, 4: 4}, 2, id="of the open transaction"),
+        pytest.param("ids", {1: 0, 2: 1, 3: 2}, 1, id="an ID of the open transaction"),
+        pytest.param("counter", {0: 1}, 0, id="the counter of the last committed record"),
+        pytest.param("counter", {0: 0}, 0, id="an older counter"),
+        pytest.param("counter", {0: 2}, 1, id="a counter of the open transaction"),
+        pytest.param("counter", {}, 0, id="no counter"),
+    ],
+)
+def test_what_a_directory_holds_of_the_open_transaction(store, held, uncommitted):
+    assert _uncommitted(store, held, 2, {3, 4, 5}) == uncommitted
 
 
 # --- workload, cells and variants ----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
+from onceproof.model.timeline import Return
 from onceproof.readers.checks import check_counting as check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import partition_of_key
@@ -21,6 +22,7 @@ from onceproof.scenarios.multirunner import (
     asserted,
     config,
     draw_program,
+    keys_read_again,
     parse_program,
     program_of,
     workload,
@@ -269,3 +271,22 @@ def test_every_default_can_be_given(name):
 def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
     with pytest.raises(UsageError, match=said):
         SCENARIO.parse([setting])
+
+
+@pytest.mark.parametrize(
+    ("done", "before", "elsewhere", "after", "keys"),
+    [
+        pytest.param(4, 4, 4, 4, {0, 1, 2, 3}, id="all of them"),
+        pytest.param(4, 4, 2, 4, {0, 1}, id="two were advanced elsewhere"),
+        pytest.param(4, 1, 4, 4, {3}, id="one was cached"),
+        pytest.param(4, 4, 4, 1, {0}, id="one was read again"),
+        pytest.param(4, 4, 0, 4, set(), id="nothing was advanced elsewhere"),
+        pytest.param(4, 4, 4, 0, set(), id="nothing was read again"),
+    ],
+)
+def test_only_a_key_that_was_cached_advanced_elsewhere_and_read_again_can_be_stale(
+    done, before, elsewhere, after, keys
+):
+    records = [(key, number) for number in range(1, 9) for key in range(4)]
+    proof = Return("0_0", "a-instance-1-StreamThread-1", 1, 2, done, before, elsewhere, after)
+    assert keys_read_again(records, 1, proof) == keys

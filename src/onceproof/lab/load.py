@@ -42,7 +42,9 @@ class Bulk:
         """Start producing `records` (key, value) at `rate` records/s, None for full speed."""
         self._producer = Producer({**cluster.client(), **PRODUCER_CONFIG, "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
-        self._records, self._rate, self._timeline = records, rate, timeline
+        self._records, self._timeline = records, timeline
+        self._sent = 0
+        self._pace = (time.monotonic(), 0, rate)  # since when, from which record on, records/s
         self._error: str | None = None
         self._stop = False
         self._reported = 0.0
@@ -54,7 +56,13 @@ class Bulk:
 
     def full_speed(self) -> None:
         """Stop pacing: the rest is sent as fast as possible."""
-        self._rate = None
+        self._pace = (time.monotonic(), self._sent, None)
+
+    def make_last(self, seconds: float) -> None:
+        """Slow down if need be, so that there are records for some seconds from now on."""
+        left, rate = len(self._records) - self._sent, self._pace[2]
+        if rate is not None and left < seconds * rate:
+            self._pace = (time.monotonic(), self._sent, left / seconds)
 
     def stop(self) -> None:
         """Send no more; what was sent becomes all there is."""
@@ -101,14 +109,13 @@ class Bulk:
         self._report(0)
 
     def _send(self) -> None:
-        begin, sent = time.monotonic(), 0
-        while sent < len(self._records) and not self._stop and not self._error:
-            rate = self._rate
-            due = (
-                len(self._records) if rate is None else min(len(self._records), int((time.monotonic() - begin) * rate))
-            )
+        while self._sent < len(self._records) and not self._stop and not self._error:
+            since, first, rate = self._pace
+            due = len(self._records)
+            if rate is not None:
+                due = min(due, first + int((time.monotonic() - since) * rate))
             # In portions, so that deliveries are counted while a bulk runs at full speed.
-            for key, value in self._records[sent : min(due, sent + 5_000)]:
+            for key, value in self._records[self._sent : min(due, self._sent + 5_000)]:
                 self._producer.produce(
                     self._topic,
                     key=encode_integer(key),
@@ -116,11 +123,11 @@ class Bulk:
                     partition=self._partition(key),
                     on_delivery=self._delivered,
                 )
-                sent += 1
-            self._producer.poll(TICK if sent == due and rate is not None else 0)
+                self._sent += 1
+            self._producer.poll(TICK if self._sent >= due and rate is not None else 0)
             self._report(REPORT_EVERY)
         if self._stop:
-            self._records = self._records[:sent]
+            self._records = self._records[: self._sent]
 
     def _delivered(self, error: Any, _message: Any) -> None:
         if error is None:

@@ -33,7 +33,7 @@ from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
-from onceproof.model.timeline import Event, Timeline, stall_text
+from onceproof.model.timeline import Event, Return, Timeline, stall_text, time_of_line
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.inputs import deviation
 from onceproof.readers.segments import compare_segments
@@ -54,6 +54,7 @@ PATIENCE = 120.0  # seconds without a commit after which a drain is stuck
 SETTLED = 0.2  # seconds between two looks that must show the same
 CLOSING = 5.0  # seconds that the instances of a drive that failed are given to end in good order
 OPEN_FOR = 20.0  # seconds that the markers of the last transactions may take, when all is drained and closed
+RECYCLED_WITHIN = 10_000  # ms before an instance tells that a task became a standby
 NOTICED_WITHIN = 2.0  # the death of a broker
 MARKED_WITHIN = 5.0  # seconds that the last markers are given, when all is drained, closed and read
 ATOMICITY = tuple(promise.name for promise in promises_of(TRANSACTION_ATOMICITY))
@@ -441,15 +442,26 @@ class TrialLab:
         """Let a frozen instance go on."""
         self._instances[name].thaw()
 
-    def recycled(self, thread: str, task: str) -> bool:
-        """Whether a log says that the thread recycled its active task."""
-        name = thread.partition(" (")[0]  # the timeline tells later starts apart like this
-        line = re.compile(rf"\[{re.escape(name)}\].* task \[{re.escape(task)}\] Closed (clean )?and recycled state")
-        return any(line.search(log.read_text(errors="replace")) for log in self._folder.instances.glob("*.log"))
+    def recycled(self, proof: Return) -> bool:
+        """Whether a log says that the thread recycled its active task then."""
+        name = proof.thread.partition(" (")[0]  # the timeline tells later starts apart like this
+        said = re.compile(
+            rf"\[{re.escape(name)}\].* task \[{re.escape(proof.task)}\] Closed (clean )?and recycled state"
+        )
+        lines = (line for log in self._folder.instances.glob("*.log") for line in log.open(errors="replace"))
+        times = (time_of_line(line) for line in lines if said.search(line))
+        # Told of is an assignment a little later than it is made; before it leaves the thread cannot recycle a task.
+        return any(t is not None and proof.left - RECYCLED_WITHIN <= t <= proof.back for t in times)
 
     def state_directory(self, name: str) -> Path:
         """Where an instance keeps its stores."""
         return self._folder.state / name / self.trial.application_id
+
+    def on_disk(self, name: str, task: str) -> dict[str, Mapping[int, int]]:
+        """What RocksDB has on disk of a task of an instance that has ended."""
+        scratch, log = self._folder.path / "copied", self._folder.path / "directory.log"
+        directory = self.state_directory(name) / task
+        return self._world.read_task_directory(self.trial.cell.streams, directory, scratch, log)
 
     def contents_folder(self) -> Path:
         """Where an instance may write what its stores hold."""

@@ -1,13 +1,14 @@
 """What a trial is made of, plugged in at one place."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import Bulk
 from onceproof.lab.quota import set_producer_quota
 from onceproof.lab.reader import Reader
+from onceproof.lab.task_directory import read_task_directory
 from onceproof.lab.ticker import Ticker
 from onceproof.lab.topics import Topics
 
@@ -22,6 +23,7 @@ class World:
     reader: Callable[..., Reader] = Reader
     ticker: Callable[..., Ticker] = Ticker
     set_producer_quota: Callable[..., None] = set_producer_quota
+    read_task_directory: Callable[..., dict[str, Mapping[int, int]]] = read_task_directory
     now: Callable[[], float] = time.time  # epoch seconds, for events
     monotonic: Callable[[], float] = time.monotonic  # seconds, for waits
     sleep: Callable[[float], None] = time.sleep

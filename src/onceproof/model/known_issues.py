@@ -10,6 +10,7 @@ from typing import Any
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.explaining import Explanation
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 
@@ -25,7 +26,7 @@ class KnownIssue:
     title: str
     scenario: str
     variants: tuple[str, ...]
-    anomalies: tuple[str, ...]
+    explains: tuple[Explanation, ...]
     affected: tuple[tuple[Release, Release], ...]
     fixed: tuple[Release, ...]
     sources: tuple[str, ...]
@@ -33,6 +34,15 @@ class KnownIssue:
     must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Where the application is restarted on another release: the one that must be affected.
     culprit: str = "restarted"
+
+    @property
+    def anomalies(self) -> tuple[str, ...]:
+        """The anomalies of which it explains witnesses."""
+        return tuple(dict.fromkeys(name for explanation in self.explains for name in explanation.anomalies))
+
+    def explanations(self, variant: str) -> tuple[Explanation, ...]:
+        """What it explains in a variant."""
+        return tuple(e for e in self.explains if not e.variants or variant in e.variants)
 
     @property
     def told(self) -> str:
@@ -139,13 +149,15 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         entry["title"],
         entry["scenario"],
         _texts(entry["variants"]),
-        _texts(entry["anomalies"]),
+        tuple(_explanation(explanation) for explanation in entry["explains"]),
         _ranges(entry["affected"]),
         tuple(Release.parse(text) for text in entry["fixed"]),
         _texts(entry["sources"]),
         {variant: _texts(names) for variant, names in entry.get("must_show", {}).items()},
         entry.get("culprit", "restarted"),
     )
+    if not issue.explains:
+        raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness.")
     if not issue.sources:
         raise ValueError("it has no source; say where the facts come from.")
     if issue.culprit not in ("killed", "restarted"):
@@ -159,6 +171,17 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
     if unknown := sorted(set(issue.must_show) - set(issue.variants)):
         raise ValueError(f"{unknown[0]!r} is not one of its variants.")
     return issue
+
+
+def _explanation(entry: dict[str, Any]) -> Explanation:
+    _check_fields(entry, {f.name for f in fields(Explanation)})
+    lists: dict[str, Any] = {
+        name: _texts(entry[name]) for name in ("anomalies", "variants") if name in entry or name == "anomalies"
+    }
+    explanation = Explanation(**{**entry, **lists})
+    if not (explanation.after or explanation.open_at or explanation.returned):
+        raise ValueError("an explanation says nothing of its witnesses; give it after, open_at or returned.")
+    return explanation
 
 
 def _avoidance(entry: dict[str, Any]) -> Avoidance:

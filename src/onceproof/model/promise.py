@@ -22,11 +22,16 @@ RULES = {
 
 @dataclass(frozen=True)
 class Anomaly:
-    """A named thing that must not be: what it means, for people, and of what it has one witness."""
+    """A named thing that must not be: what it means, for people, and of what it has one witness.
+
+    One that is only `told` tests how Kafka Streams keeps a promise, not whether: alone it turns no cell red, unless a
+    known issue has it there.
+    """
 
     name: str
     sentence: str
     per: str
+    told: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,13 @@ ANOMALIES = {
             "stale-checkpoint",
             "Under exactly-once, a checkpoint of the stores stayed in place while the task was running.",
             "task",
+            told=True,
         ),
         Anomaly(
             "skipped-wipe",
-            "Under exactly-once, a store was trusted after its process had been killed in a transaction.",
+            "Under exactly-once, a store was trusted that held writes of the transaction in which its process died.",
             "store",
+            told=True,
         ),
         Anomaly(
             "uncommitted-state", "After a restart, a store held what no committed changelog record explains.", "key"

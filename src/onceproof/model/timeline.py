@@ -109,8 +109,8 @@ def read_timeline(path: Path) -> Iterator[Event]:
 class Return:
     """A task that one thread held active, then standby, then active again.
 
-    Times are epoch milliseconds. `before` counts the records that the thread had processed of the task when it left,
-    `elsewhere` the records that other threads processed of the task while
+    Times are epoch milliseconds. `done` counts the records that were processed of the task when it left, `before` those
+    of them that the thread had processed, `elsewhere` the records that other threads processed of the task while
     the thread held it as standby; `after` those that the thread itself processed after it came back.
     """
 
@@ -118,6 +118,7 @@ class Return:
     thread: str
     left: int
     back: int
+    done: int
     before: int
     elsewhere: int
     after: int
@@ -170,6 +171,7 @@ def returns(events: Iterable[Event]) -> list[Return]:
             thread,
             since,
             until,
+            done=sum(_count(progress, task, who, since) for who in {p[2] for p in progress if p[1] == task}),
             before=_count(progress, task, thread, since),
             elsewhere=sum(
                 max(0, _count(progress, task, other, until) - _count(progress, task, other, since))

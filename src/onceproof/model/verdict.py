@@ -1,7 +1,7 @@
 """What is said of a cell, and why. Red is proof, green must be earned, the rest is not known."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.known_issues import Registry
+from onceproof.model.promise import ANOMALIES
 from onceproof.model.sensitivity import NOTHING, Place, Tally
 
 
@@ -50,6 +51,7 @@ class TrialEvidence:
     all_steps_tried: bool = False
     reason: str = ""
     anomalies: Mapping[str, int] = field(default_factory=dict)
+    unexplained: Mapping[str, int] = field(default_factory=dict)  # of these, witnesses that no known issue explains
     error: str | None = None
     planned: bool = True  # before the first trial of its cell: it was not added because of what others showed
     commit: str = ""  # of Kafka Streams, as the instances attested it
@@ -125,7 +127,7 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
     """
     sound = [trial for trial in trials if trial.error is None]
     broken = [trial for trial in trials if trial.error is not None]
-    red = [trial for trial in sound if trial.anomalies]
+    red = [trial for trial in sound if is_red(cell, trial.anomalies, registry)]
     exercised = [trial for trial in sound if trial.exercised]
     anomalies: Counter[str] = Counter()
     for trial in red:
@@ -133,13 +135,19 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
     issues = tuple(issue.key for issue in registry.affecting(cell))
 
     rated = [trial for trial in exercised if trial.planned]
-    tally = Tally(sum(bool(trial.anomalies) for trial in rated), len(rated))
+    tally = Tally(sum(trial in red for trial in rated), len(rated))
     attested = next((trial for trial in sound if trial.commit and trial.harness), None)
     place = Place.of(cell, attested.commit, attested.harness) if attested else None
     verdict, sentence = _decide(cell, sound, broken, red, exercised, anomalies, registry)
     errors = {trial.key: trial.error for trial in broken if trial.error is not None}
     told = (cell, verdict, sentence, len(red), len(exercised), len(trials), anomalies, issues, errors)
     return CellVerdict(*told, rated=tally, place=place)
+
+
+def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
+    """Whether anomalies turn a trial of a cell red: not those that are only told, unless an issue has them here."""
+    here = {name for issue in registry.affecting(cell) for name in issue.anomalies}
+    return any(name in here or not ANOMALIES[name].told for name in anomalies)
 
 
 def _decide(
@@ -154,8 +162,7 @@ def _decide(
     issues = ", ".join(issue.told for issue in registry.affecting(cell))
     if red:
         seen = ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
-        explained = {name for issue in registry.affecting(cell) for name in issue.anomalies}
-        unexplained = ", ".join(sorted(set(anomalies) - explained))
+        unexplained = ", ".join(_unexplained(cell, red, anomalies, registry))
         failed = f" {len(broken)} of its trials failed: {broken[0].error}" if broken else ""
         if unexplained:
             return Verdict.REGRESSION, f"{seen}: no known issue explains {unexplained} on {cell.releases}.{failed}"
@@ -179,7 +186,22 @@ def _decide(
     nothing = f"No anomaly in {len(exercised)} exercised {'trial' if len(exercised) == 1 else 'trials'}"
     if issues:
         return Verdict.FIXED, f"{nothing}, though the registry says that {cell.releases} is affected by {issues}."
-    return Verdict.CLEAN, f"{nothing}. {exercised[0].reason}"
+    told = Counter(name for trial in sound for name in trial.anomalies)
+    beside = "".join(f" {name} in {count:,}, which alone is no breach." for name, count in sorted(told.items()))
+    return Verdict.CLEAN, f"{nothing}.{beside} {exercised[0].reason}"
+
+
+def _unexplained(
+    cell: Cell, red: Sequence[TrialEvidence], anomalies: Mapping[str, int], registry: Registry
+) -> Iterator[str]:
+    """What no known issue explains: anomalies, or of those that an issue has here, some witnesses."""
+    here = {name for issue in registry.affecting(cell) for name in issue.anomalies}
+    for name, count in sorted(anomalies.items()):
+        odd = sum(trial.unexplained.get(name, 0) for trial in red)
+        if name not in here:
+            yield name
+        elif odd:
+            yield f"{odd:,} of the {count:,} {name}"
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> ExitCode:

@@ -340,6 +340,12 @@ def marks(events: Sequence[Event]) -> list[Mark]:
             case "exception":
                 text = f"{event['exception']}: {event['message']}"
                 found.append(Mark(event["at"], "exception", event["exception"], text))
+            case "failure" if event["anomaly"] != "thread-died":  # which `uncaught` tells
+                found.append(Mark(event["t"], "exception", event["anomaly"], event["observed"]))
+            case "stall":
+                seconds = f"{event['ms'] / 1_000:.1f} s"
+                text = f"{event['source']} was not given any time for {seconds}."
+                found.append(Mark(event["t"], "exception", f"stood still for {seconds}", text))
             case "uncaught":
                 name = event["exception"].rpartition(".")[2]
                 text = f"{event['thread']} ended with {name}: {event['message']} Response: {event['response']}."

@@ -9,6 +9,7 @@ trial/                                 the first red trial (of a cell that is no
 tables/records-around-witnesses.csv    records of each role with a witness's key, or near its place
 tables/findings.csv                    what Spark found in the trial
 logs/whole/, logs/window/              the instances' logs, and the same cut to the window of the fault
+logs/threads/                          what their threads were doing when the trial was stuck
 other-trials/<trial>/                  of the cell's other trials: trial.json, outcome.json, reader.json
 ```
 
@@ -244,6 +245,8 @@ def _members(case: Case) -> Iterator[Member]:
         yield Member(f"logs/whole/{log.name}", whole)
         if window is not None:
             yield Member(f"logs/window/{log.name}", _cut(whole, *window))
+    for dump in sorted(folder.threads.glob("*.txt")):
+        yield Member(f"logs/threads/{dump.name}", _text(dump))
     for trial in case.trials:
         if trial != case.shown:
             other = case.run.trial(trial)

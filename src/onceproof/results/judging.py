@@ -5,15 +5,19 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyarrow.dataset import field
+
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.explaining import Input, Scene, unexplained
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import RISK
 from onceproof.model.promise import seen_by_suite, suites_of
 from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
 from onceproof.results.controls import Past, past_of, placed, weighed
-from onceproof.results.spark_tables import rows_of
+from onceproof.results.spark_tables import rows_of, rows_of_trial
 
 SEES = seen_by_suite()
 
@@ -116,6 +120,7 @@ def evidence(
             return TrialEvidence(trial.key, trial.seed, reason=outcome["void"])
         reader = read_json(run.trial(trial).reader_file)
         suites = _suites(run, trial)
+        odd = _unexplained(run, trial, reader["anomalies"])
         contradictions = [
             *_disagreements(outcome, reader, spark.get(trial.key)),
             *_suite_contradictions(reader["anomalies"], suites, _is_whole(outcome, reader)),
@@ -131,7 +136,30 @@ def evidence(
         all_steps_tried=outcome["all_steps_tried"],
         reason=outcome["reason"],
         anomalies=reader["anomalies"],
+        unexplained=odd,
     )
+
+
+def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> Mapping[str, int]:
+    """The witnesses that no known issue of the trial's cell explains, as Spark found them.
+
+    Raises:
+        HarnessError: the witnesses or the timeline cannot be read.
+    """
+    issues = registry().affecting(trial.cell)
+    if not anomalies or not issues:
+        return {}
+    rows = rows_of_trial(run.table("findings"), trial, ["anomaly", "partition", "key", "offsets"])
+    if rows is None:
+        raise HarnessError(f"{trial.key}: its witnesses cannot be read; see the log of the task check.")
+    scene = Scene(list(read_timeline(run.trial(trial).timeline)), lambda: _inputs(run, trial))
+    return unexplained(rows, [e for issue in issues for e in issue.explanations(trial.cell.variant)], scene)
+
+
+def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
+    columns = ["partition", "offset", "key"]
+    for row in rows_of_trial(run.table("records"), trial, columns, field("role") == "input") or ():
+        yield row["partition"], row["offset"], row["key"]
 
 
 def _failure(outcome: Mapping[str, Any], collecting: str | None) -> str | None:

@@ -211,7 +211,8 @@ def drive(lab: Lab) -> Exercise:
         grown = {role: end - before[role] for role, end in ends.items()}
         committed = lab.committed() - len(puts)
         lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
-        lab.note("crash", published=grown, committed=committed)
+        open_ = {"input": {"0": [len(puts) + committed, None]}}
+        lab.note("crash", published=grown, committed=committed, open=open_)
         lab.alter_topic(refusing, min_insync_replicas="1")
     with lab.phase("restart"):
         if frozen:

@@ -57,6 +57,9 @@ class Bulk(Protocol):
     def full_speed(self) -> None:
         """Stop pacing: send the rest as fast as possible."""
 
+    def make_last(self, seconds: float) -> None:
+        """Slow down if need be, so that there are records for some seconds from now on."""
+
     def stop(self) -> None:
         """Send no more."""
 
@@ -120,11 +123,14 @@ class Lab(Protocol):
     def thaw_instance(self, name: str) -> None:
         """Let an instance go on that was frozen."""
 
-    def recycled(self, thread: str, task: str) -> bool:
-        """Whether a log says that the thread recycled its active task into a standby, rather than closing it."""
+    def recycled(self, proof: Return) -> bool:
+        """Whether a log says that the thread then recycled its active task into a standby, and did not close it."""
 
     def state_directory(self, name: str) -> Path:
         """Where an instance of this name keeps its stores: Kafka Streams' `state.dir` and application id."""
+
+    def on_disk(self, name: str, task: str) -> Mapping[str, Mapping[int, int]]:
+        """What RocksDB has on disk of a task of an instance that has ended: by store, key to value."""
 
     def contents_folder(self) -> Path:
         """Where an instance may write what its stores hold (`contents.folder`)."""
@@ -337,4 +343,4 @@ def runs_its_task(instance: Instance) -> bool:
 
 def recycled_returns(lab: Lab) -> list[Return]:
     """Returns that count (the precondition of KAFKA-14172), of tasks that were recycled and not closed."""
-    return [proof for proof in proved_returns(lab.events) if lab.recycled(proof.thread, proof.task)]
+    return [proof for proof in proved_returns(lab.events) if lab.recycled(proof)]

@@ -10,29 +10,33 @@ restored from a checkpoint; lets a burst flow into one transaction; kills the pr
 over the same state directory. Three levels are looked at, each its own anomaly:
 
 1. `stale-checkpoint`: the checkpoint is sampled while the burst flows. One that is there is wrong.
-2. `skipped-wipe`: how the last start initialised each store, from its log and from where it restored.
+2. `skipped-wipe`: how the last start initialised each store, from its log and from where it restored. A store that is
+   trusted is no anomaly where its directory, copied after the kill and opened, holds nothing of the open transaction.
 3. The damage. `lost-record`: a topology that drops what it has seen drops records that it has never put out.
    `duplicate-id` and others: the enumerator, whose two stores were flushed at different points. And, whatever the
    topology made of it, `uncommitted-state`: the store, read before the first record, holds keys that no committed
    changelog record explains.
 
+The first two test how Kafka Streams does it: they are told, and turn a cell red only beside the third, or where the
+registry expects them.
+
 The writes of the open transaction must be on disk when the process dies, so RocksDB's write buffer is small and the
-store is not cached. A trial is *exercised* when the transaction was open (the group had committed nothing of the
-burst), records of it were processed, and, for a persistent store, RocksDB had flushed files during the burst.
+store is not cached. A trial is *exercised* when the directory, copied after the kill and opened, holds records of the
+transaction that was open then.
 """
 
 import math
 import random
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.errors import UsageError
 from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
@@ -55,6 +59,7 @@ PARTITIONS = 1
 TASK = "0_0"
 NAME = "instance-1"
 HELD_BACK = 1_000  # records of the burst that come only after the crash
+COUNTER_KEY = 0  # at which the enumerator stores its counter
 TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is looked at
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -92,7 +97,7 @@ VARIANTS = variants_of(
     ),
     Variant(
         "ROCKSDB_OWN_MEMORY",
-        "RocksDB's write buffer as Kafka Streams has it: nothing of the burst is flushed, so nothing is lost.",
+        "RocksDB's write buffer as Kafka Streams has it: nothing of the burst is on disk, so nothing can be lost.",
         {"write.buffer.bytes": 0},
     ),
     Variant("TIMESTAMPED", "The seed's kind of store: timestamped RocksDB.", {"stores": "rocksdb-timestamped"}),
@@ -270,16 +275,64 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
         _tell_how_initialised(lab, instance)
     watch.look()
     lab.kill_instance(NAME)
-    committed = lab.committed() - known
+    left = _left_behind(lab)
     watch.tell(lab)
+    committed = left.committed - known
     in_transaction = instance.processed - committed
-    lab.note("crash", during="running", processed=instance.processed, committed=committed, flushed=len(watch.flushed))
-    flushed = bool(watch.flushed) or not own["write.buffer.bytes"]
+    lab.note("crash", during="running", processed=instance.processed, committed=committed, **left.told())
     reason = (
         f"Killed while RUNNING, with {in_transaction:,} processed records in the open transaction and {committed:,} of "
-        f"the burst committed; RocksDB had flushed {len(watch.flushed)} files during the burst."
+        f"the burst committed; {left.sentence}."
     )
-    return Exercise(in_transaction > 0 and flushed, reason)
+    return Exercise(left.uncommitted > 0, reason, all_steps_tried=in_transaction > 0)
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """What a killed process left: `committed` records of the input, where each topic ends, and what was not committed
+    of the stores on disk, in entries.
+    """
+
+    committed: int
+    ends: Mapping[str, int]
+    on_disk: Mapping[str, int]
+
+    @property
+    def uncommitted(self) -> int:
+        """Entries on disk of the transaction that was open, of all stores."""
+        return sum(self.on_disk.values())
+
+    @property
+    def sentence(self) -> str:
+        """What is on disk, for people."""
+        stores = ", ".join(f"{count:,} in {store}" for store, count in self.on_disk.items())
+        return f"entries of it on disk: {stores}"
+
+    def told(self) -> dict[str, Any]:
+        """What was open at the kill, by role and partition from the first offset to the end; and what is on disk."""
+        open_ = {role: {"0": [end, None]} for role, end in self.ends.items()}
+        return {"open": {**open_, "input": {"0": [self.committed, self.ends["input"]]}}, "on_disk": dict(self.on_disk)}
+
+
+def _left_behind(lab: Lab) -> LeftBehind:
+    """Look at what is there after the kill, and open the directory."""
+    committed = lab.committed()
+    stores = _stores(lab.trial)
+    ends = {role: lab.end(role) for role in ("input", "output", *(f"{store}-changelog" for store in stores))}
+    records = [*lab.workload.first, *lab.workload.second]
+    not_committed = {key for key, _ in records[committed:]}
+    held = lab.on_disk(NAME, TASK)
+    return LeftBehind(committed, ends, {s: _uncommitted(s, held.get(s, {}), committed, not_committed) for s in stores})
+
+
+def _uncommitted(store: str, held: Mapping[int, int], committed: int, keys: Set[int]) -> int:
+    """Entries of a store that come of records behind those that were committed.
+
+    All keys are distinct, so that the counter of the enumerator is one less than the records that it counted.
+    """
+    if store == "counter":
+        return int(held.get(COUNTER_KEY, 0) >= committed)
+    return len(keys & held.keys())
 
 
 def _crash_while_restoring(lab: Lab) -> Exercise:
@@ -293,14 +346,15 @@ def _crash_while_restoring(lab: Lab) -> Exercise:
     watch.look()
     lab.kill_instance(NAME)
     caught = _ended_restorations(lab) == ended
-    lab.note("crash", during="restoration", checkpoint=watch.seen[-1][1] is not None)
+    checkpoint = watch.seen[-1][1] is not None
+    lab.note("crash", during="restoration", checkpoint=checkpoint, **_left_behind(lab).told())
     reason = (
         f"Killed while the store was restored: begun at {instance.last['restore']['from']:,} of "
         f"{instance.last['restore']['end']:,}, not ended."
         if caught
         else "The restoration had ended before the process was killed."
     )
-    return Exercise(caught, reason)
+    return Exercise(caught, reason, all_steps_tried=caught)
 
 
 def _ended_restorations(lab: Lab) -> int:
@@ -309,15 +363,11 @@ def _ended_restorations(lab: Lab) -> int:
 
 @dataclass
 class StateWatch:
-    """Looks at a task's directory again and again: its checkpoint, and the files that RocksDB wrote meanwhile."""
+    """Looks at the checkpoint in a task's directory again and again."""
 
     directory: Path
     now: Callable[[], float]  # epoch seconds
     seen: list[tuple[float, tuple[int, str] | None]] = field(default_factory=list)
-    files: set[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.files = self._sst()
 
     def look(self) -> None:
         """Take a sample of the checkpoint: its time of modification in ns and its text, None if there is no file."""
@@ -342,14 +392,6 @@ class StateWatch:
             in_rocksdb=self._offsets_in_rocksdb(),
         )
 
-    @property
-    def flushed(self) -> set[str]:
-        """Files that RocksDB wrote since the watch began."""
-        return self._sst() - self.files
-
-    def _sst(self) -> set[str]:
-        return {str(file.relative_to(self.directory)) for file in self.directory.glob("rocksdb/*/*.sst")}
-
     def _offsets_in_rocksdb(self) -> bool:
         """Whether the stores keep their offsets themselves, in a column family of their own (KIP-1035, 4.3)."""
         return any('[CFOptions "offsets"]' in file.read_text() for file in self.directory.glob("rocksdb/*/OPTIONS-*"))
@@ -373,10 +415,8 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     Returns:
         store; how: `trusted` (from a checkpoint), `wiped`, or `kept` (restored from the beginning over what was there);
         offset: the checkpoint's, if it was trusted; replayed: changelog offsets that were gone through; records: of
-        those, the committed ones that were restored.
-
-    Raises:
-        HarnessError: neither the log nor a restoration tells.
+        those, the committed ones that were restored; on_disk: entries of the open transaction that the directory held.
+        How is `unknown` where neither the log nor a restoration tells: a release may word it in another way.
     """
     starts = [n for n, e in enumerate(events) if e["event"] == "instance" and e["action"] == "started"]
     own = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
@@ -391,16 +431,15 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     elif restores:
         how = "kept"
     else:
-        raise HarnessError(
-            f"How the store {store} was initialised after the crash cannot be told: its log names neither a checkpoint "
-            "nor a wipe, and no restoration was seen."
-        )
+        how = "unknown"
+    crash = next((e for e in reversed(events) if e["event"] == "crash"), {})
     return {
         "store": store,
         "how": how,
         "offset": int(trusted.group(1)) if trusted else start if how == "trusted" else None,
         "replayed": restores[-1]["end"] - restores[-1]["from"] if restores else 0,
         "records": restored[-1]["records"] if restored else 0,
+        "on_disk": crash.get("on_disk", {}).get(store, 0),
     }
 
 
@@ -437,15 +476,17 @@ def _compare_wipe(event: Event) -> Comparison:
         "trusted": f"trusted from offset {event['offset']}, {event['replayed']:,} offsets replayed",
         "wiped": f"wiped, {event['records']:,} records restored",
         "kept": f"not wiped, {event['records']:,} records restored over what was there",
+        "unknown": "neither its log nor a restoration tells",
     }[event["how"]]
+    skipped = event["on_disk"] > 0 and event["how"] in ("trusted", "kept")
     return Comparison(
         "wipe",
-        "skipped-wipe" if event["how"] != "wiped" else None,
+        "skipped-wipe" if skipped else None,
         0,
         None,
         f"task {TASK}, store {event['store']}",
-        "wiped and restored",
-        told,
+        "wiped and restored" if event["on_disk"] else "all that is on disk was committed",
+        f"{told}; on disk were {event['on_disk']:,} entries of the open transaction",
     )
 
 

@@ -53,6 +53,7 @@ ROUNDS = 2  # how often the driver scales out and in before it gives up
 SEED_WAITS = 5.0  # seconds of the seed between the records and the third stream
 PATIENCE = 2.0  # seconds that the group is given to answer
 SESSION = 4.0  # seconds after which a thread is missed that was removed without leaving the group
+LASTS = 8.0  # seconds for which there are records when a step begins
 SETTLED_WITHIN = 5.0  # seconds that an instance is given to run as many threads as it was told
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -258,6 +259,7 @@ def _await_advance(lab: Lab, instance: Instance) -> None:
 
 
 def _step(lab: Lab, instance: Instance, bulk: Bulk, command: str, steps: Steps) -> None:
+    bulk.make_last(LASTS)
     threads = len(instance.threads) + (1 if command == "add-thread" else -1)
     lab.step(command, instance.name)
     settled = lab.holds_within(SETTLED_WITHIN, partial(_settled, instance, threads))

@@ -1,0 +1,104 @@
+"""Whether a known issue explains a witness: by the name of its anomaly, and by what the issue's mechanism can do.
+
+A row of the registry says of its anomalies what must hold of a witness, in a few words that are evaluated on the
+witness and on the timeline of its trial (`Explanation`). What no row explains is a regression, on an affected release,
+too.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from onceproof.model.anomaly import places_of
+from onceproof.model.timeline import Event, returns
+
+# A record of the input: partition, offset, key.
+Input = tuple[int, int, int | None]
+
+
+class Scene:
+    """What is known of a trial beside its witnesses."""
+
+    def __init__(self, events: Sequence[Event], inputs: Callable[[], Iterable[Input]]) -> None:
+        """`inputs` gives the records of the input; it is asked once, and only if a witness must be found by its key."""
+        self.events = events
+        self._inputs = inputs
+        self._open_keys: dict[str, frozenset[int | None]] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether something happened."""
+        return any(event["event"] == name for event in self.events)
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        """The records of the input."""
+        return tuple(self._inputs())
+
+    @cached_property
+    def returned(self) -> frozenset[int]:
+        """The partitions whose task came back to a thread that had left it."""
+        return frozenset(int(found.task.partition("_")[2]) for found in returns(self.events))
+
+    def is_open(self, name: str, role: str, partition: int, offset: int) -> bool:
+        """Whether a place was open when something happened: behind what was committed then."""
+        return any(
+            first <= offset and (end is None or offset < end)
+            for event in self.events
+            if event["event"] == name
+            for at, (first, end) in event.get("open", {}).get(role, {}).items()
+            if int(at) == partition
+        )
+
+    def open_keys(self, name: str) -> frozenset[int | None]:
+        """The keys of the input that was open when something happened."""
+        if name not in self._open_keys:
+            is_open = (key for p, offset, key in self.inputs if self.is_open(name, "input", p, offset))
+            self._open_keys[name] = frozenset(is_open)
+        return self._open_keys[name]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What must hold of a witness of these anomalies so that an issue explains it; all that is given.
+
+    Attributes:
+        anomalies: their names.
+        after: an event that the timeline must have.
+        open_at: an event; a place of the witness, or the record that its key came in with, was not committed then.
+        where: the role of the topic in which one of its places must be.
+        returned: its partition's task came back to a thread that had left it.
+        variants: in which it holds; empty for all of the issue's.
+    """
+
+    anomalies: tuple[str, ...]
+    after: str | None = None
+    open_at: str | None = None
+    where: str | None = None
+    returned: bool = False
+    variants: tuple[str, ...] = ()
+
+    def explains(self, witness: Mapping[str, Any], scene: Scene) -> bool:
+        """Whether it explains a witness (in its JSON form)."""
+        places = list(places_of(witness))
+        if witness["anomaly"] not in self.anomalies or (self.after is not None and not scene.has(self.after)):
+            return False
+        if self.where is not None and all(role != self.where for role, _, _ in places):
+            return False
+        if self.returned and witness["partition"] not in scene.returned:
+            return False
+        if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
+            return True
+        return witness["key"] is not None and witness["key"] in scene.open_keys(self.open_at)
+
+
+def unexplained(
+    witnesses: Iterable[Mapping[str, Any]], explanations: Sequence[Explanation], scene: Scene
+) -> Counter[str]:
+    """Of each anomaly, the witnesses that nothing explains."""
+    return Counter(
+        witness["anomaly"]
+        for witness in witnesses
+        if not any(explanation.explains(witness, scene) for explanation in explanations)
+    )

@@ -1,0 +1,70 @@
+"""Pacing, without a broker."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from onceproof.lab import load
+from onceproof.lab.load import Bulk
+
+
+class FakeProducer:
+    def __init__(self, _config):
+        self.waiting = []
+
+    def produce(self, *_, on_delivery, **__):
+        self.waiting.append(on_delivery)
+
+    def poll(self, _timeout):
+        waiting, self.waiting = self.waiting, []
+        for told in waiting:
+            told(None, None)
+
+    flush = poll
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that pass only when somebody says so."""
+    time = SimpleNamespace(now=0.0, monotonic=lambda: time.now)
+    monkeypatch.setattr(load, "time", time)
+    monkeypatch.setattr(load, "Producer", FakeProducer)
+    monkeypatch.setattr(threading.Thread, "start", lambda _: None)
+    return time
+
+
+def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):
+    bulk = Bulk(
+        SimpleNamespace(client=dict),
+        "topic",
+        lambda _: 0,
+        "second",
+        [(key, key) for key in range(1_000)],
+        100.0,
+        SimpleNamespace(add=lambda *_, **__: None),
+    )
+
+    def report(_every):
+        if bulk.delivered == min(due(), 1_000):
+            raise InterruptedError
+
+    monkeypatch.setattr(bulk, "_report", report)
+
+    def after(seconds):
+        clock.now += seconds
+        with pytest.raises(InterruptedError):
+            bulk._send()
+        return bulk.delivered
+
+    due = lambda: round(clock.now * 100)  # noqa: E731 - as it is paced now
+    assert after(2) == 200
+    bulk.make_last(8)  # 800 records at 100/s do
+    assert after(2) == 400
+    bulk.make_last(12)  # 600 at 50/s
+    due = lambda: 400 + round((clock.now - 4) * 50)  # noqa: E731
+    assert after(6) == 700
+    bulk.full_speed()
+    due = lambda: 1_000  # noqa: E731
+    assert after(0) == 1_000
+    assert bulk.done()

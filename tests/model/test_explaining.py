@@ -1,0 +1,84 @@
+"""Which witnesses a known issue explains: by what its mechanism can do, not by their name alone."""
+
+import pytest
+
+from onceproof.model.explaining import Explanation, Scene, unexplained
+from onceproof.model.known_issues import registry
+
+CRASH = {
+    "t": 5,
+    "source": "driver",
+    "event": "crash",
+    "open": {"input": {"0": [3_000, 20_000]}, "output": {"0": [3_010, None]}, "ids-changelog": {"0": [3_010, None]}},
+}
+KEYS = {0: 7, 2_999: 8, 3_000: 9, 19_999: 10, 20_000: 11}  # by offset of the input
+
+
+def scene(*events):
+    return Scene(events, lambda: [(0, offset, key) for offset, key in KEYS.items()])
+
+
+def witness(anomaly, *places, key=None, partition=0):
+    return {"anomaly": anomaly, "partition": partition, "key": key, "offsets": list(places)}
+
+
+def explained(witness_, scene_, issue, variant="DEFAULT_CONFIG"):
+    rows = [explanation for row in registry().issues if row.key == issue for explanation in row.explanations(variant)]
+    return not unexplained([witness_], rows, scene_)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(witness("lost-record", "input/0@3000", key=9), True, id="of the open transaction"),
+        pytest.param(witness("lost-record", "input/0@2999", key=8), False, id="committed before the kill"),
+        pytest.param(witness("lost-record", "input/0@20000", key=11), False, id="delivered after the restart"),
+        pytest.param(witness("uncommitted-state", "seen-contents/0@4", key=10), True, id="by its key"),
+        pytest.param(witness("uncommitted-state", "seen-contents/0@4", key=8), False, id="a committed key"),
+        pytest.param(witness("uncommitted-state", "counter-changelog/0@2999", key=0), True, id="the counter"),
+        pytest.param(witness("duplicate-id", "output/0@70", "output/0@3010"), True, id="an ID that was given again"),
+        pytest.param(witness("duplicate-id", "output/0@70", "output/0@3009"), False, id="both before the kill"),
+        pytest.param(witness("stale-checkpoint", "task 0_0, .checkpoint"), True, id="the checkpoint"),
+        pytest.param(witness("lost-state", "seen-changelog/0@3", key=9), False, id="another anomaly"),
+        pytest.param(witness("lost-record", "input/1@3000", key=70, partition=1), False, id="another partition"),
+    ],
+)
+def test_a_kill_explains_what_was_open_then(seen, expected):
+    assert explained(seen, scene(CRASH), "KAFKA-20685") is expected
+
+
+def test_without_a_kill_it_explains_nothing():
+    for anomaly in ("lost-record", "stale-checkpoint", "uncommitted-state"):
+        assert not explained(witness(anomaly, "input/0@3000", key=9), scene(), "KAFKA-20685")
+
+
+def assigned(t, active, standby):
+    thread = {"thread": "a-instance-1-StreamThread-1", "active": active, "standby": standby}
+    return {"t": t, "source": "instance-1", "event": "assignment", "threads": [thread]}
+
+
+RETURNED = [assigned(1, ["0_0", "0_1"], []), assigned(2, ["0_0"], ["0_1"]), assigned(3, ["0_0", "0_1"], [])]
+
+
+def test_a_stale_cache_explains_only_the_task_that_came_back():
+    assert explained(witness("stale-read", "output/1@5", key=1, partition=1), scene(*RETURNED), "KAFKA-14624")
+    assert not explained(witness("stale-read", "output/0@5", key=1, partition=0), scene(*RETURNED), "KAFKA-14624")
+    assert not explained(witness("stale-read", "output/1@5", key=1, partition=1), scene(), "KAFKA-14624")
+
+
+def test_a_throttle_explains_only_what_came_after_one():
+    aborted = witness("aborted-by-throttle", "values-changelog/0@5")
+    assert explained(aborted, scene({"t": 1, "source": "i", "event": "throttle", "producers": []}), "KAFKA-17455")
+    assert not explained(aborted, scene(), "KAFKA-17455")
+
+
+def test_of_each_anomaly_the_unexplained_are_counted():
+    rows = [Explanation(("lost-record",), open_at="crash")]
+    seen = [witness("lost-record", f"input/0@{offset}", key=key) for offset, key in KEYS.items()]
+    assert unexplained(seen, rows, scene(CRASH)) == {"lost-record": 3}
+
+
+def test_what_a_punctuator_writes_has_no_record_of_the_input():
+    written = witness("uncommitted-state", "seen-contents/0@4", key=-7)
+    assert explained(written, scene(CRASH), "KAFKA-20685", "PUNCTUATOR")
+    assert not explained(written, scene(CRASH), "KAFKA-20685")
