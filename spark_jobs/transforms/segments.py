@@ -46,7 +46,7 @@ def transactions(
     """
     effects = parts.sparkSession.createDataFrame(_OF_TOPOLOGY, EFFECTS)
     wanted = f.broadcast(
-        trials.withColumn("punctuated", f.coalesce(fact("punctuated") == 1, f.lit(False)))
+        trials.select("trial", "check", f.coalesce(fact("punctuated") == 1, f.lit(False)).alias("punctuated"))
         .join(f.broadcast(effects), "check")
         .select("trial", "role", "when", "once", "fixed_key", "punctuated")
     )

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from onceproof.lab.segments import write_segments
 from onceproof.model.anomaly import Witness
 from onceproof.model.promise import PROMISES
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.segments import Entry
 from spark_jobs import tables
 from spark_jobs.check import check
 from tests.specimens.enumerator import ANOMALOUS, HEALTHY, SPECIMENS, Specimen
@@ -29,7 +31,7 @@ def rows_of(trial: str, specimen: Specimen) -> list[tuple[Any, ...]]:
         "ids-changelog": specimen.ids,
     }
     return [
-        (partition, offset, NOW, key, value, trial, role)
+        (partition, offset, NOW, key, value, "", trial, role)
         for role, records in roles.items()
         for partition, offset, key, value in records
     ]
@@ -157,3 +159,19 @@ def test_a_run_without_any_record_has_empty_tables(spark: SparkSession, tmp_path
     write_records(spark, run_folder, {})
     check(spark, run_folder)
     assert all(run_folder.table(name).joinpath("_SUCCESS").exists() for name in tables.CHECKED)
+
+
+def test_the_log_segments_of_a_trial_are_read_and_judged(spark: SparkSession, tmp_path: Path) -> None:
+    run_folder, specimens = run_folder_of(tmp_path, [HEALTHY])
+    [trial] = specimens
+    folder = run_folder.trial(trial)
+    write_json(folder.outcome_file, {**read_json(folder.outcome_file), "facts": {"ended": 1}})
+    hanging = Entry("data", "output", 0, 0, 1, 7, 0, 0, 1)  # and a marker nowhere
+    write_segments(folder.segments_file, [hanging])
+    write_records(spark, run_folder, specimens)
+    check(spark, run_folder)
+    [part] = read(spark, run_folder, "transactions")[trial]
+    assert (part["place"], part["outcome"], part["records"], part["visible"]) == ("output/0@0", "open", 2, 2)
+    found = [(row["anomaly"], row["offsets"]) for row in read(spark, run_folder, "findings")[trial]]
+    assert ("hanging-transaction", ["output/0@0"]) in found
+    assert ("isolation-breach", ["output/0@0"]) in found
