@@ -41,7 +41,7 @@ def make_run(home, suite, anomalies, rows=3, observed="31"):
     write_json(run.run_file, {"trials": [trial.to_dict()]})
     write_json(
         run.trial(trial).trial_file,
-        {"partitions": 2, "promises": {**dict.fromkeys(SUITES[suite].promises, 0), SUITES[suite].promises[0]: rows}},
+        {"partitions": 2, "promises": {**dict.fromkeys(SUITES[suite].promises, 1), SUITES[suite].promises[0]: rows}},
     )
     write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": 5}})
     write_json(run.table("errors.json"), {})
@@ -50,6 +50,7 @@ def make_run(home, suite, anomalies, rows=3, observed="31"):
         (promise, anomaly, 0, 4711, f"output/0@{n}", "58", observed if anomaly else "58", 1, trial.key)
         for n, anomaly in enumerate(anomalies)
     ]
+    table += [(other, None, 0, 4711, "elsewhere", "1", "1", 1, trial.key) for other in SUITES[suite].promises[1:]]
     table.append(("another", next(iter(SEES[suite])), 0, 1, "elsewhere", "1", "2", 1, trial.key))
     columns = [pa.array(column, field.type) for column, field in zip(zip(*table, strict=True), ROW, strict=True)]
     run.table("comparisons").mkdir()
