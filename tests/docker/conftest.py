@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 DOCKER, MAKE = shutil.which("docker") or "docker", shutil.which("make") or "make"
 STAND_IN = Path(__file__).with_name("postgres")
 PROJECT_LABEL = "com.docker.compose.project"
-BUILD, UP, RUN = 1200, 400, 400  # seconds at most
+BUILD, UP, RUN = 1200, 900, 900  # seconds at most
 
 
 def docker(*arguments: str | Path, timeout: float = 120, env: dict[str, str] | None = None) -> str:

@@ -80,7 +80,7 @@ def trigger(deployment, dag_run):
 def killed(deployment):
     """The scheduler is killed while a run drives its second trial; outcomes that were there before, and when written."""
     trigger(deployment, FIRST)
-    await_condition("a trial to end", lambda: deployment.files(OUTCOMES), timeout=300, interval=1)
+    await_condition("a trial to end", lambda: deployment.files(OUTCOMES), timeout=UP, interval=1)
     outcomes = deployment.files(OUTCOMES)
     deployment.kill("scheduler")
     deployment.up()
@@ -98,7 +98,7 @@ def judged(deployment, killed):
     """The run is gone on with, and PostgreSQL is killed while Spark reads its topics; its verdicts by streams release."""
     trigger(deployment, GONE_ON)
     collected = f"*/{RUN}/tables/*"
-    await_condition("Spark to write tables", lambda: deployment.files(collected), timeout=300, interval=1)
+    await_condition("Spark to write tables", lambda: deployment.files(collected), timeout=UP, interval=1)
     deployment.kill("postgres")
     # Not waited for: a scheduler that has lost the database waits for the tasks it has, ends, and is started again.
     deployment.compose("up", "--detach", timeout=UP)

@@ -64,6 +64,8 @@ def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkey
 def test_an_agent_that_nobody_asked_for_is_an_error(tmp_path, cluster, monkeypatch):
     from onceproof.settings import get_settings
 
+    # A JVM that is to write an archive refuses any agent by itself.
+    monkeypatch.setattr("onceproof.lab.instance.ClassData.of", lambda _: None)
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-javaagent:{get_settings().agent_jar}=plant=put-lost")
     with pytest.raises(HarnessError, match="says that put-lost is planted in it, but it should be nothing"):
         run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=cluster)
