@@ -43,5 +43,9 @@ def test_on_a_broker_exactly_what_was_planted_is_found(cluster: Cluster, tmp_pat
         *map(untouched, KEPT),
     ]
     _, trials = plant(tmp_path / "20261121T084500-3f2a", cluster, mutations)
+    differing = {}
     for trial, found in zip(trials, read(cluster, trials), strict=True):
-        assert Counter(found.witnesses) == Counter(trial.witnesses), named(trial.mutation)
+        seen, due = Counter(found.witnesses), Counter(trial.witnesses)
+        if seen != due:
+            differing[named(trial.mutation)] = {"missed": due - seen, "extra": seen - due}
+    assert differing == {}

@@ -359,7 +359,7 @@ def produce(producer: Producer, planted: Planted, role: str, record: Record, *, 
         value=value,
         key=key,
         partition=record.partition,
-        timestamp=record.timestamp,
+        timestamp=record.timestamp or EPOCH,  # 0 is now, and each of two records would have a time of its own
         headers=[(name, bytes.fromhex(data)) for name, data in (h.split("=") for h in record.headers.split())],
         on_delivery=delivered,
     )
