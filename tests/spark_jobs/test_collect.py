@@ -36,6 +36,9 @@ def records_of(specimen: Specimen) -> dict[str, list[tuple[int, int, int, int | 
     }
 
 
+MADE = 1_795_000_000_000  # ms: what is said of a record has its timestamp
+
+
 def produce(bootstrap: str, trial: Trial, specimen: Specimen) -> None:
     """Commit the specimen's records, after a transaction of nonsense that is aborted."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{trial.key}-{trial.run}"})
@@ -48,7 +51,8 @@ def produce(bootstrap: str, trial: Trial, specimen: Specimen) -> None:
     producer.begin_transaction()
     for role, records in records_of(specimen).items():
         for partition, _, key, value in sorted(records, key=lambda record: record[:2]):
-            producer.produce(trial.topic(role), key=integer(key), value=integer(value), partition=partition)
+            place = {"key": integer(key), "partition": partition, "timestamp": MADE}
+            producer.produce(trial.topic(role), value=integer(value), **place)
     producer.commit_transaction()
 
 
@@ -120,7 +124,8 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     assert corrupt["fault"] == "the value has 7 bytes, a 4-byte integer was expected"
     assert trials_in(run_folder, "records") == {red.key, green.key, broken.key, failed.key}
     assert trials_in(run_folder, "counts") == {red.key, green.key, empty.key, broken.key, failed.key}
-    assert trials_in(run_folder, "findings") == {red.key, broken.key, failed.key}
+    assert trials_in(run_folder, "findings") == {red.key, green.key, broken.key, failed.key}
+    assert {anomaly for anomaly, _ in found(run_folder, green)} == {"counter-regression"}  # a counter is not deleted
     assert found(run_folder, broken) == {("corrupt-record", (f"output/1@{corrupt['offset']}",))}
     # Of three records one was committed, and nothing came of it.
     assert found(run_folder, failed) == {("lost-record", ("input/0@0",))}
