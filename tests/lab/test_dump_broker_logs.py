@@ -91,7 +91,7 @@ def test_a_whole_transaction_a_torn_one_and_one_that_hangs(application: Applicat
         found = application.compared({0: 5, 2: 6})
         return not any(c.anomaly == "hanging-transaction" for c in found)
 
-    await_condition("the markers", marked, timeout=30)
+    await_condition("the markers", marked, timeout=120)
     torn = ("torn-transaction", "values-changelog/0@2", 7, "committed, 2 effects", "committed, 1 effect, 1 missing")
     assert anomalies(found) == [torn]
     assert sum(c.promise == "atomicity" for c in found) == 2
