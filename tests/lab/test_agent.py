@@ -1,16 +1,18 @@
 """The agent on real releases: it alters what the catalogue says, and the JVM accepts the altered classes."""
 
+from dataclasses import replace
+
 import pytest
 
 from onceproof.lab.agent import alterations, check_plantable
 from onceproof.lab.sensitivity import Planting, try_plantings
 from onceproof.lab.trial import run_trial
-from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
-from tests.conftest import a_trial
+from onceproof.model.sensitivity import PlantedTrial
+from tests.conftest import a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
 # The oldest and the newest release of each line that Maven has completely.
@@ -50,10 +52,8 @@ def test_a_plant_whose_methods_the_release_lacks_is_refused():
 
 def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkeypatch):
     monkeypatch.setattr("onceproof.lab.instance.ClassData", None)  # whoever asks for an archive fails
-    planted = a_trial("3.4.1")
-    planted = Trial(planted.run, planted.cell, 1, 1, plant="stale-cache")
     folder = TrialFolder(tmp_path)
-    outcome = run_trial(planted, folder, cluster=cluster)
+    outcome = undisturbed(lambda: run_trial(replace(a_trial("3.4.1"), plant="stale-cache"), folder, cluster=cluster))
     assert read_json(folder.reader_file)["anomalies"]["duplicate-id"] > 100
     assert outcome["plant"]["fired"] > 0
     assert outcome["plant"]["altered"] == ["ProcessorStateManager.recycle()", "WrappedStateStore.clearCache()"]
@@ -75,6 +75,11 @@ def test_a_plant_that_does_not_fire_is_not_found(tmp_path):
     claim = plant("tombstone-lost").claims[0]  # of a scenario that deletes; the enumerator does not
     cell = a_trial("3.4.1").cell
     planting = Planting(plant("tombstone-lost"), cell, claim)
-    [(_, [trial])] = try_plantings(RunFolder(tmp_path), [planting], cell.broker, 1, 1, print)
+
+    def attempt() -> PlantedTrial:
+        [(_, [trial])] = try_plantings(RunFolder(tmp_path), [planting], cell.broker, 1, 1, print)
+        return trial
+
+    trial = undisturbed(attempt, void=lambda trial: trial.error)
     assert (trial.fired, trial.found, trial.exercised, trial.error) == (0, False, False, None)
     assert trial.commit

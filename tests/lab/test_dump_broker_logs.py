@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,24 +14,25 @@ from onceproof.lab import trial as lab
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.load import encode_integer
 from onceproof.lab.processes import await_condition
-from onceproof.lab.segments import Dump, Logs, read_segments
+from onceproof.lab.segments import Dump, Logs, partition_of_group, read_segments
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison
 from onceproof.model.record import Record
 from onceproof.model.run_folder import TrialFolder, read_json
 from onceproof.readers.segments import compare_segments
-from tests.conftest import a_trial
+from tests.conftest import a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
 
 KEYS = [5, 6, 7]
+GROUP_LOGS = 4  # partitions of `__consumer_offsets` on embedded brokers
 
 
 class Application:
     """What an application of the topology `values` has: an input, a changelog, a group, a transactional producer."""
 
-    def __init__(self, cluster: EmbeddedCluster, folder: Path) -> None:
-        self.id = f"app-{secrets.token_hex(3)}"
+    def __init__(self, cluster: EmbeddedCluster, folder: Path, group: str | None = None) -> None:
+        self.id = group or f"app-{secrets.token_hex(3)}"
         self.cluster, self.folder = cluster, folder
         self.input, self.changelog = f"{self.id}-input", f"{self.id}-values-changelog"
         topics = Topics(cluster, self.id)
@@ -73,11 +75,24 @@ def application(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Applicatio
     own.group.close()
 
 
+@pytest.fixture
+def neighbour(cluster: EmbeddedCluster, tmp_path: Path, application: Application) -> Iterator[Application]:
+    """Another, whose positions stand in the same partition of `__consumer_offsets`."""
+    ids = (f"app-{secrets.token_hex(3)}" for _ in count())
+    wanted = partition_of_group(application.id, GROUP_LOGS)
+    other = Application(cluster, tmp_path, next(one for one in ids if partition_of_group(one, GROUP_LOGS) == wanted))
+    yield other
+    other.group.close()
+
+
 def anomalies(compared: list[Comparison]) -> list[tuple[str, str, int | None, str, str]]:
     return [(c.anomaly, c.place, c.key, c.expected, c.observed) for c in compared if c.anomaly]
 
 
-def test_a_whole_transaction_a_torn_one_and_one_that_hangs(application: Application) -> None:
+def test_a_whole_transaction_a_torn_one_and_one_that_hangs(application: Application, neighbour: Application) -> None:
+    neighbour.producer.begin_transaction()
+    neighbour.write(5)
+    neighbour.commit(1)
     application.producer.begin_transaction()
     application.write(5)
     application.commit(1)
@@ -112,9 +127,9 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
         return list(compare_segments(*arguments))
 
     monkeypatch.setattr(lab, "compare_segments", kept)
-    trial = a_trial("4.3.1", scenario="crash", committed=300, burst=2_200)
+    parameters = {"committed": 300, "burst": 2_200}
     folder = TrialFolder(tmp_path)
-    lab.run_trial(trial, folder, cluster=cluster)
+    undisturbed(lambda: lab.run_trial(a_trial("4.3.1", scenario="crash", **parameters), folder, cluster=cluster))
     assert read_json(folder.trial_file)["not_looked_at"] == {}
     entries, topics, topology, facts = read[-1]
     assert read_segments(folder.segments_file) == entries

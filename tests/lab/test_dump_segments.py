@@ -8,6 +8,7 @@ from onceproof.lab.cluster import Cluster
 from onceproof.lab.segments import (
     Logs,
     entries_of,
+    of_the_trial,
     partition_of_group,
     read_segments,
     segment_files,
@@ -42,6 +43,16 @@ def record(offset: int, rest: str) -> str:
 
 def entries(*lines: str) -> list[Entry]:
     return list(entries_of((f"{line}\n".encode() for line in lines), LOGS))
+
+
+def test_markers_of_other_applications_in_the_same_partition_of_positions_are_left_out() -> None:
+    own = Entry("position", "__consumer_offsets", 2, 0, 0, producer=4, epoch=0, of_role="input", position=1)
+    ended = Entry("COMMIT", "__consumer_offsets", 2, 1, 1, producer=4, epoch=0)
+    decided = Entry("PrepareAbort", "__transaction_state", 0, 7, 7, producer=5, epoch=0, of_role="__consumer_offsets")
+    without_positions = Entry("ABORT", "__consumer_offsets", 2, 2, 2, producer=5, epoch=0)
+    strange = Entry("COMMIT", "__consumer_offsets", 2, 3, 3, producer=6, epoch=0)
+    told = [own, ended, without_positions, decided]
+    assert of_the_trial([own, ended, without_positions, strange, decided]) == told
 
 
 def test_batches_and_markers_of_a_topic() -> None:

@@ -1,5 +1,7 @@
 """Every scenario on real brokers: red where the release has the bug, green on its control."""
 
+from dataclasses import replace
+
 import pytest
 
 from onceproof.lab.cluster import Cluster
@@ -7,14 +9,19 @@ from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder, read_json
 from onceproof.model.timeline import read_timeline
-from tests.conftest import a_trial
+from tests.conftest import a_run_id, a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
 
 
+def run_once(trial, path, cluster):
+    """Run the trial; as another one, with topics of its own, as long as the machine stands still in it."""
+    return undisturbed(lambda: run_trial(replace(trial, run=a_run_id()), TrialFolder(path), cluster=cluster))
+
+
 def run(trial, path, cluster):
     folder = TrialFolder(path)
-    outcome = run_trial(trial, folder, cluster=cluster)
+    outcome = run_once(trial, path, cluster)
     assert outcome["exercised"], outcome["reason"]
     return read_json(folder.reader_file)["anomalies"], outcome["reason"]
 
@@ -35,7 +42,7 @@ def test_multirunner_stops_and_starts_an_instance_that_stays_in_the_group(tmp_pa
     parameters = {"program": "1 2 2 2 1", "leave.group": False, "standbys": 1}
     trial = a_trial("3.9.1", scenario="multirunner", **parameters)
     folder = TrialFolder(tmp_path)
-    run_trial(trial, folder, cluster=cluster)
+    run_once(trial, tmp_path, cluster)
     steps = [e["action"] for e in read_timeline(folder.timeline) if e["event"] == "step"]
     assert steps == ["[0] start", "[1] start", "[2] stop", "[3] start", "[4] stop"]
     assert read_json(folder.reader_file)["anomalies"] == {}
@@ -49,7 +56,7 @@ def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):
 
 def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
-    outcome = run_trial(a_trial("4.3.1", "ROCKSDB_OWN_MEMORY", scenario="crash"), folder, cluster=cluster)
+    outcome = run_once(a_trial("4.3.1", "ROCKSDB_OWN_MEMORY", scenario="crash"), tmp_path, cluster)
     [told] = [event for event in read_timeline(folder.timeline) if event["event"] == "initialised"]
     assert (told["on_disk"], told["how"]) == (0, "trusted")
     assert (outcome["exercised"], outcome["all_steps_tried"]) == (False, True)

@@ -20,7 +20,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_json
 from onceproof.scenarios import enumerator
-from tests.conftest import a_trial
+from tests.conftest import a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
 
@@ -31,9 +31,9 @@ def running() -> set[psutil.Process]:
 
 def test_the_affected_release_is_caught(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
-    outcome = run_trial(a_trial("3.3.1"), folder, cluster=cluster)
+    outcome = undisturbed(lambda: run_trial(a_trial("3.3.1"), folder, cluster=cluster))
     found = read_json(folder.reader_file)
-    assert outcome["exercised"]
+    assert outcome["exercised"], outcome["reason"]
     assert found["anomalies"]["duplicate-id"] > 100
     assert found["ids"] + found["anomalies"]["duplicate-id"] == found["records"] == 63_000
     assert not folder.state.exists()
@@ -41,8 +41,8 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
 
 def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_path, cluster):
     external = Cluster(cluster.release, cluster.bootstrap_servers)
-    outcome = run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=external)
-    assert outcome["exercised"]
+    outcome = undisturbed(lambda: run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=external))
+    assert outcome["exercised"], outcome["reason"]
     assert read_json(tmp_path / "reader.json")["anomalies"] == {}
     dumps = [(dump.store, dump.partition, dump.role) for dump in TrialFolder(tmp_path).dumps()]
     assert sorted(dumps) == sorted(product(("counter", "ids"), (0, 1), ("active", "standby")))
@@ -52,7 +52,8 @@ def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_pa
 
 
 def test_where_no_lag_is_acceptable_no_task_comes_back(tmp_path, cluster):
-    outcome = run_trial(a_trial("3.3.1", "NO_LAG_ACCEPTABLE"), TrialFolder(tmp_path), cluster=cluster)
+    folder = TrialFolder(tmp_path)
+    outcome = undisturbed(lambda: run_trial(a_trial("3.3.1", "NO_LAG_ACCEPTABLE"), folder, cluster=cluster))
     assert not outcome["exercised"]
     assert outcome["all_steps_tried"]
     assert read_json(tmp_path / "reader.json")["anomalies"] == {}
@@ -107,10 +108,13 @@ def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, 
     assert read_json(tmp_path / "outcome.json")["error"]
 
 
-def produced(cluster, topic, **record):
+def run_with_corrupt_record(trial, role, folder, cluster):
+    provision(trial, cluster, folder)
+    seed(trial, cluster, folder)
     producer = Producer(cluster.client())
-    producer.produce(topic, partition=0, **record)
+    producer.produce(trial.topic(role), partition=0, key=b"seven b", value=b"....")
     assert producer.flush(10) == 0
+    return drive(trial, cluster, folder)
 
 
 def witnesses(folder):
@@ -118,11 +122,10 @@ def witnesses(folder):
 
 
 def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(tmp_path, cluster):
-    trial, folder = a_trial("3.4.1", "CACHING_DISABLED"), TrialFolder(tmp_path)
-    provision(trial, cluster, folder)
-    seed(trial, cluster, folder)
-    produced(cluster, trial.topic("output"), key=b"seven b", value=b"....")
-    outcome = drive(trial, cluster, folder)
+    folder = TrialFolder(tmp_path)
+    outcome = undisturbed(
+        lambda: run_with_corrupt_record(a_trial("3.4.1", "CACHING_DISABLED"), "output", folder, cluster)
+    )
     assert outcome["failed"] is None
     # The log has it as committed, outside of any transaction, and no reader could hand it over.
     anomalies = read_json(folder.reader_file)["anomalies"]
@@ -134,11 +137,8 @@ def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(
 
 
 def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_path, cluster):
-    trial, folder = a_trial("4.3.1"), TrialFolder(tmp_path)
-    provision(trial, cluster, folder)
-    seed(trial, cluster, folder)
-    produced(cluster, trial.topic("input"), key=b"seven b", value=b"....")
-    outcome = drive(trial, cluster, folder)
+    folder = TrialFolder(tmp_path)
+    outcome = undisturbed(lambda: run_with_corrupt_record(a_trial("4.3.1"), "input", folder, cluster))
     found = read_json(folder.reader_file)
     assert outcome["failed"].startswith("thread-died: instance-1: ")
     assert (outcome["error"], outcome["exercised"]) == (None, False)
@@ -160,7 +160,7 @@ def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, mon
     own = EmbeddedCluster.start(Release.parse("3.9.1"), tmp_path / "cluster")
     folder = TrialFolder(tmp_path / "t")
     try:
-        outcome = run_trial(a_trial("4.3.1", scenario="at-least-once"), folder, cluster=own)
+        outcome = undisturbed(lambda: run_trial(a_trial("4.3.1", scenario="at-least-once"), folder, cluster=own))
     finally:
         own.stop()
     stuck = witnesses(folder)["stuck"]

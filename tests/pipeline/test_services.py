@@ -55,12 +55,14 @@ def await_gone(settings: Settings) -> None:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):
-    """A home of the module's own, with the project's artifacts."""
+    """A home of the module's own, with the project's artifacts; whatever the hour, no scheduled run begins there."""
     home = tmp_path_factory.mktemp("home")
     (home / "artifacts").symlink_to(Settings().artifacts)
     own = Settings(home=home)
-    yield own
-    down(own)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE", "False")
+        yield own
+        down(own)
     await_gone(own)
 
 

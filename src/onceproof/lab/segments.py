@@ -5,7 +5,7 @@ Written once for each trial into a Parquet file, whose rows are `onceproof.model
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ class Dump:
             )
         self._data.keep()
         with self._printed.open("rb") as lines:
-            entries = list(entries_of(lines, self._logs))
+            entries = of_the_trial(list(entries_of(lines, self._logs)))
         self._printed.unlink()
         return entries
 
@@ -200,6 +200,19 @@ def entries_of(lines: Iterable[bytes], logs: Logs) -> Iterator[Entry]:
                 yield _data(batch, role, partition)
         elif line.startswith(b"| offset: ") and batch is not None:
             yield from _decoded(line, batch, role, partition, logs)
+
+
+def of_the_trial(entries: Sequence[Entry]) -> list[Entry]:
+    """Without the markers of other applications, whose groups share a partition of `__consumer_offsets` with this one.
+
+    A marker tells of its producer only; that it is the trial's is known by its records, positions or decisions.
+    """
+    own = {entry.producer for entry in entries if not _is_marker_of_offsets(entry)}
+    return [entry for entry in entries if entry.producer in own or not _is_marker_of_offsets(entry)]
+
+
+def _is_marker_of_offsets(entry: Entry) -> bool:
+    return entry.role == OFFSETS and entry.kind in (COMMIT, ABORT)
 
 
 def _whole(batch: re.Match[bytes], role: str, partition: int, expected: int) -> int:
