@@ -24,9 +24,11 @@ from rich.table import Table
 
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
+from tests.specimens.files import an_outcome
 
 BROKER = Release.parse("3.9.1")
 PARTITIONS = 2
@@ -87,7 +89,7 @@ def write_run(run: RunFolder, cluster: Cluster, count: int, records: int) -> set
     for trial in trials:
         enumerate_keys(producer, trial, records, bug=trial.number % 9 == 1)
         write_json(run.trial(trial).trial_file, {"trial": trial.to_dict(), **stated})
-        write_json(run.trial(trial).outcome_file, {"error": None, "facts": {}})
+        an_outcome(trial).write(run.trial(trial).outcome_file)
     return {trial.key for trial in trials if trial.number % 9 == 1}
 
 

@@ -19,11 +19,14 @@ from rich.table import Table
 
 from expectations.checkpoints import validate
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Produced
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.settings import Settings, get_settings
 from tests.expectations.conftest import ASSIGNMENTS, CHANGELOGS, HEALTHY
+from tests.specimens.files import an_outcome
 
 RUN = "20261121T084500-3f2a"
 PROMISES = {"identities": "keys", "counters": "keys"}
@@ -57,7 +60,7 @@ def fill(run: RunFolder, trials: int) -> None:
     write_json(run.table("errors.json"), {})
     for trial in planned:
         write_json(run.trial(trial).trial_file, {"partitions": 2, "promises": PROMISES})
-        write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": 4}})
+        an_outcome(trial, produced=Produced(5, 4)).write(run.trial(trial).outcome_file)
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):
         columns = zip(*HEALTHY[name], strict=True)
         one = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

@@ -16,8 +16,9 @@ from typing import Any
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.json_file import read_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import TrialFolder, read_json
+from onceproof.model.run_folder import TrialFolder
 
 BROKER = Release.parse("3.9.1")
 CELLS = (
@@ -72,9 +73,9 @@ def row(folder: Path, cluster: EmbeddedCluster, cell: Cell, trials: int) -> str:
         place = TrialFolder(folder / trial.key)
         outcomes.append(run_trial(trial, place, cluster=cluster))
         anomalies.append(read_json(place.reader_file)["anomalies"])
-    exercised = f"{sum(outcome['exercised'] for outcome in outcomes)} of {trials}"
+    exercised = f"{sum(outcome.exercised for outcome in outcomes)} of {trials}"
     red = f"{sum(map(bool, anomalies))} of {trials}"
-    seconds = [outcome["seconds"]["total"] for outcome in outcomes]
+    seconds = [outcome.seconds["total"] for outcome in outcomes]
     name = f"{cell.releases} {cell.scenario} {cell.variant}"
     times = f"{statistics.median(seconds):>9.1f} {max(seconds):>6.1f}"
     return f"{name:52} {exercised:>10} {red:>9} {times}  {'; '.join(spans(anomalies))}"

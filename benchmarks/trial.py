@@ -33,7 +33,7 @@ def ours(number: int) -> float:
         begin = time.monotonic()
         outcome = run_trial(trial, TrialFolder(Path(folder)))
         seconds = time.monotonic() - begin
-        assert outcome["exercised"], outcome["reason"]
+        assert outcome.exercised, outcome.reason
         return seconds
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.results.table import verdict_table
 
 IMAGES = Path(__file__).parent / "images"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 
 IMAGES = Path(__file__).parent / "images"
 LARGEST = 250_000  # bytes of a picture

@@ -22,8 +22,10 @@ from expectations.data_docs import localise
 from expectations.suites import SUITES, Suite, least
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.promise import promises_of, suites_of
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 
 # A suite on one trial takes 0.05 s in pandas and 5 to 8 s in Spark; a trial has 63,000 rows. Beyond this, one trial's
 # rows no longer fit comfortably into the memory of a task.
@@ -157,12 +159,11 @@ def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
         comparisons that the suite must at least see.
     """
     stated = read_json(run.trial(trial).trial_file)
-    produced = run.outcome(trial)["produced"]
-    number = {**produced, "seeded": 0, **{name: n for name, n in stated.items() if isinstance(n, int)}}
+    produced = Outcome.read(run.trial(trial).outcome_file).produced
+    number = {"keys": produced.keys, "seeded": 0, **{name: n for name, n in stated.items() if isinstance(n, int)}}
     rules = {promise.name: stated["promises"][promise.name] for promise in promises_of(suite)}
     rows = {least(name): int(rule if isinstance(rule, int) else number[rule]) for name, rule in rules.items()}
-    keys = int(produced["keys"])
-    return {"keys": keys, "entries": keys + int(stated["partitions"]), **rows}
+    return {"keys": produced.keys, "entries": produced.keys + int(stated["partitions"]), **rows}
 
 
 def outcome(validated: dict[str, Any]) -> dict[str, Any]:

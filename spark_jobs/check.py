@@ -14,7 +14,9 @@ from pyspark.sql import functions as f
 
 from onceproof.model.anomaly import corrupt_record
 from onceproof.model.cell import Trial
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings, in_memory
@@ -38,10 +40,11 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
     tables.drop(run_folder, *tables.CHECKED)
     unreadable = tables.read_errors(run_folder)
     trials = [trial for trial in run_folder.driven_trials() if trial.key not in unreadable]
-    stated = in_memory(spark, stated_trials(run_folder, trials), checks.TRIALS)
+    facts = {trial.key: Outcome.read(run_folder.trial(trial).outcome_file).facts for trial in trials}
+    stated = in_memory(spark, stated_trials(run_folder, facts), checks.TRIALS)
     records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
     logs = segments_of(spark, run_folder, trials, records, stated)
-    records = as_far_as_committed(records, {trial.key: run_folder.outcome(trial)["facts"] for trial in trials})
+    records = as_far_as_committed(records, facts)
     checked = checks.check(records, stated)
     observed = in_memory(spark, observations_of(run_folder, trials), tables.CHECKED["comparisons"])
     shared = [frame.persist() for frame in (*checked.shared, *logs.shared)]
@@ -57,13 +60,13 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
         frame.unpersist()
 
 
-def stated_trials(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
-    """The rows of `checks.TRIALS`."""
+def stated_trials(run_folder: RunFolder, facts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+    """The rows of `checks.TRIALS`, from the facts of each trial by its key."""
     rows = []
-    for number, trial in enumerate(trials):
-        folder, facts = run_folder.trial(trial), run_folder.outcome(trial)["facts"]
+    for number, (key, known) in enumerate(facts.items()):
+        folder = run_folder.trial(key)
         plan = read_json(folder.trial_file)
-        rows.append(checks.stated(trial.key, number, plan["check"], plan["partitions"], facts, folder.dumps()))
+        rows.append(checks.stated(key, number, plan["check"], plan["partitions"], known, folder.dumps()))
     return rows
 
 

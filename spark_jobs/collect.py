@@ -20,7 +20,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from onceproof.model.cell import Trial
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
 from spark_jobs.transforms.kafka import decoded, faults
 
@@ -130,7 +132,7 @@ def present_topics(
             Topic(trial.topic(r["topic"]), trial.key, role, r["value_bytes"], r["committed"])
             for role, r in stated["roles"].items()
         ]
-        if run_folder.outcome(trial).get("failed") is not None:
+        if Outcome.read(run_folder.trial(trial).outcome_file).failed is not None:
             of_trial = [topic for topic in of_trial if topic.name in partitions]
         for topic in of_trial:
             found = partitions.get(topic.name)

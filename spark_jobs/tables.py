@@ -41,7 +41,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.json_file import read_json, write_json
+from onceproof.model.run_folder import RunFolder
 
 # In the order in which they are written: `findings` is made of `comparisons`, too.
 CHECKED = {

@@ -29,7 +29,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = lambda outcome: outcome["void"]) -> T:
+def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = lambda outcome: outcome.void) -> T:
     """What the first attempt gives in which the machine did not stand still.
 
     A trial during which it did says nothing, whatever it showed; a run repeats such trials as well.

@@ -24,11 +24,12 @@ from rich.text import Text
 from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
+from onceproof.model.json_file import encoded, read_json, unwritable
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, expand
 from onceproof.model.plants import plant, plants
 from onceproof.model.release import OLDEST, Release
-from onceproof.model.run_folder import RunFolder, read_json, unwritable
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import is_red
 from onceproof.results.table import cells_table, change_line, history_table, places, sensitivity_table, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
@@ -127,27 +128,27 @@ def trial(
     shown = {
         **cell.to_dict(),
         "seed": drawn,
-        "exercised": outcome["exercised"],
-        "reason": outcome["reason"],
+        "exercised": outcome.exercised,
+        "reason": outcome.reason,
         "parameters": parameters,
         **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
         "not_looked_at": read_json(folder.trial_file)["not_looked_at"],
-        "steps": outcome["steps"],
-        "plant": outcome["plant"],
-        "attested": outcome["attested"],
-        "seconds": outcome["seconds"],
+        "steps": outcome.steps,
+        "plant": encoded(outcome.plant),
+        "attested": outcome.attested,
+        "seconds": outcome.seconds,
         "folder": str(folder.path),
     }
-    avoided = registry().avoidance(cell) is not None and outcome["all_steps_tried"]
+    avoided = registry().avoidance(cell) is not None and outcome.all_steps_tried
     if as_json:
         print(json.dumps(shown))
     else:
         _print_trial(shown, found["witnesses"])
     if is_red(cell, found["anomalies"], registry()):
         raise typer.Exit(ExitCode.ANOMALY)
-    if outcome["plant"] and not outcome["plant"]["fired"]:
+    if outcome.plant and not outcome.plant.fired:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
-    if not outcome["exercised"] and not avoided:
+    if not outcome.exercised and not avoided:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.model.run_folder import read_json
+from onceproof.model.json_file import read_json
 from onceproof.pipeline.params import BISECT_PARAMS
 from tests.pipeline.test_bisecting import Brokers, cardboard
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.matrix import Request
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.params import params_from_request
 from onceproof.results.history import stored_runs
 from onceproof.settings import get_settings
@@ -129,7 +130,8 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
     def judge_run(run: RunFolder, *_: object) -> None:
-        trials = {trial.cell: run.outcome(trial).get("error", "No trial was run.") for trial in run.trials()}
+        outcomes = {trial.cell: run.outcome(trial) for trial in run.trials()}
+        trials = {cell: ended.error if ended else "No trial was run." for cell, ended in outcomes.items()}
         judged = {"red": 0, "counted": 1, "issues": [], "seconds": 1.0, "missed": None, "errors": {}}
         write_json(
             run.verdicts_file,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from onceproof.model.cell import Cell
+from onceproof.model.json_file import read_json
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
-from onceproof.model.run_folder import read_json
 from onceproof.model.sensitivity import PlantedTrial
 from onceproof.pipeline import sensing
 from onceproof.pipeline.params import SENSITIVITY_PARAMS

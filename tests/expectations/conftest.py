@@ -6,8 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.files import Produced
+from onceproof.model.json_file import write_json
+from onceproof.model.run_folder import RunFolder
 from tests.conftest import a_trial
+from tests.specimens.files import an_outcome
 
 ASSIGNMENTS = pa.schema(
     [
@@ -50,7 +53,7 @@ def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"trials": [trial.to_dict()]})
     write_json(run.trial(trial).trial_file, {"partitions": 2, "promises": {"identities": "keys", "counters": "keys"}})
-    write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": keys}})
+    an_outcome(trial, produced=Produced(5, keys)).write(run.trial(trial).outcome_file)
     write_json(run.table("errors.json"), {})
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):
         columns = list(zip(*tables[name], strict=True)) or [[] for _ in schema]

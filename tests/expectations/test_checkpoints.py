@@ -6,7 +6,7 @@ import pytest
 
 from expectations import checkpoints
 from expectations.checkpoints import validate
-from onceproof.model.run_folder import read_json
+from onceproof.model.json_file import read_json
 from tests.expectations.conftest import HEALTHY, make_run
 
 UNIQUE, EQUAL, GREATER = "expect_unique_values", "expect_equal_pairs", "expect_greater_pairs"

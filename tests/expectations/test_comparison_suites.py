@@ -9,9 +9,11 @@ import pytest
 from expectations import checkpoints
 from expectations.checkpoints import validate
 from expectations.suites import SUITES
+from onceproof.model.json_file import write_json
 from onceproof.model.promise import ANOMALIES, seen_by_suite
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from tests.conftest import a_trial
+from tests.specimens.files import an_outcome
 
 ROW = pa.schema(
     [
@@ -43,7 +45,7 @@ def make_run(home, suite, anomalies, rows=3, observed="31"):
         run.trial(trial).trial_file,
         {"partitions": 2, "promises": {**dict.fromkeys(SUITES[suite].promises, 1), SUITES[suite].promises[0]: rows}},
     )
-    write_json(run.trial(trial).outcome_file, {"error": None, "produced": {"records": 5, "keys": 5}})
+    an_outcome(trial).write(run.trial(trial).outcome_file)
     write_json(run.table("errors.json"), {})
     promise = SUITES[suite].promises[0]
     table = [

@@ -9,7 +9,8 @@ from typing import Any
 from onceproof.lab.trial import TrialLab
 from onceproof.lab.world import World
 from onceproof.model.cell import Trial
-from onceproof.model.run_folder import TrialFolder, write_json
+from onceproof.model.json_file import write_json
+from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import values_of

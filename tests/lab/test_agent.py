@@ -8,9 +8,10 @@ from onceproof.lab.agent import alterations, check_plantable
 from onceproof.lab.sensitivity import Planting, try_plantings
 from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.json_file import read_json
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.sensitivity import PlantedTrial
 from tests.conftest import a_trial, undisturbed
 
@@ -55,9 +56,9 @@ def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkey
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_trial(replace(a_trial("3.4.1"), plant="stale-cache"), folder, cluster=cluster))
     assert read_json(folder.reader_file)["anomalies"]["duplicate-id"] > 100
-    assert outcome["plant"]["fired"] > 0
-    assert outcome["plant"]["altered"] == ["ProcessorStateManager.recycle()", "WrappedStateStore.clearCache()"]
-    assert outcome["attested"]["instance-1"]["plant"] == "stale-cache"
+    assert outcome.plant.fired > 0
+    assert outcome.plant.altered == ("ProcessorStateManager.recycle()", "WrappedStateStore.clearCache()")
+    assert outcome.attested["instance-1"]["plant"] == "stale-cache"
     assert read_json(folder.trial_file)["plant"]["resembles"] == "KAFKA-14172"
 
 

@@ -3,8 +3,9 @@
 import pytest
 
 from onceproof.lab.bisection import bisect_cell
+from onceproof.model.json_file import read_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.run_folder import RunFolder
 
 pytestmark = pytest.mark.broker
 

@@ -17,8 +17,9 @@ from onceproof.lab.processes import await_condition
 from onceproof.lab.segments import Dump, Logs, partition_of_group, read_segments
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison
+from onceproof.model.json_file import read_json
 from onceproof.model.record import Record
-from onceproof.model.run_folder import TrialFolder, read_json
+from onceproof.model.run_folder import TrialFolder
 from onceproof.readers.segments import compare_segments
 from tests.conftest import a_trial, undisturbed
 

@@ -7,7 +7,9 @@ import pytest
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import TrialFolder, read_json
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
 from tests.conftest import a_run_id, a_trial, undisturbed
 
@@ -22,8 +24,8 @@ def run_once(trial, path, cluster):
 def run(trial, path, cluster):
     folder = TrialFolder(path)
     outcome = run_once(trial, path, cluster)
-    assert outcome["exercised"], outcome["reason"]
-    return read_json(folder.reader_file)["anomalies"], outcome["reason"]
+    assert outcome.exercised, outcome.reason
+    return read_json(folder.reader_file)["anomalies"], outcome.reason
 
 
 def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, cluster):
@@ -59,7 +61,7 @@ def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_p
     outcome = run_once(a_trial("4.3.1", "ROCKSDB_OWN_MEMORY", scenario="crash"), tmp_path, cluster)
     [told] = [event for event in read_timeline(folder.timeline) if event["event"] == "initialised"]
     assert (told["on_disk"], told["how"]) == (0, "trusted")
-    assert (outcome["exercised"], outcome["all_steps_tried"]) == (False, True)
+    assert (outcome.exercised, outcome.all_steps_tried) == (False, True)
     assert read_json(folder.reader_file)["anomalies"] == {}
 
 
@@ -81,7 +83,7 @@ def test_a_crash_is_forgotten(streams, variant, tmp_path, cluster):
 def test_the_damage_follows_the_killed_release_into_an_upgrade(tmp_path, cluster):
     anomalies, _ = run(a_trial("4.1.2", scenario="crash", restart_on="4.3.1"), tmp_path, cluster)
     assert anomalies["lost-record"] > 2_000
-    attested = read_json(tmp_path / "outcome.json")["attested"]
+    attested = Outcome.read(tmp_path / "outcome.json").attested
     assert [a["streams_version"] for a in attested.values()] == ["4.1.2", "4.1.2", "4.3.1"]
 
 

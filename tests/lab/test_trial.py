@@ -17,8 +17,10 @@ from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.processes import await_condition
 from onceproof.lab.trial import TrialLab, _explained, drive, provision, run_trial, seed
 from onceproof.model.errors import HarnessError
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import TrialFolder, read_json
+from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import enumerator
 from tests.conftest import a_trial, undisturbed
 
@@ -33,7 +35,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_trial(a_trial("3.3.1"), folder, cluster=cluster))
     found = read_json(folder.reader_file)
-    assert outcome["exercised"], outcome["reason"]
+    assert outcome.exercised, outcome.reason
     assert found["anomalies"]["duplicate-id"] > 100
     assert found["ids"] + found["anomalies"]["duplicate-id"] == found["records"] == 63_000
     assert not folder.state.exists()
@@ -42,11 +44,11 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
 def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_path, cluster):
     external = Cluster(cluster.release, cluster.bootstrap_servers)
     outcome = undisturbed(lambda: run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=external))
-    assert outcome["exercised"], outcome["reason"]
+    assert outcome.exercised, outcome.reason
     assert read_json(tmp_path / "reader.json")["anomalies"] == {}
     dumps = [(dump.store, dump.partition, dump.role) for dump in TrialFolder(tmp_path).dumps()]
     assert sorted(dumps) == sorted(product(("counter", "ids"), (0, 1), ("active", "standby")))
-    attested = outcome["attested"]["instance-1"]
+    attested = outcome.attested["instance-1"]
     assert attested["streams_version"] == attested["clients_version"] == "3.4.1"
     assert attested["clients_commit"]
 
@@ -54,8 +56,8 @@ def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_pa
 def test_where_no_lag_is_acceptable_no_task_comes_back(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_trial(a_trial("3.3.1", "NO_LAG_ACCEPTABLE"), folder, cluster=cluster))
-    assert not outcome["exercised"]
-    assert outcome["all_steps_tried"]
+    assert not outcome.exercised
+    assert outcome.all_steps_tried
     assert read_json(tmp_path / "reader.json")["anomalies"] == {}
 
 
@@ -75,7 +77,7 @@ def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_pat
     finally:
         own.stop()
     assert reached.is_set()
-    assert "ended" in read_json(tmp_path / "t" / "outcome.json")["error"]
+    assert "ended" in Outcome.read(tmp_path / "t" / "outcome.json").error
     assert not (tmp_path / "t" / "reader.json").exists()
     assert running() <= before
 
@@ -105,7 +107,7 @@ def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, 
     )
     with pytest.raises(HarnessError, match=r"instance-1 \(Kafka Streams 3\.4\.1\) failed"):
         run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=cluster)
-    assert read_json(tmp_path / "outcome.json")["error"]
+    assert Outcome.read(tmp_path / "outcome.json").error
 
 
 def run_with_corrupt_record(trial, role, folder, cluster):
@@ -126,7 +128,7 @@ def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(
     outcome = undisturbed(
         lambda: run_with_corrupt_record(a_trial("3.4.1", "CACHING_DISABLED"), "output", folder, cluster)
     )
-    assert outcome["failed"] is None
+    assert outcome.failed is None
     # The log has it as committed, outside of any transaction, and no reader could hand it over.
     anomalies = read_json(folder.reader_file)["anomalies"]
     assert anomalies.keys() == {"corrupt-record", "isolation-breach", "torn-transaction"}
@@ -140,15 +142,15 @@ def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_pa
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_with_corrupt_record(a_trial("4.3.1"), "input", folder, cluster))
     found = read_json(folder.reader_file)
-    assert outcome["failed"].startswith("thread-died: instance-1: ")
-    assert (outcome["error"], outcome["exercised"]) == (None, False)
+    assert outcome.failed.startswith("thread-died: instance-1: ")
+    assert (outcome.error, outcome.exercised) == (None, False)
     # The log has it as committed, and no reader could hand it over.
     assert found["anomalies"] == {"corrupt-record": 1, "isolation-breach": 1, "thread-died": 1}
     # The input is judged as far as it was committed, and there nothing is wrong.
     assert (
         found["records"]
         == found["outputs"]
-        == sum(end for fact, end in outcome["facts"].items() if fact.startswith("input_end/"))
+        == sum(end for fact, end in outcome.facts.items() if fact.startswith("input_end/"))
     )
     assert "IntegerDeserializer" in witnesses(folder)["thread-died"]["observed"]
     assert folder.state.exists()  # evidence
@@ -164,7 +166,7 @@ def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, mon
     finally:
         own.stop()
     stuck = witnesses(folder)["stuck"]
-    assert outcome["failed"].startswith("stuck: instance-1: Waited 5 s for more than ")
+    assert outcome.failed.startswith("stuck: instance-1: Waited 5 s for more than ")
     assert "to be committed" in stuck["expected"]
     [dump] = folder.threads.iterdir()
     assert "StreamThread-1" in dump.read_text()
@@ -185,8 +187,8 @@ def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
 
     folder = TrialFolder(tmp_path)
     outcome = run_trial(a_trial("4.3.1"), folder, report, cluster)
-    assert outcome["void"].startswith("The machine stood still for ")
-    assert (outcome["exercised"], outcome["error"]) == (False, None)
+    assert outcome.void.startswith("The machine stood still for ")
+    assert (outcome.exercised, outcome.error) == (False, None)
     assert read_json(folder.reader_file)["anomalies"] == {}
 
 

@@ -19,11 +19,13 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from onceproof.lab.processes import await_condition
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.results.database import store_run
 from onceproof.settings import Settings
+from tests.specimens.files import an_outcome
 
 OLDER, NEWEST = "20261119T021500-aaaa", "20261120T021500-bbbb"
 BROKER = Release(3, 9, 1)
@@ -86,14 +88,9 @@ def _make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
     }
     write_json(folder.trial_file, stated)
     told = {"streams_version": "3.3.1", "streams_commit": None, "clients_version": "3.3.1", "java": "17.0.15"}
-    outcome = {
-        "error": None,
-        "exercised": True,
-        "reason": f"Task 0_0 came back {SCRIPT}",
-        "attested": {"instance-1": told},
-        "seconds": {"total": 8.25},
-    }
-    write_json(folder.outcome_file, outcome)
+    reason = f"Task 0_0 came back {SCRIPT}"
+    outcome = an_outcome(trial, reason=reason, attested={"instance-1": told}, seconds={"total": 8.25})
+    outcome.write(folder.outcome_file)
     counts = {"records": 100, "outputs": 100, "keys": 100, "ids": 99}
     found = {"anomalies": {"duplicate-id": 1}, "witnesses": [WITNESS]} if is_red else {"anomalies": {}, "witnesses": []}
     write_json(folder.reader_file, {**counts, **found})

@@ -9,8 +9,9 @@ from fastapi.responses import HTMLResponse
 from playwright.sync_api import Page, expect
 
 from onceproof.model.cell import Cell
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.page.report import write_report
 from onceproof.results.database import store_run

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from onceproof.lab.processes import await_condition
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.page.report import write_report
 from tests.page.conftest import GREEN, NEWEST, OLDER, RED, SCRIPT, make_run
 
@@ -72,7 +75,8 @@ def test_the_report_hides_a_secret_wherever_it_stands(settings, tmp_path):
     run = RunFolder(settings.runs / NEWEST)
     trial, other = run.trial(f"{RED.key}-t2"), run.trial(f"{GREEN.key}-t1")
     write_json(other.trial_file, {**read_json(other.trial_file), "streams_config": {"ssl.key.password": "tr1ckster"}})
-    write_json(trial.outcome_file, {**read_json(trial.outcome_file), "reason": "It was told tr1ckster, not horses"})
+    told = "It was told tr1ckster, not horses"
+    replace(Outcome.read(trial.outcome_file), reason=told).write(trial.outcome_file)
     write_report(run, settings.database_url, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert "tr1ckster" not in text

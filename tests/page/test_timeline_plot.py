@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.page import bands
 from onceproof.page.bands import Band, Flow, Mark
 from onceproof.page.timeline import figure

@@ -10,7 +10,8 @@ import pytest
 from onceproof import settings
 from onceproof.lab import artifacts, cluster, java, trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import write_json
+from onceproof.model.json_file import write_json
+from tests.specimens.files import an_outcome
 
 BROKEN = HarnessError("The broker died.")
 
@@ -37,8 +38,7 @@ class FakeLab:
     def end(self, trial: Any, folder: Any, **anomalies: int) -> None:
         """Leave what a trial leaves that ended well."""
         write_json(folder.reader_file, {"anomalies": anomalies})
-        shown = {"error": None, "exercised": True, "all_steps_tried": True, "reason": "It came back."}
-        write_json(folder.outcome_file, {"trial": trial.to_dict(), **shown})
+        an_outcome(trial, reason="It came back.").write(folder.outcome_file)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Which cells are newly red."""
 
-from onceproof.model.run_folder import write_json
+from onceproof.model.json_file import write_json
 from onceproof.pipeline.alerting import newly_red
 from onceproof.results.database import store_run
 from onceproof.results.judging import judge_run

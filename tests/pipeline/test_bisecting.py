@@ -8,12 +8,14 @@ import pytest
 
 from onceproof.lab import bisection, java
 from onceproof.model.errors import UsageError
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import bisecting
 from onceproof.pipeline.bisecting import bisect, search_from_params, told
 from onceproof.pipeline.params import BISECT_PARAMS
 from tests.pipeline.registry import Registry, registry
+from tests.specimens.files import an_outcome
 
 __all__ = ["registry"]
 DEFAULTS = {name: schema["default"] for name, schema in BISECT_PARAMS.items()}
@@ -34,7 +36,7 @@ class Brokers:
 
 def run_trial(trial, folder, cluster):
     write_json(folder.reader_file, {"anomalies": {"duplicate-id": 1} if trial.cell.streams < Release(3, 4, 1) else {}})
-    return {"exercised": True, "reason": "it is"}
+    return an_outcome(trial)
 
 
 @pytest.fixture

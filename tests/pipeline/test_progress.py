@@ -6,10 +6,11 @@ import pytest
 from rich.console import Console
 
 from onceproof.model.matrix import Request
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import Timeline
 from onceproof.pipeline import steps
 from onceproof.pipeline.progress import Display, Progress, failed_tasks, progress_of
+from tests.specimens.files import an_outcome
 
 TITLE = "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"
 
@@ -44,13 +45,14 @@ def parts(*states: str | None) -> list[dict[str, object]]:
 )
 def test_the_phase_of_a_cell(run, states, phase):
     if phase == "done":
-        write_json(run.trial(list(run.trials())[-1]).outcome_file, {"error": None})
+        last = list(run.trials())[-1]
+        an_outcome(last).write(run.trial(last).outcome_file)
     assert progress_of(run, parts(*states)).cells == {TITLE: phase}
 
 
 def test_a_cell_that_is_driven_tells_the_phase_of_its_trial(run):
     first, second = run.trials()
-    write_json(run.trial(first).outcome_file, {"error": None})
+    an_outcome(first).write(run.trial(first).outcome_file)
     timeline = Timeline(run.trial(second).timeline)
     timeline.add("driver", "phase", name="scale out")
     timeline.add("one", "state", state="RUNNING")
@@ -60,7 +62,7 @@ def test_a_cell_that_is_driven_tells_the_phase_of_its_trial(run):
 def test_a_cell_that_gets_a_further_trial_is_not_done(run):
     first, second = run.trials()
     for trial in (first, second):
-        write_json(run.trial(trial).outcome_file, {"error": None})
+        an_outcome(trial).write(run.trial(trial).outcome_file)
     assert progress_of(run, parts("success", "success", "success")).cells == {TITLE: "done"}
     run.add_trial(steps.new_trial(run, first.cell, 3))
     assert progress_of(run, parts("success", "success", "success")).cells == {TITLE: "trial 3 of 3: starting"}

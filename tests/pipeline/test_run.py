@@ -9,8 +9,9 @@ from filelock import FileLock
 from rich.console import Console
 
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
+from onceproof.model.json_file import write_json
 from onceproof.model.matrix import Request
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
 from onceproof.pipeline.run import _finished, explain, find_interrupted, run
 from onceproof.pipeline.supervisor import Airflow

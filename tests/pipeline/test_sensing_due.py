@@ -7,10 +7,10 @@ import pytest
 from onceproof.harness import harness_version
 from onceproof.lab import sensitivity
 from onceproof.model.cell import Cell
+from onceproof.model.json_file import read_json
 from onceproof.model.matrix import Request
 from onceproof.model.plants import plants
 from onceproof.model.release import Release
-from onceproof.model.run_folder import read_json
 from onceproof.model.sensitivity import PlantedTrial
 from onceproof.pipeline import steps
 from onceproof.pipeline.sensing import due

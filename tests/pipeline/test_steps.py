@@ -8,8 +8,10 @@ import pytest
 
 from onceproof.model.cell import is_run_id
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.matrix import Request
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
 from tests.pipeline.cardboard import BROKEN
 
@@ -109,7 +111,7 @@ def test_a_cluster_that_does_not_start_becomes_the_outcome_of_its_trials(run, la
     steps.start_cluster(run, "3.9.1")
     with pytest.raises(HarnessError, match=rf"No trial of {CELL} can be driven: The broker died\."):
         steps.provision(run, CELL)
-    assert [run.outcome(t).get("error") for t in run.trials() if t.cell.key == CELL] == ["The broker died."] * 2
+    assert [run.outcome(t).error for t in run.trials() if t.cell.key == CELL] == ["The broker died."] * 2
     steps.stop_clusters(run)
     assert lab.stopped == []
 
@@ -176,7 +178,7 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
     ]
     assert len(up.driven_trials()) == 2
     [aside] = up.path.glob("trials/*.attempt-1")
-    assert read_json(aside / "outcome.json")["error"] == str(BROKEN)
+    assert Outcome.read(aside / "outcome.json").error == str(BROKEN)
 
 
 def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
@@ -243,7 +245,7 @@ def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeyp
     with pytest.raises(KeyboardInterrupt):
         steps.drive(up, CELL)
     assert ended == [True]
-    assert up.outcome(next(up.trials())) == {}
+    assert up.outcome(next(up.trials())) is None
     assert signal.getsignal(signal.SIGTERM) == before
 
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.run_folder import write_json
+from onceproof.model.json_file import write_json
 from onceproof.pipeline.supervisor import Airflow, Supervisor, choose_port, is_healthy
 
 

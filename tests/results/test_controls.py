@@ -5,14 +5,16 @@ from dataclasses import replace
 import pytest
 
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import Place, PlantedTrial, Tally, sensitivities
 from onceproof.model.verdict import TrialEvidence, Verdict, judge
 from onceproof.results.controls import Past, control_of, control_trials_lacking, past_of, weighed
 from onceproof.results.database import store_run
 from onceproof.results.sensitivity import store_planted
+from tests.specimens.files import an_outcome
 
 HARNESS, COMMIT = "0.1.0+1", "c0ffee"
 NOTHING = Past()
@@ -285,8 +287,8 @@ def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN):
         if not planned:
             run.add_trial(trial)
         attested = {"a": {"streams_version": streams, "streams_commit": commit}}
-        outcome = {"error": None, "exercised": exercised, "attested": attested, "harness": harness}
-        write_json(run.trial(trial).outcome_file, outcome)
+        outcome = an_outcome(trial, exercised=exercised, attested=attested, harness=harness)
+        outcome.write(run.trial(trial).outcome_file)
         counts = {"records": 1, "keys": 1, "ids": 1}
         write_json(run.trial(trial).reader_file, {**counts, "anomalies": {"duplicate-id": 1} if red else {}})
     told = {"red": 1, "counted": 1, "issues": [], "seconds": 9.0, "missed": None, "errors": {}, "sentence": ""}

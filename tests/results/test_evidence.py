@@ -20,12 +20,15 @@ from typer.main import get_command
 from onceproof.cli import app
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.results import redaction
 from onceproof.results.evidence import find_run, write_evidence
 from onceproof.results.redaction import Redaction
 from onceproof.settings import get_settings
+from tests.specimens.files import an_outcome
 
 RUN = "20261121T123358-117b"
 RED = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
@@ -86,7 +89,7 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
             "java": "17.0.15",
         }
         attested = {"instance-1": told} if red else {}
-        write_json(folder.outcome_file, {"error": None, "exercised": True, "reason": "why", "attested": attested})
+        an_outcome(trial, attested=attested).write(folder.outcome_file)
         found = [LOST, WITHOUT_KEY] if red else []
         counts = {"lost-record": 1, "aborted-by-throttle": 1} if red else {}
         write_json(folder.reader_file, {"records": 100, "keys": 100, "anomalies": counts, "witnesses": found})
@@ -262,7 +265,7 @@ def test_a_cell_that_is_not_red_has_evidence_too(tmp_path, run):
 def test_a_trial_that_failed_leaves_its_state_and_no_tables(tmp_path):
     run, trials = make_run(tmp_path / "runs")
     folder = run.trial(trials[2])
-    write_json(folder.outcome_file, {"error": "It failed.", "exercised": False, "reason": "It failed.", "attested": {}})
+    Outcome.of_error(Outcome.read(folder.outcome_file).trial, "It failed.").write(folder.outcome_file)
     folder.reader_file.unlink()
     folder.observations_file.write_text("{ torn")
     task = folder.state / "instance-1" / "app" / "0_0"

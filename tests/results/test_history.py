@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 from onceproof import cli
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.run import Finished
 from onceproof.results.database import store_run

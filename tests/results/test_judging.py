@@ -6,10 +6,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from onceproof.model.files import Outcome, Produced
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.promise import least_of
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.results.judging import judge_run, spark_counts
 from tests.conftest import a_trial
+from tests.specimens.files import an_outcome
 
 NO_DATABASE = "sqlite:///nowhere/results.db"
 ACTIVE, STANDBY = (["0_0", "0_1"], []), (["0_0"], ["0_1"])
@@ -54,21 +57,8 @@ def add_trial(
     folder, plan = run.trial(trial), read_json(run.run_file)
     write_json(run.run_file, {**plan, "trials": [*plan["trials"], trial.to_dict()]})
     write_json(folder.trial_file, {"promises": least_of(["identities", "counters"])})
-    write_json(
-        folder.outcome_file,
-        {
-            "error": None,
-            "failed": failed,
-            "void": void,
-            "exercised": exercised,
-            "all_steps_tried": True,
-            "reason": "why",
-            "produced": {"records": produced[0], "keys": produced[1]},
-            "attested": {},
-            "harness": "0.1.0+1",
-            "seconds": {"total": 9.5},
-        },
-    )
+    told = {"failed": failed, "void": void, "exercised": exercised, "harness": "0.1.0+1"}
+    an_outcome(trial, produced=Produced(*produced), **told).write(folder.outcome_file)
     found = dict.fromkeys(anomalies, 1) if seen_by_reader is None else seen_by_reader
     write_json(folder.reader_file, {**COUNTS, "promises": {}, "anomalies": found, "witnesses": witnesses})
     spark_table(run, "counts", [counts], trial.key)
@@ -202,7 +192,7 @@ def test_what_is_missing_is_an_error(tmp_path, missing, said):
 
 def test_an_outcome_with_an_error_is_told_in_its_words(tmp_path):
     run, trial = make_run(tmp_path)
-    write_json(run.trial(trial).outcome_file, {"error": "A broker ended.", "exercised": False})
+    Outcome.of_error(trial, "A broker ended.").write(run.trial(trial).outcome_file)
     assert verdict(run) == ("error", "A broker ended.")
 
 

@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import insert
 
 from onceproof.model.cell import Cell
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.results.database import CellRow, RunRow, database
 from onceproof.results.history import changes, stored_runs
 from onceproof.results.matrix_query import DEPTH, known_at, known_with, runs_stored, verdicts_of

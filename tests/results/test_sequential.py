@@ -3,12 +3,14 @@
 import pytest
 
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import Place, Tally
 from onceproof.results.controls import Past
 from onceproof.results.sequential import cell_that_wants_more
+from tests.specimens.files import an_outcome
 
 RUN = "20261121T084500-3f2a"
 ATTESTED = {"a": {"streams_version": "3.3.1", "streams_commit": "c0ffee"}}
@@ -36,9 +38,9 @@ def wanting(tmp_path):
         write_json(run.run_file, {"trials": [trial.to_dict() for trial, _ in trials]})
         for trial, how in trials:
             if how is not None:
-                outcome = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN, PART, ODD)}
-                outcome |= {"all_steps_tried": how != VOID, "reason": "why", "attested": ATTESTED}
-                write_json(run.trial(trial).outcome_file, outcome | {"harness": "0.1.0+1"})
+                told = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN, PART, ODD)}
+                told |= {"all_steps_tried": how != VOID, "attested": ATTESTED, "harness": "0.1.0+1"}
+                an_outcome(trial, **told).write(run.trial(trial).outcome_file)
                 anomalies = {RED: {"duplicate-id": 1}, PART: {"stale-checkpoint": 1}, ODD: {"lost-record": 1}}
                 write_json(run.trial(trial).reader_file, {"anomalies": anomalies.get(how, {})})
         return cell_that_wants_more(run, budget, registry(), past, 0.05)

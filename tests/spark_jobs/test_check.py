@@ -1,6 +1,7 @@
 """Every specimen must be judged exactly, all of them in one run as separate trials."""
 
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from pyspark.sql import SparkSession
 
 from onceproof.lab.segments import write_segments
 from onceproof.model.anomaly import Witness
+from onceproof.model.files import Outcome
 from onceproof.model.promise import PROMISES
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.segments import Entry
 from spark_jobs import tables
 from spark_jobs.check import check
@@ -165,7 +167,7 @@ def test_the_log_segments_of_a_trial_are_read_and_judged(spark: SparkSession, tm
     run_folder, specimens = run_folder_of(tmp_path, [HEALTHY])
     [trial] = specimens
     folder = run_folder.trial(trial)
-    write_json(folder.outcome_file, {**read_json(folder.outcome_file), "facts": {"ended": 1}})
+    replace(Outcome.read(folder.outcome_file), facts={"ended": 1}).write(folder.outcome_file)
     hanging = Entry("data", "output", 0, 0, 1, 7, 0, 0, 1)  # and a marker nowhere
     write_segments(folder.segments_file, [hanging])
     write_records(spark, run_folder, specimens)

@@ -2,6 +2,7 @@
 
 import secrets
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from onceproof.model.cell import Trial
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from spark_jobs import collect as job
 from spark_jobs import tables
 from spark_jobs.check import check
@@ -96,7 +99,7 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     create_topics(bootstrap, lacking, ["input"])
     create_topics(bootstrap, failed, ["input"])  # Kafka died before it created its changelogs
     outcome = run_folder.trial(failed).outcome_file
-    write_json(outcome, {**read_json(outcome), "failed": "thread-died", "facts": {"input_end/0": 1, "input_end/1": 0}})
+    replace(Outcome.read(outcome), failed="thread-died", facts={"input_end/0": 1, "input_end/1": 0}).write(outcome)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(broken.topic("output"), key=integer(1), value=b"seven b", partition=1)
     for key in range(3):

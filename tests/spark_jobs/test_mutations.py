@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from expectations.checkpoints import validate
 from onceproof.model.anomaly import Findings
+from onceproof.model.json_file import write_json
 from onceproof.model.promise import ANOMALIES, TRANSACTION_ATOMICITY, promises_of, seen_by_suite
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.readers.checks import CHECKS
 from spark_jobs.check import check
 from tests.specimens.mutations import MUTATIONS, Mutation, planted, untouched

@@ -1,9 +1,10 @@
 """Which trials can be read at all is decided from names and numbers, without Spark and brokers."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from onceproof.model.cell import Trial
-from onceproof.model.run_folder import read_json, write_json
+from onceproof.model.files import Outcome
 from spark_jobs.collect import present_topics
 from tests.specimens.enumerator import HEALTHY
 from tests.specimens.folders import ROLES, run_folder_of
@@ -35,7 +36,7 @@ def test_a_trial_that_kafka_ended_needs_no_topic_that_the_application_would_have
     run_folder, _ = run_folder_of(tmp_path, [HEALTHY])
     [trial] = run_folder.driven_trials()
     outcome = run_folder.trial(trial).outcome_file
-    write_json(outcome, {**read_json(outcome), "failed": "thread-died: instance-1"})
+    replace(Outcome.read(outcome), failed="thread-died: instance-1").write(outcome)
     topics, errors = present_topics(run_folder, [trial], {trial.topic("input"): 2})
     assert [topic.role for topic in topics] == ["input"]
     assert errors == {}

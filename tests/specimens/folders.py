@@ -3,9 +3,12 @@
 from pathlib import Path
 
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Produced
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from tests.specimens.enumerator import Specimen
+from tests.specimens.files import an_outcome
 
 ROLES = {
     role: {"topic": role, "value_bytes": 4, "committed": True}
@@ -32,6 +35,6 @@ def run_folder_of(
         folder = run_folder.trial(trial)
         stated = {"trial": trial.to_dict(), "partitions": specimen.partitions, "roles": ROLES, "check": "enumerator"}
         write_json(folder.trial_file, stated)
-        produced = {"records": specimen.records, "keys": specimen.distinct_keys}
-        write_json(folder.outcome_file, {"error": None, "exercised": True, "produced": produced, "facts": {}})
+        produced = Produced(specimen.records, specimen.distinct_keys)
+        an_outcome(trial, produced=produced).write(folder.outcome_file)
     return run_folder, {trial.key: specimen for trial, specimen in zip(trials, specimens, strict=True)}

@@ -26,12 +26,15 @@ from onceproof.lab.reader import Reader, Source
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison, Findings, Witness, witnesses_of
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Produced
+from onceproof.model.json_file import write_json
 from onceproof.model.record import Record
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.readers.checks import CHECKS
 from onceproof.scenarios import at_least_once, enumerator, multirunner, quota
 from onceproof.scenarios.base import Role
+from tests.specimens.files import an_outcome
 from tests.specimens.mutations import Clean, Mutation
 from tests.specimens.trials import PROMISES
 
@@ -168,8 +171,8 @@ def write_folder(run: RunFolder, planted: Planted) -> None:
     }
     stated = {"trial": planted.trial.to_dict(), "check": clean.check, "promises": PROMISES[clean.check]}
     write_json(folder.trial_file, {**stated, "partitions": clean.facts["partitions"], "roles": roles})
-    produced = {"records": len(clean.topics["input"]), "keys": len(clean.by_key["input"])}
-    write_json(folder.outcome_file, {"error": None, "facts": planted.facts, "produced": produced})
+    produced = Produced(len(clean.topics["input"]), len(clean.by_key["input"]))
+    an_outcome(planted.trial, facts=planted.facts, produced=produced).write(folder.outcome_file)
     folder.contents.mkdir(parents=True, exist_ok=True)
     for role, records in planted.mutation.topics.items():
         store, is_store, _ = role.partition("-contents")

@@ -18,13 +18,16 @@ import pyarrow.parquet as pq
 
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Outcome, Produced
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.promise import Least, least_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios import enumerator, multirunner
 from onceproof.scenarios.base import System
 from spark_jobs import tables
+from tests.specimens.files import an_outcome
 from tests.specimens.mutations import Clean, Mutation
 
 
@@ -79,7 +82,7 @@ def clean_trials(run: RunFolder) -> Iterator[Clean]:
             continue
         topics = topics_of(records.to_table(columns=[*COLUMNS, *REST, "role"], filter=ds.field("trial") == trial.key))
         check = read_json(run.trial(trial).trial_file)["check"]
-        yield Clean(trial.cell.key, check, run.outcome(trial)["facts"], topics)
+        yield Clean(trial.cell.key, check, Outcome.read(run.trial(trial).outcome_file).facts, topics)
 
 
 def topics_of(read: pa.Table) -> dict[str, list[Record]]:
@@ -109,8 +112,8 @@ def run_of(folder: Path, mutations: Sequence[Mutation]) -> tuple[RunFolder, dict
         partitions, promises = clean.facts["partitions"], PROMISES[clean.check]
         stated = {"trial": trial.to_dict(), "check": clean.check, "partitions": partitions, "promises": promises}
         write_json(run.trial(trial).trial_file, stated)
-        produced = {"records": len(clean.topics["input"]), "keys": len(clean.by_key["input"])}
-        write_json(run.trial(trial).outcome_file, {"error": None, "facts": dict(clean.facts), "produced": produced})
+        produced = Produced(len(clean.topics["input"]), len(clean.by_key["input"]))
+        an_outcome(trial, facts=clean.facts, produced=produced).write(run.trial(trial).outcome_file)
         for role, records in mutation.topics.items():
             written[role].append(table_of(records, trial))
     for role, parts in written.items():

@@ -13,8 +13,8 @@ from filelock import FileLock
 
 from onceproof.lab.maven import Answer, Coordinates, build_class_path
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.model.run_folder import unwritable
 from onceproof.settings import get_settings
 
 # kafka-clients and the brokers bring slf4j-api without a binding.

@@ -9,10 +9,11 @@ from onceproof.lab.trial import run_trial
 from onceproof.model.bisect import Bisection, Probe, lines_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import RISK
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import is_red
 from onceproof.scenarios import scenario
 
@@ -64,7 +65,7 @@ def bisect_cell(
         except (HarnessError, UsageError) as error:  # one release's failure does not take the others'
             report(f"trial {tried}: {release}: {error}")
             return Probe(red=False, green=False, reason=str(error))
-        found, exercised = read_json(folder.reader_file)["anomalies"], bool(outcome["exercised"])
+        found, exercised = read_json(folder.reader_file)["anomalies"], outcome.exercised
         seen = set(found) if is_red(trial.cell, found, registry()) else set()
         others = seen - seen.intersection(seen if anomalies is None else anomalies)
         red = bool(seen - others)
@@ -74,7 +75,7 @@ def bisect_cell(
             return Probe(red=False, green=False, reason=reason)
         said = "red" if red else "green" if exercised else "not exercised"
         report(f"trial {tried}: {release} {said}")
-        return Probe(red=red, green=exercised and not red, reason=outcome["reason"])
+        return Probe(red=red, green=exercised and not red, reason=outcome.reason)
 
     try:
         bisection = Bisection(lines_of(releases), probe, statistics, RISK, budget, unknown=refused)

@@ -19,8 +19,8 @@ from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import java_command, require_java
 from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.errors import HarnessError
+from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.model.run_folder import unwritable
 from onceproof.settings import get_settings
 
 READY_TIMEOUT = 60.0

@@ -15,8 +15,8 @@ from onceproof.lab.java import java_command
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
 from onceproof.lab.threads import dump_threads
 from onceproof.model.errors import HarnessError, KafkaFailedError
+from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.model.run_folder import unwritable
 from onceproof.model.timeline import Event, Timeline
 from onceproof.scenarios.liveness import RUNS_ON, death_text
 from onceproof.settings import get_settings

@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 
 from onceproof.lab.maven import build_class_path
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.model.run_folder import unwritable
 from onceproof.settings import get_settings
 
 RANGE = "[9999,)"

@@ -19,7 +19,7 @@ from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.java import java_command
 from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import replacing
+from onceproof.model.json_file import replacing
 from onceproof.model.segments import (
     ABORT,
     COMMIT,

@@ -10,9 +10,11 @@ from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json
 from onceproof.model.plants import Claim, Plant
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.sensitivity import PlantedTrial, commit_of
 
 
@@ -70,29 +72,29 @@ def try_plantings(
 def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster) -> PlantedTrial:
     """One trial; its failure is recorded, so that the number of trials stays what was fixed beforehand."""
     begin = time.monotonic()
-    outcome: Mapping[str, Any] = {}
+    outcome: Outcome | None = None
     anomalies: dict[str, int] = {}
     error = None
     try:
         outcome = run_trial(trial, folder, cluster=cluster)
         anomalies = read_json(folder.reader_file)["anomalies"]
-        error = outcome["void"]
+        error = outcome.void
     except (HarnessError, UsageError) as failed:
         error = str(failed)
         if folder.outcome_file.is_file():
-            outcome = read_json(folder.outcome_file)
-    fired = (outcome.get("plant") or {}).get("fired", 0)
+            outcome = Outcome.read(folder.outcome_file)
+    fired = outcome.plant.fired if outcome and outcome.plant else 0
     broken = planting.claim.breaches(anomalies) if planting.claim else anomalies
     return PlantedTrial(
         run=trial.run,
         trial=trial.key,
         plant=planting.plant.name,
         cell=trial.cell,
-        commit=commit_of(trial.cell, outcome.get("attested", {})),
+        commit=commit_of(trial.cell, outcome.attested if outcome else {}),
         harness=harness_version(),
         seed=trial.seed,
         fired=fired,
-        exercised=fired > 0 and bool(outcome.get("exercised")),
+        exercised=fired > 0 and outcome is not None and outcome.exercised,
         found=fired > 0 and bool(broken),
         anomalies=anomalies,
         seconds=round(time.monotonic() - begin, 2),

@@ -10,7 +10,8 @@ from onceproof.lab.topics import Topics
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios import multirunner
 from onceproof.scenarios.shrinking import Candidate, shrink
 from onceproof.settings import get_settings

@@ -28,11 +28,13 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
+from onceproof.model.files import Outcome, Planted, Produced
+from onceproof.model.json_file import read_json, unwritable, write_json
 from onceproof.model.plants import plant
 from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
-from onceproof.model.run_folder import TrialFolder, read_contents, read_json, unwritable, write_json
+from onceproof.model.run_folder import TrialFolder, read_contents
 from onceproof.model.timeline import Event, Return, Timeline, stall_text, time_of_line
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.inputs import deviation
@@ -186,7 +188,7 @@ def _bulk(
 
 def drive(
     trial: Trial, cluster: Cluster, folder: TrialFolder, report: Report = lambda _: None, world: World = REAL
-) -> dict[str, Any]:
+) -> Outcome:
     """Run the application through the scenario, let the independent reader judge, and write the outcome.
 
     Args:
@@ -203,7 +205,7 @@ def drive(
         HarnessError: the harness failed; the outcome carries the sentence.
     """
     lab = TrialLab(trial, cluster, folder, report, world)
-    outcome: dict[str, Any] = {}
+    outcome = None
     try:
         with _explained(cluster):
             exercise = lab.drive()
@@ -215,15 +217,15 @@ def drive(
         # What a process did that was given no time is nobody's fault, whatever it looks like.
         void = stall_text(lab.events) or (str(error) if isinstance(error, StoodStillError) else None)
         if void is None:
-            write_json(folder.outcome_file, lab.outcome(error=str(error)))
+            lab.outcome(error=str(error)).write(folder.outcome_file)
             raise
         write_json(folder.reader_file, Findings(0, 0, 0, 0).to_dict())
         outcome = lab.outcome(void=void)
     finally:
         lab.stop()
-        if outcome.get("failed", "in error") is None:  # of a trial that failed the state is evidence
+        if outcome is not None and outcome.failed is None:  # of a trial that failed the state is evidence
             shutil.rmtree(folder.state, ignore_errors=True)
-    write_json(folder.outcome_file, outcome)
+    outcome.write(folder.outcome_file)
     return outcome
 
 
@@ -681,32 +683,32 @@ class TrialLab:
 
     def outcome(
         self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None
-    ) -> dict[str, Any]:
-        """What is written as the outcome; without an exercise, why there is none: an error, or a trial that is void."""
-        return {
-            "trial": self.trial.to_dict(),
-            "error": error,
-            "void": void,
-            "failed": None if self._failure is None else str(self._failure),
-            "exercised": exercise is not None and exercise.exercised,
-            "reason": exercise.reason if exercise else error or void,
-            "steps": exercise.steps if exercise else None,
-            "all_steps_tried": exercise is not None and exercise.all_steps_tried,
-            "produced": {"records": self._delivered(), "keys": len(self._keys())},
-            "facts": self.facts(),
-            "attested": self._attested,
-            "plant": self._planted(),
-            "harness": harness_version(),
-            "seconds": self._seconds | {"total": round(sum(self._seconds.values()), 2)},
-        }
+    ) -> Outcome:
+        """How the trial ended; without an exercise, why there is none: an error, or a trial that is void."""
+        return Outcome(
+            trial=self.trial,
+            error=error,
+            void=void,
+            failed=None if self._failure is None else str(self._failure),
+            exercised=exercise is not None and exercise.exercised,
+            reason=exercise.reason if exercise else error or void or "",
+            steps=exercise.steps if exercise else None,
+            all_steps_tried=exercise is not None and exercise.all_steps_tried,
+            produced=Produced(self._delivered(), len(self._keys())),
+            facts=self.facts(),
+            attested=self._attested,
+            plant=self._planted(),
+            harness=harness_version(),
+            seconds=self._seconds | {"total": round(sum(self._seconds.values()), 2)},
+        )
 
-    def _planted(self) -> dict[str, Any] | None:
-        """The plant: its name, what it altered, and how often it fired in all instances; None as a rule."""
+    def _planted(self) -> Planted | None:
+        """What became of the planted bug; None as a rule."""
         if self.trial.plant is None:
             return None
         told = [instance.last["plant"] for instance in self._started if "plant" in instance.last]
         altered = sorted({method for event in told for method in event["altered"]})
-        return {"name": self.trial.plant, "altered": altered, "fired": sum(event["fired"] for event in told)}
+        return Planted(self.trial.plant, tuple(altered), sum(event["fired"] for event in told))
 
     def _delivered(self) -> int:
         return self._seeded + sum(bulk.delivered for bulk in self._bulks)
@@ -749,7 +751,7 @@ class TrialLab:
 
 def run_trial(
     trial: Trial, folder: TrialFolder, report: Report = lambda _: None, cluster: Cluster | None = None
-) -> dict[str, Any]:
+) -> Outcome:
     """One whole trial: brokers up (unless a cluster is given), provision, seed, drive, brokers down.
 
     Returns:

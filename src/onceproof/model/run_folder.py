@@ -1,4 +1,4 @@
-"""A run is a plain folder that explains itself; copying it copies the truth.
+"""A run is a plain folder that explains itself; copying it copies the truth. `model.files` has what stands in it.
 
 ```
 <run>/
@@ -31,71 +31,15 @@
 ```
 """
 
-import json
-import os
-import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import HarnessError
-
-
-def unwritable(error: OSError, path: Path | str | None = None) -> HarnessError:
-    """The sentence for a disk that is full or read-only, or a home that is not a folder."""
-    return HarnessError(
-        f"{path or error.filename} could not be written ({error.strerror}): make room, or set ONCEPROOF_HOME to a "
-        "writable folder."
-    )
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A draft to be written, which takes the place of `path` as a whole or not at all: a file that exists is complete.
-
-    Raises:
-        HarnessError: the disk is full or read-only.
-    """
-    draft = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            draft = Path(file.name)
-        yield draft
-        draft.replace(path)
-    except OSError as error:
-        raise unwritable(error, path) from error
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)  # nothing is left of it if it took its name
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Write as a whole or not at all.
-
-    Raises:
-        HarnessError: the disk is full or read-only.
-    """
-    with replacing(path) as draft, draft.open("w") as file:
-        json.dump(data, file, indent=2)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        HarnessError: it is missing or not JSON.
-    """
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"{path} could not be read ({error}): the run is incomplete or damaged.") from error
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json, write_json
 
 
 def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
@@ -106,11 +50,6 @@ def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
                 store, *numbers = line.strip().split(",")
                 partition, number, key, value = map(int, numbers)
                 yield f"{store}-contents", partition, number, key, value
-
-
-def says_something(outcome: Mapping[str, Any]) -> bool:
-    """Whether a trial with this outcome is judged by its topics."""
-    return outcome.get("error", "not run") is None and outcome.get("void") is None
 
 
 @dataclass(frozen=True)
@@ -320,9 +259,13 @@ class RunFolder:
 
     def driven_trials(self) -> list[Trial]:
         """The trials that are judged by their topics: driven to the end, or until Kafka failed; no error, not void."""
-        return [trial for trial in self.trials() if says_something(self.outcome(trial))]
+        return [trial for trial in self.trials() if (outcome := self.outcome(trial)) and outcome.says_something]
 
-    def outcome(self, trial: Trial) -> dict[str, Any]:
-        """How the trial ended; empty while it has not."""
+    def outcome(self, trial: Trial) -> Outcome | None:
+        """How the trial ended; None while it has not.
+
+        Raises:
+            HarnessError: the file is damaged.
+        """
         file = self.trial(trial).outcome_file
-        return dict(read_json(file)) if file.exists() else {}
+        return Outcome.read(file) if file.exists() else None

@@ -33,7 +33,7 @@ from threading import Lock
 from typing import Any
 
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import unwritable
+from onceproof.model.json_file import unwritable
 
 Event = Mapping[str, Any]
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\]")  # as log4j.properties has it

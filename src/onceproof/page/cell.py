@@ -13,7 +13,7 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
 from onceproof.page.docs import pages_by_trial
 from onceproof.page.matrix import day, minute, moment, sign_of
-from onceproof.results.evidence import Case, case_of, known, records_around
+from onceproof.results.evidence import Case, case_of, known, known_outcome, records_around
 from onceproof.results.matrix_query import Dated
 
 JIRA = re.compile(r"KAFKA-\d{1,6}")
@@ -38,7 +38,7 @@ def cell_view(run: RunFolder, verdict: Mapping[str, Any], history: Sequence[Date
         "sentence": verdict["sentence"],
         "arithmetic": _arithmetic(verdict),
         "description": known(case.folder.trial_file).get("description", ""),
-        "reason": known(case.folder.outcome_file).get("reason", ""),
+        "reason": shown.reason if (shown := known_outcome(case.folder)) else "",
         "issues": _issues(cell, verdict),
         "history": _over_time(history),
         "trials": trials,
@@ -97,19 +97,19 @@ def trial_view(
 ) -> dict[str, Any]:
     """What is told of one trial."""
     folder = run.trial(trial)
-    outcome, reader = known(folder.outcome_file), known(folder.reader_file)
+    outcome, reader = known_outcome(folder), known(folder.reader_file)
     return {
         "key": trial.key,
         "title": trial.title,
         "number": trial.number,
         "seed": trial.seed,
         "command": trial.command,
-        "exercised": outcome.get("exercised"),
-        "reason": outcome.get("reason") or "",
-        "error": verdict["errors"].get(trial.key) or outcome.get("error") or "",
+        "exercised": outcome.exercised if outcome else None,
+        "reason": outcome.reason if outcome else "",
+        "error": verdict["errors"].get(trial.key) or (outcome and outcome.error) or "",
         "anomalies": reader.get("anomalies", {}),
-        "seconds": outcome.get("seconds", {}),
-        "attested": _attested(outcome.get("attested", {})),
+        "seconds": outcome.seconds if outcome else {},
+        "attested": _attested(outcome.attested if outcome else {}),
         "docs": list(docs),
     }
 

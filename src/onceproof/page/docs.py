@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.page.runs import NotThereError, is_within
 
 # GX's pages have scripts and handlers within them, so this stops none that came in with the data: whatever is shown

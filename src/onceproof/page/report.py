@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.run_folder import RunFolder, read_json, replacing
+from onceproof.model.json_file import read_json, replacing
+from onceproof.model.run_folder import RunFolder
 from onceproof.page.cell import cell_view, records_view, timeline_json
 from onceproof.page.matrix import Filters, Matrix, Square, matrix_of, sign_of
 from onceproof.page.rendering import STATIC, Links, render

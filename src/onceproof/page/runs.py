@@ -10,7 +10,8 @@ from typing import Any
 
 from onceproof.model.cell import Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.results.history import JudgedCell
 
 DAG = "regression"  # of Airflow; the only one whose runs are judged

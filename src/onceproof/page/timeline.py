@@ -21,9 +21,10 @@ from pyarrow.dataset import field as column
 from onceproof.model.anomaly import first_of_each, places_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.json_file import read_json
 from onceproof.model.place import Place
 from onceproof.model.promise import dated_by, meaning
-from onceproof.model.run_folder import RunFolder, TrialFolder, read_json
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event, Return, returns
 from onceproof.page import bands
 from onceproof.page.bands import Band, Flow, Mark

@@ -3,7 +3,8 @@
 from collections import Counter, defaultdict
 from typing import Any
 
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.settings import get_settings
 

@@ -15,8 +15,9 @@ from tenacity import Retrying, retry_if_result, wait_fixed
 
 from onceproof.lab.processes import await_condition, interruptible
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.matrix import Request
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict, exit_code
 from onceproof.pipeline import steps
 from onceproof.pipeline.api import ENDED, FINISHED, AirflowApi

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import PlantedTrial
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand, with_controls
-from onceproof.model.run_folder import RunFolder, read_json, says_something, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.params import params_from_request
 from onceproof.scenarios import CATALOGUE
@@ -171,7 +173,7 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
         )
     run.verdicts_file.unlink(missing_ok=True)
     for trial in run.trials():
-        if not says_something(run.outcome(trial)):
+        if (outcome := run.outcome(trial)) is None or not outcome.says_something:
             run.set_aside(trial)
 
 
@@ -271,7 +273,7 @@ def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> N
         lab.drive(trial, cluster, folder, report)
 
     _for_each_open_trial(run, cell, drive_one)
-    errors = [outcome["error"] for trial in _trials(run, cell) if (outcome := run.outcome(trial)).get("error")]
+    errors = [error for error in _errors(run, cell) if error]
     if errors:
         raise HarnessError(f"{len(errors)} of {len(_trials(run, cell))} trials failed: {errors[0]}")
 
@@ -294,7 +296,7 @@ def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:
     past, risk = past_before(run.run_id, get_settings().database_url), risk_of(run)
     while (cell := cell_that_wants_more(run, budget, registry(), past, risk)) is not None:
         own = _trials(run, cell.key)
-        if all(run.outcome(trial) for trial in own):
+        if all(run.trial(trial).outcome_file.exists() for trial in own):
             run.add_trial(new_trial(run, cell, len(own) + 1))
         _for_each_open_trial(run, cell.key, drive_one)
 
@@ -392,13 +394,19 @@ def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, 
             sentence = str(error) if isinstance(error, OnceproofError) else f"{type(error).__name__}: {error}"
             print(f"{trial.key}: {sentence}")
             if not folder.outcome_file.exists():
-                write_json(folder.outcome_file, _failed(trial, sentence))
+                Outcome.of_error(trial, sentence).write(folder.outcome_file)
 
 
 def _require_open_trials(run: RunFolder, cell: str) -> None:
-    errors = [run.outcome(trial).get("error") for trial in _trials(run, cell)]
+    errors = _errors(run, cell)
     if all(errors):
         raise HarnessError(f"No trial of {cell} can be driven: {errors[0]}")
+
+
+def _errors(run: RunFolder, cell: str) -> list[str | None]:
+    """How each trial of the cell failed; None of one that has not, or not yet."""
+    outcomes = [run.outcome(trial) for trial in _trials(run, cell)]
+    return [outcome.error if outcome else None for outcome in outcomes]
 
 
 def _cluster(run: RunFolder, cell: Cell) -> Any:
@@ -408,23 +416,6 @@ def _cluster(run: RunFolder, cell: Cell) -> Any:
     if "error" in data:
         raise HarnessError(data["error"])
     return EmbeddedCluster.from_dict(data)
-
-
-def _failed(trial: Trial, sentence: str) -> dict[str, Any]:
-    """The outcome of a trial that the lab could not finish."""
-    return {
-        "trial": trial.to_dict(),
-        "error": sentence,
-        "void": None,
-        "failed": None,
-        "exercised": False,
-        "reason": sentence,
-        "steps": None,
-        "all_steps_tried": False,
-        "produced": {"records": 0, "keys": 0},
-        "attested": {},
-        "seconds": {"total": 0.0},
-    }
 
 
 def _first_line(text: str) -> str:

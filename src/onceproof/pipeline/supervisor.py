@@ -27,7 +27,7 @@ import psutil
 
 from onceproof.lab.processes import await_condition, tail
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.run_folder import read_json, write_json
+from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.api import AirflowApi
 from onceproof.pipeline.environment import USER, airflow_environment, airflow_home, password_file
 from onceproof.settings import Settings

@@ -13,12 +13,12 @@ Whatever stands behind a green, the run's own positive control must have been re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Outcome
 from onceproof.model.known_issues import Registry
 from onceproof.model.plants import plants
 from onceproof.model.sensitivity import NOTHING, Place, Sensitivity, Tally, commit_of, sensitivities
@@ -223,11 +223,10 @@ def _unsure(verdict: CellVerdict, why: str) -> CellVerdict:
     return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=f"{why} {verdict.sentence}")
 
 
-def placed(
-    evidence: TrialEvidence, trial: Trial, outcome: Mapping[str, Any], planned: Collection[str]
-) -> TrialEvidence:
+def placed(evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, planned: Collection[str]) -> TrialEvidence:
     """The evidence with what makes a trial comparable: was it planned, on which commit did it run, by which harness."""
-    commit, harness = commit_of(trial.cell, outcome.get("attested", {})), outcome.get("harness", "")
+    commit = commit_of(trial.cell, outcome.attested) if outcome else ""
+    harness = (outcome and outcome.harness) or ""
     return replace(evidence, planned=trial.key in planned, commit=commit, harness=harness)
 
 

@@ -29,7 +29,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, rela
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 
 WRITING = {"writing": True}  # execution options of a transaction that writes: it waits for its turn when it begins
 SQLITE_TIMEOUT = 60  # seconds to wait for the file; a run is stored in milliseconds, but the machine may be busy
@@ -276,16 +277,16 @@ def _trial_row(run: RunFolder, trial: Trial, planned: bool, error: str | None) -
     return TrialRow(
         number=trial.number,
         seed=trial.seed,
-        exercised=outcome.get("exercised", False),
+        exercised=outcome is not None and outcome.exercised,
         planned=planned,
-        reason=outcome.get("reason") or "",
+        reason=outcome.reason if outcome else "",
         error=error,
         records=reader.get("records"),
         keys=reader.get("keys"),
         ids=reader.get("ids"),
-        seconds=outcome.get("seconds", {}),
-        attested=outcome.get("attested", {}),
-        harness=outcome.get("harness"),
+        seconds=dict(outcome.seconds) if outcome else {},
+        attested=dict(outcome.attested) if outcome else {},
+        harness=outcome.harness if outcome else None,
         anomalies=[AnomalyRow(name=name, count=count) for name, count in reader.get("anomalies", {}).items()],
     )
 

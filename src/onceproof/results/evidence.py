@@ -36,7 +36,9 @@ from pyarrow.dataset import field
 from onceproof.model.anomaly import first_of_each, places_of
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.run_folder import RunFolder, TrialFolder, read_json, replacing
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json, replacing
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.results.redaction import Redaction
 from onceproof.results.spark_tables import rows_of_trial
@@ -187,6 +189,14 @@ def known(file: Path) -> dict[str, Any]:
         return dict(read_json(file))
     except (HarnessError, TypeError, ValueError):
         return {}
+
+
+def known_outcome(folder: TrialFolder) -> Outcome | None:
+    """How the trial ended; None if it has not, or the file is damaged, which is a verdict's matter and not ours."""
+    try:
+        return Outcome.read(folder.outcome_file)
+    except HarnessError:
+        return None
 
 
 def case_of(run: RunFolder, verdict: Mapping[str, Any]) -> Case:
@@ -412,7 +422,7 @@ def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> 
     verdict, cell = case.verdict, Cell.from_dict(case.verdict)
     sign, _ = LOOK[verdict["verdict"]]
     folder, notes = case.folder, known(case.folder.trial_file)
-    outcome = known(folder.outcome_file)
+    outcome = known_outcome(folder)
     rate = f"{verdict['red']}/{verdict['counted']}"
     parts = [
         f"# {cell.title}: {sign} {verdict['verdict']}",
@@ -421,7 +431,7 @@ def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> 
         f"Shown here: trial {case.shown.number}, seed {case.shown.seed}.",
         *([verdict["arithmetic"]] if verdict.get("arithmetic") else []),
         *([f"What the variant is: {notes['description']}"] if notes.get("description") else []),
-        *([f"What happened: {outcome['reason']}"] if outcome.get("reason") else []),
+        *([f"What happened: {outcome.reason}"] if outcome and outcome.reason else []),
         "## Repeat it",
         f"```\n{case.shown.command}\n```",
         "The seed gives the same schedule of records and steps; the threads and brokers stay free, so expect the rate "
@@ -471,10 +481,10 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
-def _versions(outcome: Mapping[str, Any], cell: Cell) -> str:
+def _versions(outcome: Outcome | None, cell: Cell) -> str:
     """What each start of an instance told of itself."""
     columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
-    attested = outcome.get("attested", {})
+    attested = outcome.attested if outcome else {}
     rows = [[name, *(told.get(column) for column in columns)] for name, told in sorted(attested.items())]
     header = ("instance", "Kafka Streams", "commit", "clients", "commit", "Java")
     told = _table(header, rows) if rows else "No instance came so far as to tell."
@@ -522,10 +532,11 @@ def _observed(folder: TrialFolder) -> str:
 def _trials(case: Case) -> str:
     rows = []
     for trial in case.trials:
-        outcome, anomalies = known(case.run.trial(trial).outcome_file), case.reader(trial).get("anomalies", {})
+        outcome, anomalies = known_outcome(case.run.trial(trial)), case.reader(trial).get("anomalies", {})
         seen = ", ".join(f"{count:,} {name}" for name, count in anomalies.items())
         error = case.verdict["errors"].get(trial.key)
-        rows.append((trial.number, trial.seed, "yes" if outcome.get("exercised") else "no", error or seen or "none"))
+        exercised = "yes" if outcome and outcome.exercised else "no"
+        rows.append((trial.number, trial.seed, exercised, error or seen or "none"))
     return _table(("trial", "seed", "exercised", "anomalies"), rows)
 
 

@@ -11,7 +11,8 @@ from sqlalchemy import select
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.results.database import CellRow, RunRow, TrialRow, database, is_missing
 

@@ -10,10 +10,12 @@ from pyarrow.dataset import field
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.explaining import Input, Scene, unexplained
+from onceproof.model.files import Outcome
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import RISK
 from onceproof.model.promise import seen_by_suite, suites_of
-from onceproof.model.run_folder import RunFolder, read_json, write_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
 from onceproof.results.controls import Past, past_of, placed, weighed
@@ -85,8 +87,7 @@ def risk_of(run: RunFolder) -> float:
 
 def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> dict[str, Any]:
     """A verdict with what the tables of people need: seeds, seconds and places."""
-    seconds = [run.outcome(trial).get("seconds", {}).get("total") for trial in trials]
-    known = [s for s in seconds if s is not None]
+    known = [outcome.seconds["total"] for trial in trials if (outcome := run.outcome(trial)) is not None]
     return {
         **verdict.to_dict(),
         "seeds": [trial.seed for trial in trials],
@@ -113,11 +114,12 @@ def evidence(
     """What is known of one trial; an `error` sentence if any part of the harness failed on it."""
     try:
         outcome = run.outcome(trial)
-        failure = _failure(outcome, errors.get(trial.key))
-        if failure:
-            return TrialEvidence(trial.key, trial.seed, error=failure)
-        if outcome.get("void"):
-            return TrialEvidence(trial.key, trial.seed, reason=outcome["void"])
+        if outcome is None:
+            raise HarnessError("The trial did not run to its end; the log of its task says why.")
+        if failure := outcome.error or errors.get(trial.key):
+            raise HarnessError(failure)
+        if outcome.void:
+            return TrialEvidence(trial.key, trial.seed, reason=outcome.void)
         reader = read_json(run.trial(trial).reader_file)
         suites = _suites(run, trial)
         odd = _unexplained(run, trial, reader["anomalies"])
@@ -132,9 +134,9 @@ def evidence(
     return TrialEvidence(
         trial.key,
         trial.seed,
-        exercised=outcome["exercised"],
-        all_steps_tried=outcome["all_steps_tried"],
-        reason=outcome["reason"],
+        exercised=outcome.exercised,
+        all_steps_tried=outcome.all_steps_tried,
+        reason=outcome.reason,
         anomalies=reader["anomalies"],
         unexplained=odd,
     )
@@ -162,13 +164,7 @@ def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
         yield row["partition"], row["offset"], row["key"]
 
 
-def _failure(outcome: Mapping[str, Any], collecting: str | None) -> str | None:
-    if not outcome:
-        return "The trial did not run to its end; the log of its task says why."
-    return outcome["error"] or collecting
-
-
-def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark: SparkCounts | None) -> Iterator[str]:
+def _disagreements(outcome: Outcome, reader: Mapping[str, Any], spark: SparkCounts | None) -> Iterator[str]:
     """Where the producer, the independent reader and Spark do not tell the same."""
     if spark is None:
         yield "Spark has not checked it; see the logs of the tasks collect and check."
@@ -176,9 +172,9 @@ def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark:
     whole = _is_whole(outcome, reader)
     if whole and reader["records"] == 0:
         yield "The input topic is empty, so nothing was checked."
-    for name in ("records", "keys"):
-        if whole and outcome["produced"][name] != reader[name]:
-            yield f"{outcome['produced'][name]:,} {name} were produced, but {reader[name]:,} are in the input topic."
+    for name, produced in (("records", outcome.produced.records), ("keys", outcome.produced.keys)):
+        if whole and produced != reader[name]:
+            yield f"{produced:,} {name} were produced, but {reader[name]:,} are in the input topic."
     for name in ("records", "outputs", "keys", "ids"):
         if reader[name] != spark.counts[name]:
             yield f"The independent reader counts {reader[name]:,} {name}, Spark {spark.counts[name]:,}."
@@ -198,9 +194,9 @@ def _disagreements(outcome: Mapping[str, Any], reader: Mapping[str, Any], spark:
             yield f"The independent reader made {ours:,} comparisons for {name}, Spark {theirs:,}."
 
 
-def _is_whole(outcome: Mapping[str, Any], reader: Mapping[str, Any]) -> bool:
+def _is_whole(outcome: Outcome, reader: Mapping[str, Any]) -> bool:
     """Whether all that was delivered was processed, and can be read: else there are fewer records than there should."""
-    return outcome.get("failed") is None and "corrupt-record" not in reader["anomalies"]
+    return outcome.failed is None and "corrupt-record" not in reader["anomalies"]
 
 
 def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, func, or_, select
 
 from onceproof.model.cell import Cell
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.results.database import CellRow, RunRow, database, is_missing
 from onceproof.results.history import USUAL, Change, JudgedCell, compare
 

@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from onceproof.model.errors import HarnessError
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.json_file import read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
 
 HIDDEN = "***"

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.json_file import read_json
 from onceproof.model.known_issues import Registry
-from onceproof.model.run_folder import RunFolder, read_json
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import CellVerdict, TrialEvidence, Verdict, judge
 from onceproof.results.controls import Control, Past, control_of, placed
 
@@ -36,10 +37,15 @@ def _evidence(run: RunFolder, trials: Sequence[Trial]) -> list[TrialEvidence]:
     found, planned = [], run.planned_keys()
     for trial in trials:
         if outcome := run.outcome(trial):
-            error, exercised = outcome["error"], outcome["exercised"]
-            anomalies = {} if error else read_json(run.trial(trial).reader_file)["anomalies"]
-            known = {"anomalies": anomalies, "error": error, "all_steps_tried": outcome["all_steps_tried"]}
-            evidence = TrialEvidence(trial.key, trial.seed, exercised, reason=outcome["reason"], **known)
+            evidence = TrialEvidence(
+                trial.key,
+                trial.seed,
+                outcome.exercised,
+                outcome.all_steps_tried,
+                outcome.reason,
+                {} if outcome.error else read_json(run.trial(trial).reader_file)["anomalies"],
+                error=outcome.error,
+            )
             found.append(placed(evidence, trial, outcome, planned))
     return found
 

@@ -10,7 +10,7 @@ from sqlalchemy import Column, DateTime, Engine, Table, inspect, select
 from sqlalchemy.orm import Mapper, Session
 
 from onceproof.model.errors import UsageError
-from onceproof.model.run_folder import read_json, write_json
+from onceproof.model.json_file import read_json, write_json
 from onceproof.results.database import WRITING, Base, database, is_missing
 
 

@@ -1,0 +1,69 @@
+"""What one room leaves for the others in the run folder, as they write and read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from onceproof.model.cell import Trial
+from onceproof.model.json_file import JsonFile
+
+
+@dataclass(frozen=True)
+class Produced:
+    """What the producer delivered to the input."""
+
+    records: int
+    keys: int  # distinct ones
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What became of a planted bug: the methods that it altered, and how often it fired in all instances."""
+
+    name: str
+    altered: tuple[str, ...]
+    fired: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome(JsonFile):
+    """`outcome.json`: how a trial ended."""
+
+    trial: Trial
+    error: str | None = None  # the sentence, if the harness failed; then nothing else counts
+    void: str | None = None  # why it says nothing, if some process was given no time
+    failed: str | None = None  # what Kafka did that ended the drive
+    exercised: bool
+    reason: str
+    steps: int | None = None  # that the driver took
+    all_steps_tried: bool
+    produced: Produced
+    facts: Mapping[str, int] = field(default_factory=dict)  # that the checks need to know beside the records
+    attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it told of itself
+    plant: Planted | None = None
+    harness: str | None = None  # its version
+    seconds: Mapping[str, float]  # by phase, and their total
+
+    @classmethod
+    def of_error(cls, trial: Trial, sentence: str) -> "Outcome":
+        """Of a trial that the lab could not finish."""
+        return cls(
+            trial=trial,
+            error=sentence,
+            exercised=False,
+            reason=sentence,
+            all_steps_tried=False,
+            produced=Produced(0, 0),
+            attested={},
+            seconds={"total": 0.0},
+        )
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the trial is judged by its topics."""
+        return self.error is None and self.void is None
+
+    @property
+    def has_fired(self) -> bool:
+        """Whether a planted bug did what it does."""
+        return self.plant is not None and self.plant.fired > 0

@@ -1,0 +1,70 @@
+"""A file between rooms is read as what was written, and one that is not of this form is told with file and field."""
+
+from dataclasses import replace
+
+import pytest
+
+from onceproof.model.errors import HarnessError
+from onceproof.model.files import Outcome, Planted
+from onceproof.model.json_file import read_json, write_json
+from tests.conftest import a_trial
+from tests.specimens.files import an_outcome
+
+TRIAL = a_trial("4.1.2", scenario="crash", restart_on="4.3.1", burst=5)
+WHOLE = an_outcome(
+    TRIAL,
+    failed="stuck: instance-1",
+    steps=3,
+    facts={"partitions": 2},
+    attested={"instance-1": {"streams_version": "4.1.2", "streams_commit": None}},
+    plant=Planted("stale-cache", ("Cache.clear()",), 7),
+    harness="0.1.0",
+)
+# What is not of this form, and what is said of it.
+ODD = {
+    "a list": (lambda data: [data], 'all of it is [{"trial": '),
+    "not there": (lambda data: without(data, "reason"), "all of it has no reason"),
+    "unknown": (lambda data: {**data, "mood": "good"}, "all of it has mood, which is not known"),
+    "a text for a truth": (lambda data: {**data, "exercised": "yes"}, 'exercised is "yes"'),
+    "a truth for a number": (lambda data: {**data, "steps": True}, "steps is true"),
+    "null": (lambda data: {**data, "reason": None}, "reason is null"),
+    "deep inside": (lambda data: {**data, "produced": {"records": 1.5, "keys": 1}}, "records is 1.5"),
+    "an entry": (lambda data: {**data, "attested": {"instance-1": []}}, "attested.instance-1 is []"),
+    "one of many": (lambda data: {**data, "plant": {**data["plant"], "altered": ["a", 1]}}, "altered.1 is 1"),
+    "a release": (lambda data: {**data, "trial": odd_release(data["trial"])}, "UsageError: "),
+}
+
+
+def without(data, name):
+    return {key: value for key, value in data.items() if key != name}
+
+
+def odd_release(trial):
+    return {**trial, "cell": {**trial["cell"], "streams": "four"}}
+
+
+def test_what_is_written_is_read(tmp_path):
+    WHOLE.write(tmp_path / "outcome.json")
+    assert Outcome.read(tmp_path / "outcome.json") == WHOLE
+    assert read_json(tmp_path / "outcome.json")["plant"] == {
+        "name": "stale-cache",
+        "altered": ["Cache.clear()"],
+        "fired": 7,
+    }
+
+
+def test_a_file_of_before_a_field_was_there_has_its_default(tmp_path):
+    WHOLE.write(tmp_path / "outcome.json")
+    write_json(tmp_path / "outcome.json", without(read_json(tmp_path / "outcome.json"), "failed"))
+    assert Outcome.read(tmp_path / "outcome.json") == replace(WHOLE, failed=None)
+
+
+@pytest.mark.parametrize(("spoil", "told"), ODD.values(), ids=ODD)
+def test_a_file_of_another_form_is_one_sentence(tmp_path, spoil, told):
+    file = tmp_path / "outcome.json"
+    WHOLE.write(file)
+    write_json(file, spoil(read_json(file)))
+    with pytest.raises(HarnessError) as refused:
+        Outcome.read(file)
+    assert str(refused.value).startswith(f"{file} is damaged, or of another version of Onceproof: ")
+    assert told in str(refused.value)
