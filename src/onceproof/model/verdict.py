@@ -14,7 +14,7 @@ from onceproof.model.sensitivity import NOTHING, Place, Tally
 
 
 class Verdict(StrEnum):
-    """The words of the design."""
+    """What is said of a cell (`docs/reading-a-verdict.md`)."""
 
     CLEAN = "clean"
     KNOWN = "known"
@@ -116,7 +116,7 @@ class CellVerdict:
 
 
 def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> CellVerdict:
-    """Judge a cell by rules 1, 2 and 4 of the design; what its green is worth only the whole run can tell
+    """Judge a cell by rules 1, 2 and 4 of `docs/architecture.md`; what its green is worth only the whole run can tell
     (`results.controls`).
 
     1. A harness failure is `error`; a cell in which no trial was exercised is `inconclusive`, unless the registry
