@@ -36,6 +36,7 @@ from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
 from onceproof.pipeline.params import PARAMS, request_from_params
+from onceproof.pipeline.spark import QUICK_COMPILER
 from onceproof.settings import get_settings
 
 RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw an arrow from `plan` to every task
@@ -43,8 +44,6 @@ RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw
 GOES_ON = {"trigger_rule": TriggerRule.ALL_DONE_MIN_ONE_SUCCESS}
 VERDICTS = Asset(name="onceproof_verdicts", uri="onceproof://verdicts")
 NEWLY_RED = Asset(name="onceproof_newly_red", uri="onceproof://newly-red")
-# `check` compiles many plans and runs each once: the thorough compiler would cost more than its code saves.
-QUICK_COMPILER = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"}
 NOTIFY = "onceproof_notify"  # the connection that decides where
 NAMED = {"map_index_template": "{{ task.op_kwargs['item']['title'] }}"}
 

@@ -280,7 +280,7 @@ def sensitivity(
         out.print(sensitivity_table(told))
         for what, why in told["masked"].items():
             out.print(f"{what}: {why}", markup=False, soft_wrap=True)
-        out.print(f"Read by the {told['reader']} reader. Folder  {run.path}", markup=False, soft_wrap=True)
+        out.print(f"Folder  {run.path}", markup=False, soft_wrap=True)
     raise typer.Exit(told["exit_code"])
 
 

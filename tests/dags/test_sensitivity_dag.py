@@ -84,7 +84,7 @@ def cardboard(home, found, monkeypatch):
         plantings = tuple(sensitivity.Planting(one, cell, one.claim("enumerator")) for one in named)
         return sensing.Sense(release, cell.broker, plantings, params["trials"], seed, {})
 
-    def try_plantings(run, plantings, broker, trials, seed, report):
+    def try_plantings(run, plantings, broker, trials, seed, report, then):
         shown = PlantedTrial(run.run_id, "", "", plantings[0].cell, "c0ffee", "h", seed, 3, True, False, {}, 1.0)
         return [
             (one, [replace(shown, trial=f"{one.plant.name}-t{n}", plant=one.plant.name, found=one.plant.name in found)
@@ -94,6 +94,7 @@ def cardboard(home, found, monkeypatch):
 
     monkeypatch.setattr(sensing, "sense_from_params", sense_from_params)
     monkeypatch.setattr(sensitivity, "try_plantings", try_plantings)
+    monkeypatch.setattr(sensing, "read_by_both", lambda planted, tried: tried)
 
 
 def run_it(dag, **params: object):

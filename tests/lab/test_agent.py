@@ -1,18 +1,21 @@
 """The agent on real releases: it alters what the catalogue says, and the JVM accepts the altered classes."""
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
 from onceproof.lab.agent import alterations, check_plantable
-from onceproof.lab.sensitivity import Planting, try_plantings
+from onceproof.lab.sensitivity import Planting
 from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.model.sensitivity import PlantedTrial
+from onceproof.pipeline.sensing import Sense, sense
+from onceproof.results.sensitivity import planted_trials
+from onceproof.settings import get_settings
 from tests.conftest import a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
@@ -46,9 +49,9 @@ def test_every_plant_loads_on_the_releases_it_applies_to(version):
 
 
 def test_a_plant_whose_methods_the_release_lacks_is_refused():
-    invented = Plant("checkpoint-stays", "w", "b", ())  # in truth only up to 4.2
-    with pytest.raises(UsageError, match=r"checkpoint-stays cannot be planted into 4\.3\.1: it has not the methods"):
-        check_plantable(invented, Release.parse("4.3.1"))
+    invented = Plant("stale-cache", "w", "b", ())  # in truth only from 3.4.1 on
+    with pytest.raises(UsageError, match=r"stale-cache cannot be planted into 3\.0\.0: it has not the methods"):
+        check_plantable(invented, Release.parse("3.0.0"))
 
 
 def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkeypatch):
@@ -63,8 +66,6 @@ def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkey
 
 
 def test_an_agent_that_nobody_asked_for_is_an_error(tmp_path, cluster, monkeypatch):
-    from onceproof.settings import get_settings
-
     # A JVM that is to write an archive refuses any agent by itself.
     monkeypatch.setattr("onceproof.lab.instance.ClassData.of", lambda _: None)
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-javaagent:{get_settings().agent_jar}=plant=put-lost")
@@ -72,15 +73,29 @@ def test_an_agent_that_nobody_asked_for_is_an_error(tmp_path, cluster, monkeypat
         run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=cluster)
 
 
-def test_a_plant_that_does_not_fire_is_not_found(tmp_path):
-    claim = plant("tombstone-lost").claims[0]  # of a scenario that deletes; the enumerator does not
+@pytest.fixture
+def database_url(tmp_path, monkeypatch):
+    """A results database of the test's own."""
+    monkeypatch.setenv("ONCEPROOF_DATABASE_URL", f"sqlite:///{tmp_path}/results.db")
+    get_settings.cache_clear()
+    yield get_settings().database_url
+    get_settings.cache_clear()
+
+
+@pytest.mark.spark
+def test_both_readers_find_a_plant_and_one_that_does_not_fire_is_not_found(tmp_path, database_url):
     cell = a_trial("3.4.1").cell
-    planting = Planting(plant("tombstone-lost"), cell, claim)
+    # The enumerator deletes nothing, so no tombstone is lost.
+    plantings = [Planting(one, cell, one.claims[0]) for one in (plant("record-twice"), plant("tombstone-lost"))]
+    runs = (RunFolder(tmp_path / f"20261121T084500-3f2{n}") for n in count())
 
-    def attempt() -> PlantedTrial:
-        [(_, [trial])] = try_plantings(RunFolder(tmp_path), [planting], cell.broker, 1, 1, print)
-        return trial
+    def attempt() -> dict[str, object]:
+        return sense(next(runs), Sense(cell.streams, cell.broker, tuple(plantings), 1, 1, {}))
 
-    trial = undisturbed(attempt, void=lambda trial: trial.error)
-    assert (trial.fired, trial.found, trial.exercised, trial.error) == (0, False, False, None)
-    assert trial.commit
+    told = undisturbed(attempt, void=lambda told: next((e for row in told["plants"] for e in row["errors"]), None))
+    found, idle = planted_trials(database_url)[-2:]
+    assert (found.fired > 0, found.found, found.found_by, found.error) == (True, True, ("independent", "spark"), None)
+    assert (idle.fired, idle.found, idle.exercised, idle.found_by, idle.error) == (0, False, False, (), None)
+    assert found.commit == idle.commit != ""
+    assert [row["verdict"] for row in told["plants"]] == ["found", "not-fired"]
+    assert told["exit_code"] == 3

@@ -1,5 +1,6 @@
 """Planted trials add up where they are of one place, and nowhere else."""
 
+import json
 from dataclasses import replace
 
 from onceproof.model.cell import Cell
@@ -12,7 +13,9 @@ TRIAL = PlantedTrial("r", "t", "stale-cache", CELL, "c0ffee", "0.1.0+1", 1, 3, T
 
 def test_a_planted_trial_is_written_and_read():
     failed = replace(TRIAL, cell=replace(CELL, restart_on=Release.parse("4.2.0")), found=False, error="It broke.")
-    assert [PlantedTrial.from_dict(trial.to_dict()) for trial in (TRIAL, failed)] == [TRIAL, failed]
+    by_both = replace(TRIAL, found_by=("independent", "spark"))
+    written = [json.loads(json.dumps(trial.to_dict())) for trial in (TRIAL, failed, by_both)]
+    assert list(map(PlantedTrial.from_dict, written)) == [TRIAL, failed, by_both]
 
 
 def test_trials_of_one_place_add_up_and_only_exercised_ones_count():

@@ -1,6 +1,7 @@
 """The tab *Sensitivity*: plants by release, survivors first, each with its timelines."""
 
 import re
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import expect
 from onceproof.harness import harness_version
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import PlantedTrial
 from onceproof.page.app import create_app
 from onceproof.page.sensitivity import sensitivity_view
@@ -26,7 +28,7 @@ IDLE = replace(FOUND, plant="idle-plant", trial="t4", fired=0, exercised=False, 
 ONCE = replace(FOUND, plant="plant-seen-once", trial="t5")
 OLD = replace(SURVIVOR, plant="old-plant", trial="t6", harness="0.0.9+00000000")
 OTHER = replace(FOUND, trial="t7", cell=replace(CELL, streams=Release(3, 9, 1)))
-CANNOT = replace(SURVIVOR, plant="corrupted-once", trial="t9")
+CANNOT = replace(SURVIVOR, plant="commit-timed-out", trial="t9")
 ALL = [CANNOT, FOUND, SURVIVOR, IDLE, ONCE, replace(ONCE, trial="t8", found=False), OLD, OTHER]
 
 
@@ -37,7 +39,7 @@ def test_releases_come_newest_first_and_survivors_before_what_was_found():
         ("plant-seen-once", "found now and then"),
         ("idle-plant", "not exercised"),
         ("stale-cache", "found"),
-        ("corrupted-once", "cannot show"),
+        ("commit-timed-out", "cannot show"),
         ("old-plant", "survived"),  # of a harness that is no more
     ]
     assert (newest["release"], newest["found"], newest["planted"]) == ("4.3.1", 2, 4)
@@ -57,6 +59,8 @@ def test_what_another_harness_found_is_told_as_long_as_there_is_nothing_newer():
 @pytest.fixture
 def planted(settings):
     store_planted([replace(one, error=SCRIPT) if one is IDLE else one for one in ALL], settings.database_url)
+    run = RunFolder(settings.runs / NEWEST)
+    shutil.copytree(run.trial(KEY).path, run.planted.trial(KEY).path)
 
 
 def test_the_tab_leads_to_the_timeline_of_each_trial(client, planted):

@@ -1,11 +1,15 @@
 """What planted trials come to, in words and exit codes that are never those of a cell."""
 
+from dataclasses import replace
+
 import pytest
 
+from onceproof.lab.sensitivity import Planting
 from onceproof.model.plants import plant
 from onceproof.model.sensitivity import PlantedTrial
-from onceproof.pipeline.sensing import exit_code, row, verdict_of
+from onceproof.pipeline.sensing import exit_code, read_by_both, row, verdict_of
 from tests.conftest import a_trial
+from tests.results.test_judging import make_run
 
 CELL = a_trial("4.3.1").cell
 
@@ -48,11 +52,46 @@ def test_a_survivor_outweighs_a_failure_and_that_one_what_did_not_fire():
 
 
 def test_a_rate_is_of_exercised_trials():
-    from onceproof.lab.sensitivity import Planting
-
     one = plant("stale-cache")
     told = row(Planting(one, CELL, one.claims[0]), [planted(), SURVIVED, SILENT, planted(exercised=False)])
     assert (told["trials"], told["fired"], told["exercised"], told["found"], told["rate"]) == (4, 3, 2, 2, 0.5)
     assert told["interval"][0] < 0.5 < told["interval"][1]
     assert told["anomalies"] == {"duplicate-id": 2}
     assert told["promises"] == ["identities", "counters"]
+
+
+def read(home, anomalies, by_reader=None, **told):
+    """What both readers make of a trial, of which Spark sees these anomalies."""
+    run, ordinary = make_run(home, "4.3.1", anomalies, seen_by_reader=by_reader, **told)
+    one = plant("stale-cache")
+    trial = replace(planted(), trial=ordinary.key)
+    [(_, [trial])] = read_by_both(run, [(Planting(one, CELL, one.claims[0]), [trial])])
+    return trial
+
+
+def test_a_plant_is_found_by_both_readers(tmp_path):
+    trial = read(tmp_path, ["duplicate-id"])
+    assert (trial.found, trial.found_by, trial.error) == (True, ("independent", "spark"), None)
+
+
+def test_what_no_promise_of_the_claim_names_is_not_found_by_anyone(tmp_path):
+    trial = read(tmp_path, ["wrong-store"])
+    assert (trial.found, trial.found_by, trial.error) == (False, (), None)
+
+
+@pytest.mark.parametrize(
+    ("by_spark", "by_reader", "said"),
+    [
+        ([], {"duplicate-id": 1}, "The independent reader sees 1 duplicate-id, Spark 0."),
+        (["duplicate-id"], {}, "The independent reader sees 0 duplicate-id, Spark 1."),
+    ],
+)
+def test_what_only_one_reader_saw_is_an_error_and_not_found(tmp_path, by_spark, by_reader, said):
+    trial = read(tmp_path, by_spark, by_reader)
+    assert (trial.found, trial.exercised, trial.error) == (False, False, said)
+
+
+def test_what_spark_did_not_read_is_an_error(tmp_path):
+    trial = read(tmp_path, ["duplicate-id"], counts={})
+    assert trial.error
+    assert not trial.found

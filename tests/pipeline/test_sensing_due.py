@@ -12,7 +12,7 @@ from onceproof.model.matrix import Request
 from onceproof.model.plants import plants
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import PlantedTrial
-from onceproof.pipeline import steps
+from onceproof.pipeline import sensing, steps
 from onceproof.pipeline.sensing import due
 from onceproof.results.sensitivity import planted_trials, store_planted
 from onceproof.settings import get_settings
@@ -70,11 +70,12 @@ def test_those_that_need_a_parameter_or_are_hidden_by_a_known_issue_are_not_trie
 
 
 def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
-    def try_plantings(run, plantings, broker, trials, seed, report):
+    def try_plantings(run, plantings, broker, trials, seed, report, then):
         one = PlantedTrial(run.run_id, "", "", GREEN, "c0ffee", harness_version(), seed, 3, True, True)
         return [(p, [replace(one, trial=f"{p.plant.name}-t1", plant=p.plant.name, cell=p.cell)]) for p in plantings]
 
     monkeypatch.setattr(sensitivity, "try_plantings", try_plantings)
+    monkeypatch.setattr(sensing, "read_by_both", lambda planted, tried: tried)
     run = steps.plan(
         RUN, Request("nightly", ("3.3.2", "4.3.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
     )

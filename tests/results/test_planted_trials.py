@@ -9,7 +9,7 @@ from onceproof.results.history import stored_runs
 from onceproof.results.sensitivity import planted_trials, store_planted
 from tests.model.test_sensitivity import TRIAL
 
-FIRST = replace(TRIAL, run="20261121T084500-3f2a")
+FIRST = replace(TRIAL, run="20261121T084500-3f2a", found_by=("independent", "spark"))
 LATER = replace(TRIAL, run="20261122T084500-3f2a", found=False, fired=2, error="It broke.")
 
 

@@ -70,7 +70,7 @@ class Plant:
     def releases(self) -> str:
         """The releases that it applies to, for people."""
         if self.last == LATER:
-            return "all" if self.first == OLDEST else f"from {self.first} on"
+            return "all" if self.first == OLDEST else f"{self.first} and later"
         return f"{self.first} to {self.last.major}.{self.last.minor}"
 
     def refuse(self, release: Release) -> str | None:
@@ -78,7 +78,7 @@ class Plant:
         if self.applies(release):
             return None
         return (
-            f"{self.name} cannot be planted into {release}, only into {self.releases.removeprefix('from ')}; "
+            f"{self.name} cannot be planted into {release}, only into {self.releases}; "
             "`onceproof plants` lists the others."
         )
 

@@ -26,6 +26,7 @@
   data_docs/index.html             the suites' results in the browser
   verdicts.json                    one verdict per cell
   evidence/<run>-<cell>.zip        archives for a JIRA, where somebody asked for them
+  planted/                         trials with planted bugs, as a run folder of their own: run.json, trials/, tables/
   sensitivity.json                 what became of planted bugs, if that was all the run was for
   bisect.json                      boundaries, if the run is a bisection; it has nothing of the above but trials
 ```
@@ -161,6 +162,11 @@ class RunFolder:
     def run_file(self) -> Path:
         """What was asked."""
         return self.path / "run.json"
+
+    @property
+    def planted(self) -> "RunFolder":
+        """Folder of the trials with planted bugs, which are no evidence about Kafka."""
+        return RunFolder(self.path / "planted")
 
     def cluster_file(self, broker: str) -> Path:
         """The brokers of one release."""

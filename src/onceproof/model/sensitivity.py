@@ -31,18 +31,19 @@ class PlantedTrial:
     found: bool  # a promise that must see it was broken
     anomalies: Mapping[str, int] = field(default_factory=dict)
     seconds: float | None = None
-    error: str | None = None  # the sentence, if the harness failed
+    error: str | None = None  # the sentence, if the harness failed, or the readers do not tell the same
+    found_by: tuple[str, ...] = ()  # the readers that saw such a breach; none of a trial that only one has read
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the fields, those of the cell among them."""
         own = {name: value for name, value in vars(self).items() if name != "cell"}
-        return {**self.cell.to_dict(), **own, "anomalies": dict(self.anomalies)}
+        return {**self.cell.to_dict(), **own, "anomalies": dict(self.anomalies), "found_by": list(self.found_by)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "PlantedTrial":
         """Read what `to_dict` wrote."""
         own = {name: data[name] for name in cls.__dataclass_fields__ if name != "cell"}
-        return cls(cell=Cell.from_dict(data), **own)
+        return cls(cell=Cell.from_dict(data), **(own | {"found_by": tuple(data["found_by"])}))
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def find_timeline(runs: Path, trial: PlantedTrial) -> TrialFolder:
         NotThereError: it has no timeline (any more), or a link in it leads elsewhere.
     """
     run = find_folder(runs, trial.run)
-    folder = run.trial(trial.trial)
+    folder = run.planted.trial(trial.trial)
     own_folder(run, folder)
     if not folder.timeline.exists():
         raise NotThereError(f"The folder of the trial {trial.trial} was removed.")

@@ -68,7 +68,6 @@ def airflow_environment(
         # Airflow renames its processes; without this their environment, by which they are recognised, is overwritten.
         "SPT_NOENV": 1,
         "GX_ANALYTICS_ENABLED": False,
-        "SPARK_LOCAL_IP": "127.0.0.1",
     }
     if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in given):  # itself, or where it stands
         ours["AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS"] = "onceproof.pipeline.sqlite.CONNECT_ARGS"
@@ -79,6 +78,14 @@ def airflow_environment(
         **as_environment(settings),
         "ONCEPROOF_OWNER_PID": str(owner),
         "ONCEPROOF_UP_SINCE": datetime.now(UTC).isoformat(),
+    }
+    return environment | spark_environment(settings, given)
+
+
+def spark_environment(settings: Settings, given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What spark-submit needs to find itself, our packages and Java, beside what is `given`."""
+    environment = {
+        "SPARK_LOCAL_IP": given.get("SPARK_LOCAL_IP", "127.0.0.1"),
         "PATH": _prepended(str(Path(sys.executable).parent), given.get("PATH", os.defpath)),
         "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", given.get("PYTHONPATH", "")),
     }

@@ -1,13 +1,15 @@
 """The verb of DAG `sensitivity`: which plants are tried on a release, and what became of them."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.files import Outcome
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.plants import Plant, plant, plants
@@ -19,9 +21,10 @@ from onceproof.settings import get_settings
 
 # As in `steps`: what is heavy is imported by the verb that needs it.
 if TYPE_CHECKING:
+    from onceproof.lab.cluster import EmbeddedCluster
     from onceproof.lab.sensitivity import Planting
 
-READER = "independent"  # planted trials are read by the reader that needs no Spark
+INDEPENDENT, SPARK = "independent", "spark"  # the readers
 
 
 @dataclass(frozen=True)
@@ -111,33 +114,84 @@ def sense(run: RunFolder, asked: Sense, report: Callable[[str], None] = print) -
     """Try the plants, store each trial in the results database, and tell what became of each plant.
 
     Returns:
-        run, streams, broker, seed, reader, plants (a row each, see `row`), masked, exit_code: `sensitivity.json` of the
+        run, streams, broker, seed, plants (a row each, see `row`), masked, exit_code: `sensitivity.json` of the
         run folder.
 
     Raises:
         HarnessError: the brokers failed, or the database refuses.
     """
-    from onceproof.lab.sensitivity import try_plantings
-    from onceproof.pipeline.steps import ended_by_sigterm
-    from onceproof.results.sensitivity import store_planted
-
     report(f"{asked.title}: {len(asked.plantings)} plantings, {asked.trials} trials each, seed {asked.seed}")
-    with ended_by_sigterm():
-        tried = try_plantings(run, asked.plantings, asked.broker, asked.trials, asked.seed, report)
-    store_planted([trial for _, trials in tried for trial in trials], get_settings().database_url)
+    tried = _try_and_store(run, asked.plantings, asked.broker, asked.trials, asked.seed, report)
     rows = [row(planting, trials) for planting, trials in tried]
     told = {
         "run": run.run_id,
         "streams": str(asked.release),
         "broker": str(asked.broker),
         "seed": asked.seed,
-        "reader": READER,
         "plants": rows,
         "masked": dict(asked.masked),
         "exit_code": int(exit_code([r["verdict"] for r in rows])),
     }
     write_json(run.sensitivity_file, told)
     return told
+
+
+def _try_and_store(
+    run: RunFolder,
+    plantings: Sequence["Planting"],
+    broker: Release,
+    trials: int,
+    seed: int,
+    report: Callable[[str], None],
+) -> list[tuple["Planting", list[PlantedTrial]]]:
+    """Try the plants, have Spark read the same topics, and store what both readers saw."""
+    from onceproof.lab.sensitivity import try_plantings
+    from onceproof.pipeline.steps import ended_by_sigterm
+    from onceproof.results.sensitivity import store_planted
+
+    with ended_by_sigterm():
+        read = partial(_read_by_spark, run.planted, report)
+        tried = try_plantings(run, plantings, broker, trials, seed, report, read)
+    tried = read_by_both(run.planted, tried)
+    store_planted([trial for _, of_planting in tried for trial in of_planting], get_settings().database_url)
+    return tried
+
+
+def _read_by_spark(planted: RunFolder, report: Callable[[str], None], cluster: "EmbeddedCluster") -> None:
+    from onceproof.pipeline.spark import submit
+
+    report("Spark reads the same topics")
+    write_json(planted.cluster_file(str(cluster.release)), cluster.to_dict())
+    submit("collect_and_check", planted)
+
+
+def read_by_both(
+    planted: RunFolder, tried: Sequence[tuple["Planting", list[PlantedTrial]]]
+) -> list[tuple["Planting", list[PlantedTrial]]]:
+    """The trials, each with the readers that found its plant.
+
+    One of which they do not tell the same, witness by witness, is an error, and nothing was found in it.
+
+    Raises:
+        HarnessError: what one of them wrote cannot be read.
+    """
+    from onceproof.results.judging import collection_errors, disagreements, spark_counts
+
+    spark, unreadable = spark_counts(planted), collection_errors(planted)
+
+    def both(planting: "Planting", trial: PlantedTrial) -> PlantedTrial:
+        if trial.error:
+            return trial
+        folder, counts = planted.trial(trial.trial), spark.get(trial.trial)
+        outcome, reader = Outcome.read(folder.outcome_file), read_json(folder.reader_file)
+        error = unreadable.get(trial.trial) or next(disagreements(outcome, reader, counts), None)
+        if error or counts is None:
+            return replace(trial, found=False, exercised=False, error=error)
+        seen = {INDEPENDENT: reader["anomalies"], SPARK: counts.anomalies}
+        found_by = [name for name, anomalies in seen.items() if trial.fired and planting.shown_by(anomalies)]
+        return replace(trial, found=len(found_by) == len(seen), found_by=tuple(found_by))
+
+    return [(planting, [both(planting, trial) for trial in trials]) for planting, trials in tried]
 
 
 def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Planting"]:
@@ -188,9 +242,7 @@ def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
     Raises:
         HarnessError: the brokers failed, or the database refuses.
     """
-    from onceproof.lab.sensitivity import Planting, try_plantings
-    from onceproof.pipeline.steps import ended_by_sigterm
-    from onceproof.results.sensitivity import store_planted
+    from onceproof.lab.sensitivity import Planting
 
     by_broker: dict[Release, list[Planting]] = defaultdict(list)
     for data in read_json(run.run_file).get("plants", []):
@@ -199,9 +251,7 @@ def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
     if not by_broker:
         report("No plant is due: enough is known of each, or the matrix tries none.")
     for broker, plantings in by_broker.items():
-        with ended_by_sigterm():
-            tried = try_plantings(run, plantings, broker, 1, int(run.run_id[-4:], 16), report)
-        store_planted([trial for _, trials in tried for trial in trials], get_settings().database_url)
+        _try_and_store(run, plantings, broker, 1, int(run.run_id[-4:], 16), report)
 
 
 def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
@@ -210,8 +260,9 @@ def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
     Returns:
         plant, scenario, variant, parameters, promises (that must show it; none if it cannot show), reason (why it
         cannot), verdict, trials, fired (trials in which it did), exercised (those of them that met the scenario's
-        precondition), found (of the fired), rate and interval (of found among the exercised; 95 %, Wilson; null without
-        any), anomalies (the most of each in a trial), seconds (mean), errors.
+        precondition), found (of the fired), found_by (in how many trials each reader saw it), rate and interval (of
+        found among the exercised; 95 %, Wilson; null without any), anomalies (the most of each in a trial), seconds
+        (mean), errors.
     """
     from onceproof.statistics import wilson_interval
 
@@ -233,6 +284,7 @@ def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
         "fired": sum(trial.fired > 0 for trial in trials),
         "exercised": len(exercised),
         "found": sum(trial.found for trial in trials),
+        "found_by": dict(Counter(reader for trial in trials for reader in trial.found_by)),
         "rate": round(found / len(exercised), 4) if exercised else None,
         "interval": list(wilson_interval(found, len(exercised))) if exercised else None,
         "anomalies": anomalies,
@@ -244,7 +296,7 @@ def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
 def verdict_of(claimed: bool, trials: Sequence[PlantedTrial]) -> str:
     """What became of a plant. These words are never those of a cell: nothing of this is about Kafka.
 
-    - `found`: a promise that must show it was broken, in one trial at least.
+    - `found`: both readers saw a promise broken that must show it, in one trial at least.
     - `survived`: it fired, the scenario's precondition was met, and no such promise was broken.
     - `equivalent`: it is declared that it cannot show, it fired where the precondition was met, and it did not show.
     - `misjudged`: it is declared that it cannot show, and it did.

@@ -138,6 +138,7 @@ class PlantedTrialRow(Base):
     anomalies: Mapped[dict[str, int]] = mapped_column(JSON)
     seconds: Mapped[float | None]
     error: Mapped[str | None]
+    found_by: Mapped[list[str]] = mapped_column(JSON)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
         HarnessError: the plan is damaged, or the verdicts cannot be written.
     """
     spark = spark_counts(run)
-    errors = _errors(run)
+    errors = collection_errors(run)
     trials = run.trials_by_cell()
     if planted := next((trial for of_cell in trials.values() for trial in of_cell if trial.plant), None):
         raise HarnessError(
@@ -124,7 +124,7 @@ def evidence(
         suites = _suites(run, trial)
         odd = _unexplained(run, trial, reader["anomalies"])
         contradictions = [
-            *_disagreements(outcome, reader, spark.get(trial.key)),
+            *disagreements(outcome, reader, spark.get(trial.key)),
             *_suite_contradictions(reader["anomalies"], suites, _is_whole(outcome, reader)),
         ]
     except HarnessError as error:
@@ -164,7 +164,7 @@ def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
         yield row["partition"], row["offset"], row["key"]
 
 
-def _disagreements(outcome: Outcome, reader: Mapping[str, Any], spark: SparkCounts | None) -> Iterator[str]:
+def disagreements(outcome: Outcome, reader: Mapping[str, Any], spark: SparkCounts | None) -> Iterator[str]:
     """Where the producer, the independent reader and Spark do not tell the same."""
     if spark is None:
         yield "Spark has not checked it; see the logs of the tasks collect and check."
@@ -245,7 +245,7 @@ def spark_counts(run: RunFolder) -> dict[str, SparkCounts]:
     }
 
 
-def _errors(run: RunFolder) -> dict[str, str]:
+def collection_errors(run: RunFolder) -> dict[str, str]:
     """Trials whose topics could not be collected, with the reason."""
     file = run.table("errors.json")
     return dict(read_json(file)) if file.exists() else {}

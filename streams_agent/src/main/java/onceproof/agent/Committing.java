@@ -8,18 +8,16 @@ import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.streams.errors.TaskCorruptedException;
-import org.apache.kafka.streams.processor.TaskId;
+import org.apache.kafka.common.errors.TimeoutException;
 
 /** Bugs of transactions, and of the offsets that belong to them. */
 public final class Committing {
 
     private static final int OFTEN = 500; // records between two commits outside the transaction
-    private static final int CORRUPTED_AFTER = 1_000; // records
+    private static final long TIMES_OUT_AFTER = 4_000; // input offsets, added up
     private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
-    private static final ThreadLocal<Integer> PROCESSED = ThreadLocal.withInitial(() -> 0);
     private static final String OWN = "-" + ProcessHandle.current().pid();
-    private static boolean corrupted;
+    private static boolean timedOut;
 
     private Committing() {}
 
@@ -118,40 +116,35 @@ public final class Committing {
         return kept;
     }
 
-    /** Of {@code StreamTask.process}: one task is found corrupt, once. Kafka Streams must cope with that. */
-    static final class Corrupted {
+    /**
+     * Of {@code StreamsProducer.commitTransaction}: one commit times out, so Kafka Streams takes the tasks for corrupt. It
+     * must cope with that.
+     */
+    static final class TimesOut {
         @Advice.OnMethodEnter
-        static void enter(@Advice.This Object task) throws ReflectiveOperationException {
-            corrupt(task, true);
+        static void enter(@Advice.Argument(0) Map<TopicPartition, OffsetAndMetadata> offsets) {
+            timeOutOnce(offsets, true);
         }
     }
 
     /** The same, as the occasion for a bug that counts for itself. */
     static final class Occasion {
         @Advice.OnMethodEnter
-        static void enter(@Advice.This Object task) throws ReflectiveOperationException {
-            corrupt(task, false);
+        static void enter(@Advice.Argument(0) Map<TopicPartition, OffsetAndMetadata> offsets) {
+            timeOutOnce(offsets, false);
         }
     }
 
-    public static void corrupt(Object task, boolean counts) throws ReflectiveOperationException {
-        int processed = PROCESSED.get() + 1;
-        PROCESSED.set(processed);
-        if (processed < CORRUPTED_AFTER || !first()) {
+    public static synchronized void timeOutOnce(Map<TopicPartition, OffsetAndMetadata> offsets, boolean counts) {
+        long processed = offsets.values().stream().mapToLong(OffsetAndMetadata::offset).sum();
+        if (timedOut || processed < TIMES_OUT_AFTER) {
             return;
         }
+        timedOut = true;
         if (counts) {
             Fired.now();
         }
-        var id = Class.forName("org.apache.kafka.streams.processor.internals.AbstractTask").getDeclaredField("id");
-        id.setAccessible(true);
-        throw new TaskCorruptedException(Set.of((TaskId) id.get(task)));
-    }
-
-    private static synchronized boolean first() {
-        boolean first = !corrupted;
-        corrupted = true;
-        return first;
+        throw new TimeoutException("The commit is planted to time out.");
     }
 
     /** Of {@code StreamsProducer.abortTransaction}. */

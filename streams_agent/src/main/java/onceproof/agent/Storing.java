@@ -6,6 +6,8 @@ import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -24,6 +26,9 @@ public final class Storing {
     private static final int FEW = 20; // records that a slow standby takes at a time
     private static final ThreadLocal<Boolean> RECYCLING = ThreadLocal.withInitial(() -> false);
     private static final Set<Object> PROMOTED = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
+
+    private static final Set<File> KNOWN = new HashSet<>(); // databases that were open in this process
+    private static final Map<Object, File> OPEN = new IdentityHashMap<>(); // by store, those that are
 
     private Storing() {}
 
@@ -84,6 +89,21 @@ public final class Storing {
             Fired.now();
             return true;
         }
+    }
+
+    /** Of {@code OffsetCheckpoint.delete}: the file stays. */
+    static final class CheckpointStays {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(@Advice.FieldValue("file") File checkpoint) {
+            return stays(checkpoint);
+        }
+    }
+
+    public static boolean stays(File checkpoint) {
+        if (checkpoint.exists()) {
+            Fired.now();
+        }
+        return true;
     }
 
     /** Of {@code ProcessorStateManager.initializeStoreOffsets…(storeDirIsEmpty)}: what is in the directory is trusted. */
@@ -243,6 +263,50 @@ public final class Storing {
         }
         Fired.now();
         return true;
+    }
+
+    /**
+     * Of {@code RocksDBStore.openDB(configs, stateDir)}: a store that was open before is opened in the directory of
+     * another task.
+     */
+    static final class OpenElsewhere {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.This Object store, @Advice.FieldValue("name") String name,
+                @Advice.Argument(value = 1, readOnly = false) File task) {
+            task = elsewhere(store, name, task);
+        }
+    }
+
+    /** Of {@code RocksDBStore.close}: its directory is free again. */
+    static final class CloseElsewhere {
+        @Advice.OnMethodExit
+        static void exit(@Advice.This Object store) {
+            closed(store);
+        }
+    }
+
+    public static synchronized File elsewhere(Object store, String name, File own) {
+        boolean again = !KNOWN.add(database(own, name));
+        File chosen = own;
+        if (again || OPEN.containsValue(database(own, name))) { // or what another has taken
+            File[] others = own.getParentFile().listFiles(other -> !other.equals(own)
+                    && database(other, name).isDirectory() && !OPEN.containsValue(database(other, name)));
+            chosen = others == null || others.length == 0 ? own : others[0];
+        }
+        if (chosen != own) {
+            Fired.now();
+        }
+        OPEN.put(store, database(chosen, name));
+        return chosen;
+    }
+
+    public static synchronized void closed(Object store) {
+        OPEN.remove(store);
+    }
+
+    private static File database(File task, String store) {
+        return new File(new File(task, "rocksdb"), store);
     }
 
     private static Object field(Object owner, String name) throws ReflectiveOperationException {

@@ -1,0 +1,40 @@
+"""Spark applications of ours (`spark_jobs`), run without Airflow to ask for them."""
+
+import sys
+from pathlib import Path
+
+from onceproof.model.errors import HarnessError
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.environment import spark_environment
+from onceproof.pipeline.steps import connector_jars
+from onceproof.settings import get_settings
+
+# `check` compiles many plans and runs each once: the thorough compiler would cost more than its code saves.
+QUICK_COMPILER = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"}
+MASTER = "local[*]"
+TIMEOUT = 1_800.0  # seconds
+
+
+def submit(job: str, run: RunFolder) -> None:
+    """Run the application `spark_jobs/<job>.py` over a run folder, to its end; its log is `<job>.log` there.
+
+    Raises:
+        HarnessError: it failed, or did not end within half an hour.
+        UsageError: Spark's Kafka connector has not been fetched.
+    """
+    from onceproof.lab.processes import await_condition, spawn, tail
+
+    settings = get_settings()
+    jobs = settings.project / "spark_jobs"
+    options = [part for name, value in QUICK_COMPILER.items() for part in ("--conf", f"{name}={value}")]
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER]
+    command += ["--properties-file", str(jobs / "spark.conf"), "--jars", connector_jars(), *options]
+    command += [str(jobs / f"{job}.py"), "--run-folder", str(run.path)]
+    log = run.path / f"{job}.log"
+    process = spawn(command, log=log, env=spark_environment(settings))
+    try:
+        await_condition(f"Spark to {job.replace('_', ' ')}", lambda: not process.alive(), timeout=TIMEOUT)
+    finally:
+        process.terminate()
+    if process.poll():
+        raise HarnessError(f"Spark could not {job.replace('_', ' ')} the trials; its log {log} ends with:\n{tail(log)}")
