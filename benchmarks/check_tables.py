@@ -28,7 +28,7 @@ from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
 BROKER = Release.parse("3.9.1")
 PARTITIONS = 2
@@ -84,11 +84,9 @@ def write_run(run: RunFolder, cluster: Cluster, count: int, records: int) -> set
         future.result(60)
     producer = Producer({**cluster.client(), "transactional.id": "benchmark", "linger.ms": 20})
     producer.init_transactions()
-    roles = {role: {"topic": role, "value_bytes": 4, "committed": True} for role in ROLES}
-    stated = {"partitions": PARTITIONS, "check": "enumerator", "roles": roles}
     for trial in trials:
         enumerate_keys(producer, trial, records, bug=trial.number % 9 == 1)
-        write_json(run.trial(trial).trial_file, {"trial": trial.to_dict(), **stated})
+        a_plan(trial, partitions=PARTITIONS).write(run.trial(trial).trial_file)
         an_outcome(trial).write(run.trial(trial).outcome_file)
     return {trial.key for trial in trials if trial.number % 9 == 1}
 

@@ -26,7 +26,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.settings import Settings, get_settings
 from tests.expectations.conftest import ASSIGNMENTS, CHANGELOGS, HEALTHY
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
 RUN = "20261121T084500-3f2a"
 PROMISES = {"identities": "keys", "counters": "keys"}
@@ -59,7 +59,7 @@ def fill(run: RunFolder, trials: int) -> None:
     write_json(run.run_file, {"cells": cells, "trials": [trial.to_dict() for trial in planned]})
     write_json(run.table("errors.json"), {})
     for trial in planned:
-        write_json(run.trial(trial).trial_file, {"partitions": 2, "promises": PROMISES})
+        a_plan(trial, promises=PROMISES).write(run.trial(trial).trial_file)
         an_outcome(trial, produced=Produced(5, 4)).write(run.trial(trial).outcome_file)
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):
         columns = zip(*HEALTHY[name], strict=True)

@@ -22,7 +22,7 @@ from expectations.data_docs import localise
 from expectations.suites import SUITES, Suite, least
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.promise import promises_of, suites_of
 from onceproof.model.run_folder import RunFolder
@@ -55,7 +55,7 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
     for trial in _checked_trials(run):
         outcomes[trial.key] = {
             name: _validate(context, run, trial, SUITES[name], name)
-            for name in suites_of(read_json(run.trial(trial).trial_file)["promises"])
+            for name in suites_of(TrialPlan.read(run.trial(trial).trial_file).promises)
         }
         write_json(run.validation_file(trial), outcomes[trial.key])
     context.build_data_docs()
@@ -158,12 +158,10 @@ def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
         `keys`; `entries` that the changelogs must at least show; `least_<promise>`, the
         comparisons that the suite must at least see.
     """
-    stated = read_json(run.trial(trial).trial_file)
-    produced = Outcome.read(run.trial(trial).outcome_file).produced
-    number = {"keys": produced.keys, "seeded": 0, **{name: n for name, n in stated.items() if isinstance(n, int)}}
-    rules = {promise.name: stated["promises"][promise.name] for promise in promises_of(suite)}
-    rows = {least(name): int(rule if isinstance(rule, int) else number[rule]) for name, rule in rules.items()}
-    return {"keys": produced.keys, "entries": produced.keys + int(stated["partitions"]), **rows}
+    folder = run.trial(trial)
+    plan, produced = TrialPlan.read(folder.trial_file), Outcome.read(folder.outcome_file).produced
+    rows = {least(promise.name): plan.least(promise.name, produced) for promise in promises_of(suite)}
+    return {"keys": produced.keys, "entries": produced.keys + plan.partitions, **rows}
 
 
 def outcome(validated: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 
 from onceproof.model.anomaly import corrupt_record
 from onceproof.model.cell import Trial
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
@@ -65,8 +65,8 @@ def stated_trials(run_folder: RunFolder, facts: Mapping[str, Mapping[str, int]])
     rows = []
     for number, (key, known) in enumerate(facts.items()):
         folder = run_folder.trial(key)
-        plan = read_json(folder.trial_file)
-        rows.append(checks.stated(key, number, plan["check"], plan["partitions"], known, folder.dumps()))
+        plan = TrialPlan.read(folder.trial_file)
+        rows.append(checks.stated(key, number, plan.check, plan.partitions, known, folder.dumps()))
     return rows
 
 
@@ -94,8 +94,8 @@ def segments_of(
         made = [tables.CHECKED[name].replace("trial string", "trial int") for name in ("transactions", "comparisons")]
         transactions, comparisons = (in_memory(spark, [], columns) for columns in made)
         return Segments(transactions, comparisons, ())
-    plans = {key: read_json(run_folder.trial(key).trial_file)["roles"] for key in keys}
-    roles = [{"name": key, "role": name} for key, of in plans.items() for name, role in of.items() if role["committed"]]
+    plans = {key: TrialPlan.read(run_folder.trial(key).trial_file).roles for key in keys}
+    roles = [{"name": key, "role": name} for key, of in plans.items() for name, role in of.items() if role.committed]
     wanted = f.broadcast(in_memory(spark, roles, "name string, role string"))
     entries = checks.numbered(tables.read_segments(spark, run_folder, keys), stated)
     return check_segments(entries, checks.numbered(records.join(wanted, ["name", "role"]), stated), stated)

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from onceproof.model.cell import Trial
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
@@ -127,22 +127,21 @@ def present_topics(
     topics: list[Topic] = []
     errors: dict[str, str] = {}
     for trial in trials:
-        stated = read_json(run_folder.trial(trial).trial_file)
+        folder = run_folder.trial(trial)
+        plan = TrialPlan.read(folder.trial_file)
         of_trial = [
-            Topic(trial.topic(r["topic"]), trial.key, role, r["value_bytes"], r["committed"])
-            for role, r in stated["roles"].items()
+            Topic(trial.topic(planned.topic), trial.key, role, planned.value_bytes, planned.committed)
+            for role, planned in plan.roles.items()
         ]
-        if Outcome.read(run_folder.trial(trial).outcome_file).failed is not None:
+        if Outcome.read(folder.outcome_file).failed is not None:
             of_trial = [topic for topic in of_trial if topic.name in partitions]
         for topic in of_trial:
             found = partitions.get(topic.name)
             if found is None:
                 errors.setdefault(trial.key, f"topic {topic.name} does not exist")
-            elif found != stated["partitions"]:
-                errors.setdefault(
-                    trial.key,
-                    f"topic {topic.name} has {found} partitions, {stated['partitions']} were expected",
-                )
+            elif found != plan.partitions:
+                told = f"topic {topic.name} has {found} partitions, {plan.partitions} were expected"
+                errors.setdefault(trial.key, told)
         if trial.key not in errors:
             topics += of_trial
     return topics, errors

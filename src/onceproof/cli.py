@@ -24,6 +24,7 @@ from rich.text import Text
 from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
+from onceproof.model.files import TrialPlan
 from onceproof.model.json_file import encoded, read_json, unwritable
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, expand
@@ -132,7 +133,7 @@ def trial(
         "reason": outcome.reason,
         "parameters": parameters,
         **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
-        "not_looked_at": read_json(folder.trial_file)["not_looked_at"],
+        "not_looked_at": TrialPlan.read(folder.trial_file).not_looked_at,
         "steps": outcome.steps,
         "plant": encoded(outcome.plant),
         "attested": outcome.attested,

@@ -10,7 +10,7 @@ from onceproof.model.files import Produced
 from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import RunFolder
 from tests.conftest import a_trial
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
 ASSIGNMENTS = pa.schema(
     [
@@ -52,7 +52,7 @@ def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"trials": [trial.to_dict()]})
-    write_json(run.trial(trial).trial_file, {"partitions": 2, "promises": {"identities": "keys", "counters": "keys"}})
+    a_plan(trial, promises={"identities": "keys", "counters": "keys"}).write(run.trial(trial).trial_file)
     an_outcome(trial, produced=Produced(5, keys)).write(run.trial(trial).outcome_file)
     write_json(run.table("errors.json"), {})
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):

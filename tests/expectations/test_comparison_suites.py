@@ -13,7 +13,7 @@ from onceproof.model.json_file import write_json
 from onceproof.model.promise import ANOMALIES, seen_by_suite
 from onceproof.model.run_folder import RunFolder
 from tests.conftest import a_trial
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
 ROW = pa.schema(
     [
@@ -41,10 +41,8 @@ def make_run(home, suite, anomalies, rows=3, observed="31"):
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"trials": [trial.to_dict()]})
-    write_json(
-        run.trial(trial).trial_file,
-        {"partitions": 2, "promises": {**dict.fromkeys(SUITES[suite].promises, 1), SUITES[suite].promises[0]: rows}},
-    )
+    promises = {**dict.fromkeys(SUITES[suite].promises, 1), SUITES[suite].promises[0]: rows}
+    a_plan(trial, promises=promises).write(run.trial(trial).trial_file)
     an_outcome(trial).write(run.trial(trial).outcome_file)
     write_json(run.table("errors.json"), {})
     promise = SUITES[suite].promises[0]

@@ -9,7 +9,6 @@ from typing import Any
 from onceproof.lab.trial import TrialLab
 from onceproof.lab.world import World
 from onceproof.model.cell import Trial
-from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
@@ -17,6 +16,7 @@ from onceproof.scenarios.base import values_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
 from tests.fakes.instance import FakeInstance
+from tests.specimens.files import a_plan
 
 FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
 
@@ -177,7 +177,7 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
     what, clock, folder = scenario(trial.cell.scenario), FakeClock(), TrialFolder(path)
     first = what.workload(trial).first
     group = Group(clock, nature or Nature(), tasks_of(trial), int(what.config(trial)["num.standby.replicas"]))
-    write_json(folder.trial_file, {"seconds": {}, "seeded": len(first)})
+    a_plan(trial, seeded=len(first)).write(folder.trial_file)
 
     def bulk(_cluster: object, _topic: str, partition: Callable[[int], int], *rest: Any) -> FakeBulk:
         return FakeBulk(group, partition, *rest)

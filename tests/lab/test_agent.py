@@ -9,6 +9,7 @@ from onceproof.lab.agent import alterations, check_plantable
 from onceproof.lab.sensitivity import Planting
 from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import TrialPlan
 from onceproof.model.json_file import read_json
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
@@ -62,7 +63,7 @@ def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkey
     assert outcome.plant.fired > 0
     assert outcome.plant.altered == ("ProcessorStateManager.recycle()", "WrappedStateStore.clearCache()")
     assert outcome.attested["instance-1"]["plant"] == "stale-cache"
-    assert read_json(folder.trial_file)["plant"]["resembles"] == "KAFKA-14172"
+    assert TrialPlan.read(folder.trial_file).plant["resembles"] == "KAFKA-14172"
 
 
 def test_an_agent_that_nobody_asked_for_is_an_error(tmp_path, cluster, monkeypatch):

@@ -17,7 +17,7 @@ from onceproof.lab.processes import await_condition
 from onceproof.lab.segments import Dump, Logs, partition_of_group, read_segments
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison
-from onceproof.model.json_file import read_json
+from onceproof.model.files import TrialPlan
 from onceproof.model.record import Record
 from onceproof.model.run_folder import TrialFolder
 from onceproof.readers.segments import compare_segments
@@ -131,7 +131,7 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     parameters = {"committed": 300, "burst": 2_200}
     folder = TrialFolder(tmp_path)
     undisturbed(lambda: lab.run_trial(a_trial("4.3.1", scenario="crash", **parameters), folder, cluster=cluster))
-    assert read_json(folder.trial_file)["not_looked_at"] == {}
+    assert TrialPlan.read(folder.trial_file).not_looked_at == {}
     entries, topics, topology, facts = read[-1]
     assert read_segments(folder.segments_file) == entries
     assert {"COMMIT", "ABORT"} <= {e.kind for e in entries}  # what the killed process had open

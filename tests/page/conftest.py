@@ -25,7 +25,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.results.database import store_run
 from onceproof.settings import Settings
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
 OLDER, NEWEST = "20261119T021500-aaaa", "20261120T021500-bbbb"
 BROKER = Release(3, 9, 1)
@@ -78,15 +78,7 @@ def make_run(runs: Path, run_id: str, verdicts: dict[Cell, str], judged: bool = 
 
 def _make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
     folder = run.trial(trial)
-    stated = {
-        "trial": trial.to_dict(),
-        "description": f"The variant {SCRIPT}",
-        "partitions": 1,
-        "roles": {},
-        "promises": {},
-        "seeded": 10,
-    }
-    write_json(folder.trial_file, stated)
+    a_plan(trial, description=f"The variant {SCRIPT}", partitions=1, seeded=10).write(folder.trial_file)
     told = {"streams_version": "3.3.1", "streams_commit": None, "clients_version": "3.3.1", "java": "17.0.15"}
     reason = f"Task 0_0 came back {SCRIPT}"
     outcome = an_outcome(trial, reason=reason, attested={"instance-1": told}, seconds={"total": 8.25})

@@ -14,8 +14,7 @@ import pytest
 from onceproof.lab.processes import await_condition
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.report import write_report
@@ -74,7 +73,8 @@ def test_the_report_stands_for_itself_and_tells_nothing_of_the_machine(settings,
 def test_the_report_hides_a_secret_wherever_it_stands(settings, tmp_path):
     run = RunFolder(settings.runs / NEWEST)
     trial, other = run.trial(f"{RED.key}-t2"), run.trial(f"{GREEN.key}-t1")
-    write_json(other.trial_file, {**read_json(other.trial_file), "streams_config": {"ssl.key.password": "tr1ckster"}})
+    plan = TrialPlan.read(other.trial_file)
+    replace(plan, streams_config={"ssl.key.password": "tr1ckster"}).write(other.trial_file)
     told = "It was told tr1ckster, not horses"
     replace(Outcome.read(trial.outcome_file), reason=told).write(trial.outcome_file)
     write_report(run, settings.database_url, tmp_path / "report.html")

@@ -17,6 +17,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.page import bands
 from onceproof.page.bands import Band, Flow, Mark
 from onceproof.page.timeline import figure
+from tests.specimens.files import a_plan
 
 T0 = 1795264571000  # 2026-11-21T12:36:11Z
 APP = "onceproof.run.trial"
@@ -369,7 +370,7 @@ DUPLICATE = {
 @pytest.fixture
 def folder(tmp_path):
     folder = RunFolder(tmp_path / TRIAL.run).trial(TRIAL)
-    write_json(folder.trial_file, {"trial": TRIAL.to_dict(), "seeded": 10})
+    a_plan(TRIAL, seeded=10).write(folder.trial_file)
     tell(folder, JOURNEY)
     return folder
 

@@ -28,7 +28,7 @@ from onceproof.results import redaction
 from onceproof.results.evidence import find_run, write_evidence
 from onceproof.results.redaction import Redaction
 from onceproof.settings import get_settings
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
 RUN = "20261121T123358-117b"
 RED = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
@@ -81,7 +81,7 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
         folder = run.trial(trial)
         red = trial == trials[1]
         config = {"processing.guarantee": "exactly_once_v2", **(streams_config or {})}
-        write_json(folder.trial_file, {"trial": trial.to_dict(), "description": "what it is", "streams_config": config})
+        a_plan(trial, streams_config=config).write(folder.trial_file)
         told = {
             "streams_version": "4.1.2",
             "streams_commit": "c82fd9b934b4c1e6",

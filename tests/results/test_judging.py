@@ -8,11 +8,10 @@ import pytest
 
 from onceproof.model.files import Outcome, Produced
 from onceproof.model.json_file import read_json, write_json
-from onceproof.model.promise import least_of
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.judging import judge_run, spark_counts
 from tests.conftest import a_trial
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
 NO_DATABASE = "sqlite:///nowhere/results.db"
 ACTIVE, STANDBY = (["0_0", "0_1"], []), (["0_0"], ["0_1"])
@@ -56,7 +55,7 @@ def add_trial(
 ) -> None:
     folder, plan = run.trial(trial), read_json(run.run_file)
     write_json(run.run_file, {**plan, "trials": [*plan["trials"], trial.to_dict()]})
-    write_json(folder.trial_file, {"promises": least_of(["identities", "counters"])})
+    a_plan(trial).write(folder.trial_file)
     told = {"failed": failed, "void": void, "exercised": exercised, "harness": "0.1.0+1"}
     an_outcome(trial, produced=Produced(*produced), **told).write(folder.outcome_file)
     found = dict.fromkeys(anomalies, 1) if seen_by_reader is None else seen_by_reader

@@ -13,14 +13,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from onceproof.model.cell import Trial
-from onceproof.model.files import Outcome
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import Outcome, TopicPlan, TrialPlan
 from onceproof.model.run_folder import RunFolder
 from spark_jobs import collect as job
 from spark_jobs import tables
 from spark_jobs.check import check
 from tests.specimens.enumerator import ANOMALOUS, HEALTHY, LOOK_ALIKES, Specimen
-from tests.specimens.folders import ROLES, run_folder_of
+from tests.specimens.files import ROLES
+from tests.specimens.folders import run_folder_of
 
 TOMBSTONES = next(specimen for specimen in LOOK_ALIKES if "a tombstone, then" in specimen.name)
 EMPTY = next(specimen for specimen in LOOK_ALIKES if specimen.name == "empty topics")
@@ -107,9 +107,8 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     assert producer.flush(30) == 0
 
     file = run_folder.trial(green).trial_file
-    stated = read_json(file)
-    everything = {"topic": "output", "value_bytes": 4, "committed": False}
-    write_json(file, stated | {"roles": {**ROLES, "output-all": everything}})
+    everything = TopicPlan("output", 4, committed=False)
+    replace(TrialPlan.read(file), roles={**ROLES, "output-all": everything}).write(file)
     run_folder.trial(green).contents.mkdir()
     (run_folder.trial(green).contents / "0_1.csv").write_text("ids,1,0,5,50\nids,1,1,6,60\n")
     run_folder.trial(red).dumps_folder.mkdir()

@@ -7,7 +7,8 @@ from onceproof.model.cell import Trial
 from onceproof.model.files import Outcome
 from spark_jobs.collect import present_topics
 from tests.specimens.enumerator import HEALTHY
-from tests.specimens.folders import ROLES, run_folder_of
+from tests.specimens.files import ROLES
+from tests.specimens.folders import run_folder_of
 
 
 def topics_of(trial: Trial) -> dict[str, int]:

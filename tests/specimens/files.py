@@ -4,7 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from onceproof.model.cell import Trial
-from onceproof.model.files import Outcome, Produced
+from onceproof.model.files import Outcome, Produced, TopicPlan, TrialPlan
+from onceproof.model.promise import least_of
+
+ROLES = {role: TopicPlan(role, 4) for role in ("input", "output", "counter-changelog", "ids-changelog")}
 
 
 def an_outcome(trial: Trial, **told: Any) -> Outcome:
@@ -19,3 +22,22 @@ def an_outcome(trial: Trial, **told: Any) -> Outcome:
         seconds={"total": 9.5},
     )
     return replace(ended, **told)
+
+
+def a_plan(trial: Trial, **told: Any) -> TrialPlan:
+    """The plan of a trial of the enumerator."""
+    planned = TrialPlan(
+        trial=trial,
+        application_id=trial.application_id,
+        description="what it is",
+        partitions=2,
+        roles=ROLES,
+        check="enumerator",
+        promises=least_of(["identities", "counters"]),
+        app={},
+        streams_config={},
+        producer_config={},
+        broker_config={},
+        seconds={},
+    )
+    return replace(planned, **told)

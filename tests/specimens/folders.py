@@ -8,12 +8,8 @@ from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from tests.specimens.enumerator import Specimen
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
-ROLES = {
-    role: {"topic": role, "value_bytes": 4, "committed": True}
-    for role in ("input", "output", "counter-changelog", "ids-changelog")
-}
 RUN_ID = "20261121T084500-3f2a"
 
 
@@ -33,8 +29,7 @@ def run_folder_of(
     write_json(run_folder.cluster_file("3.9.1"), {"bootstrap_servers": bootstrap})
     for trial, specimen in zip(trials, specimens, strict=True):
         folder = run_folder.trial(trial)
-        stated = {"trial": trial.to_dict(), "partitions": specimen.partitions, "roles": ROLES, "check": "enumerator"}
-        write_json(folder.trial_file, stated)
+        a_plan(trial, partitions=specimen.partitions).write(folder.trial_file)
         produced = Produced(specimen.records, specimen.distinct_keys)
         an_outcome(trial, produced=produced).write(folder.outcome_file)
     return run_folder, {trial.key: specimen for trial, specimen in zip(trials, specimens, strict=True)}

@@ -33,8 +33,8 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.readers.checks import CHECKS
 from onceproof.scenarios import at_least_once, enumerator, multirunner, quota
-from onceproof.scenarios.base import Role
-from tests.specimens.files import an_outcome
+from onceproof.scenarios.base import Role, System
+from tests.specimens.files import a_plan, an_outcome
 from tests.specimens.mutations import Clean, Mutation
 from tests.specimens.trials import PROMISES
 
@@ -165,12 +165,9 @@ def topics_of(planted: Iterable[Planted]) -> dict[str, int]:
 def write_folder(run: RunFolder, planted: Planted) -> None:
     """What a trial leaves beside its topics: its plan, its outcome, and what its stores held."""
     clean, folder = planted.mutation.clean, run.trial(planted.trial)
-    roles = {
-        name: {"topic": role.topic or name, "value_bytes": role.value_bytes, "committed": role.committed}
-        for name, role in ROLES[planted.check].items()
-    }
-    stated = {"trial": planted.trial.to_dict(), "check": clean.check, "promises": PROMISES[clean.check]}
-    write_json(folder.trial_file, {**stated, "partitions": clean.facts["partitions"], "roles": roles})
+    roles = System(clean.check, ROLES[planted.check], ()).topics
+    stated = {"check": clean.check, "promises": PROMISES[clean.check], "partitions": clean.facts["partitions"]}
+    a_plan(planted.trial, roles=roles, **stated).write(folder.trial_file)
     produced = Produced(len(clean.topics["input"]), len(clean.by_key["input"]))
     an_outcome(planted.trial, facts=planted.facts, produced=produced).write(folder.outcome_file)
     folder.contents.mkdir(parents=True, exist_ok=True)

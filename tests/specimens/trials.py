@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.files import Outcome, Produced
+from onceproof.model.files import Outcome, Produced, TrialPlan
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.promise import Least, least_of
 from onceproof.model.record import Record
@@ -27,7 +27,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios import enumerator, multirunner
 from onceproof.scenarios.base import System
 from spark_jobs import tables
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 from tests.specimens.mutations import Clean, Mutation
 
 
@@ -81,8 +81,8 @@ def clean_trials(run: RunFolder) -> Iterator[Clean]:
         if trial.key in unreadable or read_json(run.trial(trial).reader_file)["anomalies"]:
             continue
         topics = topics_of(records.to_table(columns=[*COLUMNS, *REST, "role"], filter=ds.field("trial") == trial.key))
-        check = read_json(run.trial(trial).trial_file)["check"]
-        yield Clean(trial.cell.key, check, Outcome.read(run.trial(trial).outcome_file).facts, topics)
+        plan = TrialPlan.read(run.trial(trial).trial_file)
+        yield Clean(trial.cell.key, plan.check, Outcome.read(run.trial(trial).outcome_file).facts, topics)
 
 
 def topics_of(read: pa.Table) -> dict[str, list[Record]]:
@@ -109,9 +109,8 @@ def run_of(folder: Path, mutations: Sequence[Mutation]) -> tuple[RunFolder, dict
         cell = Cell("mutations", clean.check, Release(4, 3, 1), Release(3, 9, 1))
         trial = Trial(run.run_id, cell, number, seed=number)
         trials[trial] = mutation
-        partitions, promises = clean.facts["partitions"], PROMISES[clean.check]
-        stated = {"trial": trial.to_dict(), "check": clean.check, "partitions": partitions, "promises": promises}
-        write_json(run.trial(trial).trial_file, stated)
+        stated = {"check": clean.check, "promises": PROMISES[clean.check], "partitions": clean.facts["partitions"]}
+        a_plan(trial, **stated).write(run.trial(trial).trial_file)
         produced = Produced(len(clean.topics["input"]), len(clean.by_key["input"]))
         an_outcome(trial, facts=clean.facts, produced=produced).write(run.trial(trial).outcome_file)
         for role, records in mutation.topics.items():

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -28,8 +29,8 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
-from onceproof.model.files import Outcome, Planted, Produced
-from onceproof.model.json_file import read_json, unwritable, write_json
+from onceproof.model.files import Outcome, Planted, Produced, TrialPlan
+from onceproof.model.json_file import unwritable, write_json
 from onceproof.model.plants import plant
 from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
@@ -80,31 +81,25 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
         topics = Topics(cluster, trial.application_id)
         topics.create(_new_topics(trial, system, partitions, cluster))
         topics.close()
-    write_json(
-        folder.trial_file,
-        {
-            "trial": trial.to_dict(),
-            "application_id": trial.application_id,
-            "description": what.variant(trial.cell.variant).description,
-            "parameters": dict(trial.parameters),
-            "plant": plant(trial.plant).to_dict() if trial.plant else None,
-            "partitions": partitions,
-            "roles": {
-                name: {"topic": role.topic or name, "value_bytes": role.value_bytes, "committed": role.committed}
-                for name, role in system.roles.items()
-            },
-            "check": system.topology,
-            "promises": least_of([*system.promises, LIVENESS, *(ATOMICITY if why_not is None else ())]),
-            "not_looked_at": {} if why_not is None else dict.fromkeys(ATOMICITY, why_not),
-            "stores": system.stores,
-            "partition_stores": system.stores * partitions,
-            "app": dict(what.app(trial)),
-            "streams_config": _streams_config(trial),
-            "producer_config": PRODUCER_CONFIG,
-            "broker_config": _broker_config(cluster),
-            "seconds": {"provision": _since(begin)},
-        },
-    )
+    TrialPlan(
+        trial=trial,
+        application_id=trial.application_id,
+        description=what.variant(trial.cell.variant).description,
+        parameters=trial.parameters,
+        plant=plant(trial.plant).to_dict() if trial.plant else None,
+        partitions=partitions,
+        roles=system.topics,
+        check=system.topology,
+        promises=least_of([*system.promises, LIVENESS, *(ATOMICITY if why_not is None else ())]),
+        not_looked_at={} if why_not is None else dict.fromkeys(ATOMICITY, why_not),
+        stores=system.stores,
+        partition_stores=system.stores * partitions,
+        app=what.app(trial),
+        streams_config=_streams_config(trial),
+        producer_config=PRODUCER_CONFIG,
+        broker_config=_broker_config(cluster),
+        seconds={"provision": _since(begin)},
+    ).write(folder.trial_file)
 
 
 def _new_topics(trial: Trial, system: System, partitions: int, cluster: Cluster) -> Iterator[NewTopic]:
@@ -164,10 +159,8 @@ def seed(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
         bulk.await_delivered()
     finally:
         timeline.close()
-    notes = read_json(folder.trial_file)
-    notes["seconds"]["seed"] = _since(begin)
-    notes["seeded"] = bulk.delivered
-    write_json(folder.trial_file, notes)
+    plan = TrialPlan.read(folder.trial_file)
+    replace(plan, seconds={**plan.seconds, "seed": _since(begin)}, seeded=bulk.delivered).write(folder.trial_file)
 
 
 def _bulk(
@@ -271,12 +264,12 @@ class TrialLab:
         self._attested: dict[str, Any] = {}
         self._failure: KafkaFailedError | None = None
         self._facts: dict[str, int] = {}
-        notes = read_json(folder.trial_file)
-        self._seconds: dict[str, float] = dict(notes["seconds"])
+        plan = TrialPlan.read(folder.trial_file)
+        self._seconds = dict(plan.seconds)
         for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):  # of one that was cut off
             shutil.rmtree(old, ignore_errors=True)
         self._timeline = Timeline(folder.timeline, world.now)
-        self._seeded = int(notes["seeded"])
+        self._seeded = plan.seeded
         self._ticker = world.ticker(lambda seconds: self.note("stall", ms=round(seconds * 1_000)))
 
     def drive(self) -> Exercise:
@@ -478,15 +471,15 @@ class TrialLab:
         return bulk
 
     def _topic_names(self) -> set[str]:
-        return {self.trial.topic(role.topic or name) for name, role in self.system.roles.items()}
+        return {self.trial.topic(planned.topic) for planned in self.system.topics.values()}
 
     def _start_readers(self, present: set[str]) -> None:
         """One for committed records, and one for all of those topics of which these are wanted."""
         for committed in (True, False):
             sources = [
-                Source(topic, name, role.value_bytes)
-                for name, role in self.system.roles.items()
-                if role.committed == committed and (topic := self.trial.topic(role.topic or name)) in present
+                Source(topic, role, planned.value_bytes)
+                for role, planned in self.system.topics.items()
+                if planned.committed == committed and (topic := self.trial.topic(planned.topic)) in present
             ]
             if sources:
                 group = self.trial.application_id
@@ -603,11 +596,9 @@ class TrialLab:
         return self._dump_running
 
     def _logs(self) -> Logs:
-        roles = self.system.roles.items()
-        return Logs(
-            self.trial.application_id,
-            {self.trial.topic(role.topic or name): name for name, role in roles if role.committed},
-        )
+        topics = self.system.topics.items()
+        roles = {self.trial.topic(planned.topic): role for role, planned in topics if planned.committed}
+        return Logs(self.trial.application_id, roles)
 
     def _compare_segments(self, dump: Dump | None, records: Mapping[str, Sequence[Record]]) -> list[Comparison]:
         """What the log segments hold beside what was read; they are written down as well.
@@ -771,9 +762,8 @@ def run_trial(
         provision(trial, cluster, folder)
         report("seed")
         seed(trial, cluster, folder)
-        notes = read_json(folder.trial_file)
-        notes["seconds"] = {"cluster": up, **notes["seconds"]}
-        write_json(folder.trial_file, notes)
+        plan = TrialPlan.read(folder.trial_file)
+        replace(plan, seconds={"cluster": up, **plan.seconds}).write(folder.trial_file)
         return drive(trial, cluster, folder, report)
     finally:
         if own is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from onceproof.model.cell import Trial
 from onceproof.model.json_file import JsonFile
+from onceproof.model.promise import Least
 
 
 @dataclass(frozen=True)
@@ -67,3 +68,41 @@ class Outcome(JsonFile):
     def has_fired(self) -> bool:
         """Whether a planted bug did what it does."""
         return self.plant is not None and self.plant.fired > 0
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """How a topic is read: whose it is, and what its values are."""
+
+    topic: str  # the role whose topic it is
+    value_bytes: int
+    committed: bool = True  # false: with the records of aborted and open transactions
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialPlan(JsonFile):
+    """`trial.json`: what a trial is, how its topics are read and judged, and every config that is used."""
+
+    trial: Trial
+    application_id: str
+    description: str  # of the variant
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    plant: Mapping[str, Any] | None = None
+    partitions: int
+    roles: Mapping[str, TopicPlan]
+    check: str  # the topology, and the name of its checks among those of both readers
+    promises: Mapping[str, Least]  # that are looked at
+    not_looked_at: Mapping[str, str] = field(default_factory=dict)  # promises, and why
+    stores: int = 1
+    partition_stores: int = 1  # all of them
+    app: Mapping[str, Any]
+    streams_config: Mapping[str, str]  # of every instance
+    producer_config: Mapping[str, Any]
+    broker_config: Mapping[str, str]  # files of embedded brokers by name
+    seconds: Mapping[str, float]  # by phase
+    seeded: int = 0  # records, when it was
+
+    def least(self, promise: str, produced: Produced) -> int:
+        """The least number of comparisons that a promise must have had."""
+        rule = self.promises[promise]
+        return rule if isinstance(rule, int) else {"keys": produced.keys, **vars(self)}[rule]

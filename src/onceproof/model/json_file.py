@@ -91,6 +91,14 @@ class JsonFile:
             raise HarnessError(f"{path} is damaged, or of another version of Onceproof: {error}.") from error
         return read
 
+    @classmethod
+    def known(cls, path: Path) -> Self | None:
+        """Read it from a file; None if it is not there or damaged, which is the judge's matter and not everybody's."""
+        try:
+            return cls.read(path)
+        except HarnessError:
+            return None
+
     def write(self, path: Path) -> None:
         """Write it as a whole or not at all.
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.known_issues import registry
 from onceproof.model.promise import meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
 from onceproof.page.docs import pages_by_trial
 from onceproof.page.matrix import day, minute, moment, sign_of
-from onceproof.results.evidence import Case, case_of, known, known_outcome, records_around
+from onceproof.results.evidence import Case, case_of, known, records_around
 from onceproof.results.matrix_query import Dated
 
 JIRA = re.compile(r"KAFKA-\d{1,6}")
@@ -37,8 +38,8 @@ def cell_view(run: RunFolder, verdict: Mapping[str, Any], history: Sequence[Date
         "sign": sign_of(verdict["verdict"]),
         "sentence": verdict["sentence"],
         "arithmetic": _arithmetic(verdict),
-        "description": known(case.folder.trial_file).get("description", ""),
-        "reason": shown.reason if (shown := known_outcome(case.folder)) else "",
+        "description": plan.description if (plan := TrialPlan.known(case.folder.trial_file)) else "",
+        "reason": shown.reason if (shown := Outcome.known(case.folder.outcome_file)) else "",
         "issues": _issues(cell, verdict),
         "history": _over_time(history),
         "trials": trials,
@@ -97,7 +98,7 @@ def trial_view(
 ) -> dict[str, Any]:
     """What is told of one trial."""
     folder = run.trial(trial)
-    outcome, reader = known_outcome(folder), known(folder.reader_file)
+    outcome, reader = Outcome.known(folder.outcome_file), known(folder.reader_file)
     return {
         "key": trial.key,
         "title": trial.title,

@@ -21,6 +21,7 @@ from pyarrow.dataset import field as column
 from onceproof.model.anomaly import first_of_each, places_of
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.files import TrialPlan
 from onceproof.model.json_file import read_json
 from onceproof.model.place import Place
 from onceproof.model.promise import dated_by, meaning
@@ -46,14 +47,14 @@ def figure(folder: TrialFolder, witnesses: Sequence[Mapping[str, Any]], dark: bo
             the files beside it is damaged.
     """
     events = read_events(folder)
-    notes = read_json(folder.trial_file)
+    plan = TrialPlan.read(folder.trial_file)
     try:
-        story = Story.of(events, int(notes.get("seeded", 0)), moments(folder, notes, witnesses, events))
+        story = Story.of(events, plan.seeded, moments(folder, plan.trial, witnesses, events))
         counts = _counts(folder)
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise HarnessError(
-            f"The trial cannot be drawn, because {folder.path}/timeline.jsonl, trial.json, reader.json or the run's "
+            f"The trial cannot be drawn, because {folder.path}/timeline.jsonl, reader.json or the run's "
             f"table records is damaged ({what}): run it again."
         ) from error
     return _Drawing(story, counts, dark).figure()
@@ -101,12 +102,12 @@ class Moment:
 
 
 def moments(
-    folder: TrialFolder, notes: Mapping[str, Any], witnesses: Iterable[Mapping[str, Any]], events: Sequence[Event]
+    folder: TrialFolder, trial: Trial, witnesses: Iterable[Mapping[str, Any]], events: Sequence[Event]
 ) -> list[Moment]:
     """The moments at which the first witnesses of each anomaly arose, as far as these can be told."""
     shown = first_of_each((dict(witness) for witness in witnesses), WITNESSES)
     places = {place for witness in shown if (place := _place(witness)) is not None}
-    inputs = input_records(folder, Trial.from_dict(notes["trial"]), places) if places else {}
+    inputs = input_records(folder, trial, places) if places else {}
     found = []
     for witness in shown:
         t = _moment(witness, events, inputs)

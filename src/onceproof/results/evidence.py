@@ -36,7 +36,7 @@ from pyarrow.dataset import field
 from onceproof.model.anomaly import first_of_each, places_of
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json, replacing
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event, time_of_line
@@ -189,14 +189,6 @@ def known(file: Path) -> dict[str, Any]:
         return dict(read_json(file))
     except (HarnessError, TypeError, ValueError):
         return {}
-
-
-def known_outcome(folder: TrialFolder) -> Outcome | None:
-    """How the trial ended; None if it has not, or the file is damaged, which is a verdict's matter and not ours."""
-    try:
-        return Outcome.read(folder.outcome_file)
-    except HarnessError:
-        return None
 
 
 def case_of(run: RunFolder, verdict: Mapping[str, Any]) -> Case:
@@ -421,8 +413,8 @@ def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> 
     """The first page: what it is and how to repeat it, in a minute."""
     verdict, cell = case.verdict, Cell.from_dict(case.verdict)
     sign, _ = LOOK[verdict["verdict"]]
-    folder, notes = case.folder, known(case.folder.trial_file)
-    outcome = known_outcome(folder)
+    folder = case.folder
+    plan, outcome = TrialPlan.known(folder.trial_file), Outcome.known(folder.outcome_file)
     rate = f"{verdict['red']}/{verdict['counted']}"
     parts = [
         f"# {cell.title}: {sign} {verdict['verdict']}",
@@ -430,7 +422,7 @@ def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> 
         f"Red/counted: **{rate}** (of {verdict['trials']} in run {case.run.run_id}). "
         f"Shown here: trial {case.shown.number}, seed {case.shown.seed}.",
         *([verdict["arithmetic"]] if verdict.get("arithmetic") else []),
-        *([f"What the variant is: {notes['description']}"] if notes.get("description") else []),
+        *([f"What the variant is: {plan.description}"] if plan and plan.description else []),
         *([f"What happened: {outcome.reason}"] if outcome and outcome.reason else []),
         "## Repeat it",
         f"```\n{case.shown.command}\n```",
@@ -439,7 +431,7 @@ def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> 
         "## What really ran",
         _versions(outcome, cell),
         "## Configuration of Kafka Streams",
-        _config(notes),
+        _config(plan.streams_config if plan else {}),
         "## Witnesses",
         _witnesses(case, tables),
         "## State directories and promises",
@@ -491,8 +483,7 @@ def _versions(outcome: Outcome | None, cell: Cell) -> str:
     return f"{told}\n\nBrokers: Kafka {cell.broker}. Onceproof {version('onceproof')}."
 
 
-def _config(notes: Mapping[str, Any]) -> str:
-    config = notes.get("streams_config", {})
+def _config(config: Mapping[str, str]) -> str:
     return "\n".join(["```", *(f"{name}={value}" for name, value in sorted(config.items())), "```"])
 
 
@@ -532,7 +523,7 @@ def _observed(folder: TrialFolder) -> str:
 def _trials(case: Case) -> str:
     rows = []
     for trial in case.trials:
-        outcome, anomalies = known_outcome(case.run.trial(trial)), case.reader(trial).get("anomalies", {})
+        outcome, anomalies = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial).get("anomalies", {})
         seen = ", ".join(f"{count:,} {name}" for name, count in anomalies.items())
         error = case.verdict["errors"].get(trial.key)
         exercised = "yes" if outcome and outcome.exercised else "no"

@@ -10,7 +10,7 @@ from pyarrow.dataset import field
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.explaining import Input, Scene, unexplained
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import RISK
@@ -202,7 +202,7 @@ def _is_whole(outcome: Outcome, reader: Mapping[str, Any]) -> bool:
 def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
     file = run.validation_file(trial)
     suites: dict[str, Any] = read_json(file) if file.exists() else {}
-    for name in suites_of(read_json(run.trial(trial).trial_file)["promises"]):
+    for name in suites_of(TrialPlan.read(run.trial(trial).trial_file).promises):
         if not suites.get(name, {}).get("evaluated"):
             raise HarnessError(f"{trial.key}: the suite {name} was not run; the log of the task validate says why.")
         if suites[name]["error"]:

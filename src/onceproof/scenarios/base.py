@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
+from onceproof.model.files import TopicPlan
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Return, proved_returns
 
@@ -251,6 +252,12 @@ class System:
     roles: Mapping[str, Role]
     promises: tuple[str, ...]  # that are looked at, see `model.promise`
     stores: int = 1
+
+    @property
+    def topics(self) -> dict[str, TopicPlan]:
+        """How the topic of each role is read."""
+        roles = self.roles.items()
+        return {name: TopicPlan(role.topic or name, role.value_bytes, role.committed) for name, role in roles}
 
 
 def refuse_restarts(cell: Cell) -> str | None:
