@@ -5,6 +5,7 @@ What a subcommand needs is imported by it, so that `--help` and errors of usage 
 
 import errno
 import json
+import os
 import random
 import secrets
 import sys
@@ -83,6 +84,12 @@ def new_run_id() -> str:
 
 
 StreamsOption = Annotated[str, typer.Option("--streams", metavar="V", help="Kafka Streams release, e.g. 3.3.1.")]
+JunitOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML, a test case for each cell.")
+]
+SummaryOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the run as Markdown, for a pull request or a job summary.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -432,6 +439,8 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell cells, trials and hours, and start nothing.")
     ] = False,
+    junit: JunitOption = None,
+    summary: SummaryOption = None,
     plant_: Annotated[str | None, typer.Option("--plant", hidden=True)] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -491,7 +500,21 @@ def run(
         out.print(f"Run folder  {finished.run.path}", markup=False, soft_wrap=True)
         for cell, folder in places(verdicts):
             out.print(f"  {cell}: {folder}", markup=False, soft_wrap=True)
+    _export(finished.run, junit, summary)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        from onceproof.page.exports import annotations, told_of
+
+        for line in annotations(told_of(finished.run)):
+            print(line, file=sys.stderr)  # stdout may be JSON
     raise typer.Exit(finished.exit_code)
+
+
+def _export(run: RunFolder, junit: Path | None, summary: Path | None) -> None:
+    from onceproof.page.exports import told_of, write_junit, write_summary
+
+    for write, target in ((write_junit, junit), (write_summary, summary)):
+        if target is not None:
+            write(told_of(run), target)
 
 
 def _since(begin: float) -> float:
@@ -581,12 +604,23 @@ def report(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write matrix, cells and timelines as one page instead.")
     ] = None,
+    junit: JunitOption = None,
+    summary: SummaryOption = None,
+    vote: Annotated[bool, typer.Option("--vote", help="Print plain text for the vote on a release instead.")] = False,
 ) -> None:
     """Print the matrix of a run, or write all of it as one page that needs nothing beside it."""
+    from onceproof.page.exports import told_of
+    from onceproof.page.exports import vote as as_vote
     from onceproof.page.report import shown_run, terminal, write_report
     from onceproof.results.evidence import find_run
 
     found, url = find_run(get_settings().runs, run_id), get_settings().database_url
+    _export(found, junit, summary)
+    if vote:
+        print(as_vote(told_of(found)))
+        return
+    if html is None and (junit or summary):
+        return
     if html is None:
         for part in terminal(shown_run(found, url)):
             out.print(part)

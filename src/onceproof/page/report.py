@@ -86,7 +86,7 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
         raise UsageError(f"{target} is a folder: name the file that the report shall be.")
     matrix, verdicts = shown_run(run, url), read_json(run.verdicts_file)
     cells = [_cell(run, url, verdict) for verdict in verdicts]
-    redaction = _redaction(run, verdicts)
+    redaction = redaction_of(run, verdicts)
     page = render(
         "report.html",
         _WithinReport("#headline", run.run_id),
@@ -100,7 +100,7 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
         draft.write_text(page, encoding="utf-8")
 
 
-def _redaction(run: RunFolder, verdicts: Sequence[Mapping[str, Any]]) -> Redaction:
+def redaction_of(run: RunFolder, verdicts: Sequence[Mapping[str, Any]]) -> Redaction:
     """What knows this machine, and every secret that a trial was configured with."""
     redaction = Redaction.of(run)
     redaction.learn(verdicts)

@@ -46,7 +46,7 @@ def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
             f"{v['red']}/{v['counted']}",
             f"{v['records']:,}",
             f"{v['ids']:,}" if v["ids"] else "",
-            Text(_seen(v)),
+            Text(seen(v)),
             "" if v["seconds"] is None else f"{v['seconds']:.1f}",
         )
     return table
@@ -93,10 +93,11 @@ def _releases(verdict: Mapping[str, Any]) -> str:
     return Cell.from_dict(verdict).releases
 
 
-def _seen(verdict: Mapping[str, Any]) -> str:
+def seen(verdict: Mapping[str, Any]) -> str:
+    """What was seen of a cell, in a line."""
     if verdict["verdict"] in ("known", "regression"):
-        seen = ", ".join(f"{count:,} {name}" for name, count in verdict["anomalies"].items())
-        return f"{seen} ({', '.join(verdict['issues'])})" if verdict["issues"] else seen
+        counts = ", ".join(f"{count:,} {name}" for name, count in verdict["anomalies"].items())
+        return f"{counts} ({', '.join(verdict['issues'])})" if verdict["issues"] else counts
     if verdict["verdict"] in ("clean", "fixed"):
         missed = verdict.get("missed")  # not in older runs
         power = "" if missed is None else f", power {1 - missed:.1%}".replace("%", " %")

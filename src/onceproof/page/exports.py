@@ -1,0 +1,210 @@
+"""A run for other people's tools: JUnit XML, Markdown, plain text for a mailing list, annotations of GitHub."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import read_json, replacing
+from onceproof.model.matrix import BROKER
+from onceproof.model.run_folder import RunFolder
+from onceproof.model.verdict import Verdict
+from onceproof.page.report import redaction_of
+from onceproof.results.table import LOOK, seen
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~])")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A judged run, without what must not leave the machine."""
+
+    run: str
+    created: str
+    matrix: str
+    harness: str
+    verdicts: Sequence[Mapping[str, Any]]
+    commits: Mapping[str, str]  # by release of Kafka Streams that really ran
+    not_looked_at: Mapping[str, Mapping[str, int]]  # promise -> reason -> trials
+
+
+def told_of(run: RunFolder) -> Told:
+    """What is told of a judged run.
+
+    Raises:
+        HarnessError: the run is damaged.
+    """
+    verdicts = read_json(run.verdicts_file)
+    commits: dict[str, str] = {}
+    harnesses: set[str] = set()
+    not_looked_at: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for trial in run.trials():
+        if outcome := run.outcome(trial):
+            harnesses |= {outcome.harness} if outcome.harness else set()
+            for told in outcome.attested.values():
+                commits[str(told["streams_version"])] = str(told["streams_commit"] or "not in its jars")
+        for promise, reason in read_json(run.trial(trial).trial_file).get("not_looked_at", {}).items():
+            not_looked_at[promise][reason] += 1
+    request = read_json(run.run_file)
+    redaction = redaction_of(run, verdicts)
+    return Told(
+        run.run_id,
+        request["created"],
+        str(redaction.data(request["matrix"])),
+        ", ".join(sorted(harnesses)),
+        redaction.data(verdicts),
+        dict(sorted(commits.items())),
+        redaction.data({promise: dict(reasons) for promise, reasons in sorted(not_looked_at.items())}),
+    )
+
+
+def write_junit(told: Told, target: Path) -> None:
+    """Write a test suite with a test case for each cell.
+
+    A regression is a failure; `known` is skipped with its issue; what could not be told and what failed is an error.
+
+    Raises:
+        UsageError: the target is a folder.
+        HarnessError: it cannot be written.
+    """
+    kinds = {
+        Verdict.REGRESSION: "failure",
+        Verdict.KNOWN: "skipped",
+        Verdict.INCONCLUSIVE: "error",
+        Verdict.ERROR: "error",
+    }
+    suite = ET.Element("testsuite", name=f"onceproof {told.run}", timestamp=told.created[:19])
+    for verdict in told.verdicts:
+        seconds = (verdict["seconds"] or 0) * verdict["trials"]
+        case = ET.SubElement(
+            suite, "testcase", classname=f"onceproof.{verdict['scenario']}", name=_name(verdict), time=f"{seconds:.1f}"
+        )
+        if kind := kinds.get(Verdict(verdict["verdict"])):
+            found = ET.SubElement(case, kind, message=_legal(seen(verdict)), type=verdict["verdict"])
+            found.text = _legal("\n".join([verdict["sentence"], *verdict["errors"].values()]))
+        output = ET.SubElement(case, "system-out")
+        output.text = _legal(_details(verdict))
+    suite.set("tests", str(len(told.verdicts)))
+    suite.set("time", f"{sum(float(case.get('time', 0)) for case in suite):.1f}")
+    for attribute, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, str(len(suite.findall(f"testcase/{kind}"))))
+    suites = ET.Element("testsuites")
+    suites.append(suite)
+    ET.indent(suites)
+    _write(target, ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n")
+
+
+def write_summary(told: Told, target: Path) -> None:
+    """Write Markdown for a pull request or the summary of a job.
+
+    Raises:
+        UsageError: the target is a folder.
+        HarnessError: it cannot be written.
+    """
+    _write(target, "\n".join(_summary(told)) + "\n")
+
+
+def _summary(told: Told) -> Iterator[str]:
+    yield f"## Onceproof: {_counts(told)}"
+    yield f"\nRun {told.run}, {told.created[:16].replace('T', ' ')} UTC, matrix {_escaped(told.matrix)}.\n"
+    yield "| | Kafka Streams | scenario, variant | red/counted | what was seen |\n|---|---|---|---|---|"
+    for verdict in told.verdicts:
+        sign = LOOK[verdict["verdict"]][0]
+        yield (
+            f"| {sign} {verdict['verdict']} | {_escaped(_releases(verdict))} | {_escaped(_story(verdict))} "
+            f"| {verdict['red']}/{verdict['counted']} | {_escaped(seen(verdict))} |"
+        )
+    yield "\n**Commits.** " + _escaped(_commits(told))
+    if controls := list(_controls(told)):
+        yield "\n<details><summary>What each green is worth</summary>\n"
+        yield from (f"- {_escaped(line)}" for line in controls)
+        yield "\n</details>"
+    yield "\n**Not looked at.** " + _escaped("; ".join(_missing(told)) or "Nothing was left out.")
+
+
+def vote(told: Told) -> str:
+    """The run as plain text, for a mailing list."""
+    lines = [f"Onceproof: {_counts(told)}", f"Run {told.run}, matrix {told.matrix}, harness {told.harness}", ""]
+    lines += [f"  {LOOK[v['verdict']][0]:2} {v['verdict']:12} {_name(v)}: {seen(v)}" for v in told.verdicts]
+    lines += ["", "Commits", f"  {_commits(told)}"]
+    lines += ["", "What each green is worth", *(f"  {line}" for line in _controls(told))]
+    lines += ["", "Not looked at", *(f"  {line}" for line in _missing(told) or ["Nothing was left out."])]
+    return "\n".join(lines)
+
+
+def annotations(told: Told) -> Iterator[str]:
+    """Commands by which GitHub Actions shows what a person must look at, one a line."""
+    levels = {Verdict.REGRESSION: "error", Verdict.ERROR: "warning", Verdict.INCONCLUSIVE: "warning"}
+    for verdict in told.verdicts:
+        if level := levels.get(Verdict(verdict["verdict"])):
+            title = _command(f"{verdict['verdict']}: {_name(verdict)}", ":,")
+            yield f"::{level} title={title}::{_command(verdict['sentence'])}"
+
+
+def _command(text: str, more: str = "") -> str:
+    """A text as GitHub's commands want it: what would end it is written as its code."""
+    for character in f"%\r\n{more}":
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
+
+
+def _counts(told: Told) -> str:
+    verdicts = [verdict["verdict"] for verdict in told.verdicts]
+    return ", ".join(f"{verdicts.count(v)} {v}" for v in LOOK if v in verdicts) or "no cells"
+
+
+def _name(verdict: Mapping[str, Any]) -> str:
+    return f"{_releases(verdict)} {_story(verdict)}"
+
+
+def _story(verdict: Mapping[str, Any]) -> str:
+    broker = "" if verdict["broker"] == BROKER else f" (broker {verdict['broker']})"
+    return f"{verdict['scenario']} {verdict['variant']}{broker}"
+
+
+def _releases(verdict: Mapping[str, Any]) -> str:
+    return Cell.from_dict(verdict).releases
+
+
+def _details(verdict: Mapping[str, Any]) -> str:
+    seeds = ", ".join(map(str, verdict["seeds"]))
+    red = f"{verdict['red']} of {verdict['counted']} exercised trials are red."
+    return f"{red} {verdict.get('arithmetic', '')}\nSeeds: {seeds}"
+
+
+def _commits(told: Told) -> str:
+    return ", ".join(f"{release}: {commit}" for release, commit in told.commits.items()) or "none came up"
+
+
+def _controls(told: Told) -> Iterator[str]:
+    return (f"{_name(v)}: {v['arithmetic']}" for v in told.verdicts if v.get("arithmetic"))
+
+
+def _missing(told: Told) -> list[str]:
+    return [
+        f"{promise} ({trials} trials): {reason}"
+        for promise, reasons in told.not_looked_at.items()
+        for reason, trials in reasons.items()
+    ]
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _escaped(text: str) -> str:
+    """A text in a cell of a Markdown table, as it is."""
+    return " ".join(_MARKDOWN.sub(r"\\\1", text).split())
+
+
+def _write(target: Path, text: str) -> None:
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder: name the file that is to be written.")
+    with replacing(target) as draft:
+        draft.write_text(text, encoding="utf-8")

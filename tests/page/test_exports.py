@@ -1,0 +1,86 @@
+"""A run as other people's tools read it."""
+
+import io
+import xml.etree.ElementTree as ET
+
+import pytest
+from rich.console import Console
+from rich.markdown import Markdown
+
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import read_json, write_json
+from onceproof.model.run_folder import RunFolder
+from onceproof.page.exports import annotations, told_of, vote, write_junit, write_summary
+from tests.page.conftest import NEWEST, SCRIPT
+from tests.page.test_page_report import onceproof
+
+
+@pytest.fixture
+def told(settings):
+    return told_of(RunFolder(settings.runs / NEWEST))
+
+
+def test_junit_has_a_test_case_for_each_cell(settings, told, tmp_path):
+    done = onceproof(settings, "report", "--junit", str(tmp_path / "junit.xml"))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    [suite] = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 - our own
+    verdicts = [verdict["verdict"] for verdict in told.verdicts]
+    assert int(suite.get("tests")) == len(suite) == len(verdicts)
+    wanted = {"failures": ("regression",), "skipped": ("known",), "errors": ("inconclusive", "error")}
+    for attribute, of in wanted.items():
+        assert int(suite.get(attribute)) == sum(verdict in of for verdict in verdicts)
+    assert suite.get("failures") == "1"
+    failure = suite.find("testcase/failure")
+    assert failure.get("message").startswith("1 duplicate-id")
+    assert SCRIPT in failure.text  # as text: it is no element
+    assert suite.find("testcase/skipped").get("message") == "1 duplicate-id (KAFKA-14172)"
+
+
+def test_what_xml_cannot_hold_is_replaced(settings, tmp_path):
+    run = RunFolder(settings.runs / NEWEST)
+    verdicts = read_json(run.verdicts_file)
+    write_json(run.verdicts_file, [{**v, "verdict": "error", "sentence": "a\x00b\x1b[31m]]>"} for v in verdicts])
+    write_junit(told_of(run), tmp_path / "junit.xml")
+    [text, *_] = [found.text for found in ET.parse(tmp_path / "junit.xml").iter("error")]  # noqa: S314 - our own
+    assert text == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[31m]]>"
+
+
+def test_the_summary_is_markdown_in_which_nothing_of_others_is(told, tmp_path):
+    write_summary(told, tmp_path / "summary.md")
+    text = (tmp_path / "summary.md").read_text()
+    assert text.startswith("## Onceproof: ")
+    assert "1 regression" in text.splitlines()[0]
+    assert "<script" not in text
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == 1 + len(told.verdicts)
+    assert {line.replace("\\|", "").count("|") for line in rows} == {6}
+    assert "3.3.1: not in its jars" in text
+    console = Console(file=io.StringIO(), width=200)
+    console.print(Markdown(text))
+    assert "✘✘ regression" in console.file.getvalue()
+
+
+def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
+    run = RunFolder(settings.runs / NEWEST)
+    first = next(iter(run.trials()))
+    file = run.trial(first).trial_file
+    write_json(file, {**read_json(file), "not_looked_at": {"atomicity": "the brokers are not ours"}})
+    text = onceproof(settings, "report", "--vote").stdout
+    assert text == vote(told_of(run)) + "\n"
+    assert "  ✘✘ regression   " in text
+    assert "Commits\n  3.3.1: not in its jars\n" in text
+    assert text.endswith("Not looked at\n  atomicity (1 trials): the brokers are not ours\n")
+
+
+def test_an_annotation_is_one_command_whatever_it_says(told):
+    regression = next(verdict for verdict in told.verdicts if verdict["verdict"] == "regression")
+    regression["sentence"] = "50 %\n::error::forged"
+    [line] = annotations(told)
+    assert "\n" not in line
+    assert line.startswith("::error title=regression%3A ")
+    assert line.endswith("::50 %25%0A::error::forged")
+
+
+def test_a_folder_is_no_file(told, tmp_path):
+    with pytest.raises(UsageError, match="is a folder: name the file"):
+        write_summary(told, tmp_path)
