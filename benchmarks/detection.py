@@ -16,7 +16,7 @@ from typing import Any
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.json_file import read_json
+from onceproof.model.files import Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 
@@ -72,7 +72,7 @@ def row(folder: Path, cluster: EmbeddedCluster, cell: Cell, trials: int) -> str:
         trial = Trial("20260101T000000-0000", cell, number, number)
         place = TrialFolder(folder / trial.key)
         outcomes.append(run_trial(trial, place, cluster=cluster))
-        anomalies.append(read_json(place.reader_file)["anomalies"])
+        anomalies.append(Reading.read(place.reader_file).anomalies)
     exercised = f"{sum(outcome.exercised for outcome in outcomes)} of {trials}"
     red = f"{sum(map(bool, anomalies))} of {trials}"
     seconds = [outcome.seconds["total"] for outcome in outcomes]

@@ -10,7 +10,7 @@ import random
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,10 +22,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from onceproof.model.anomaly import first_of_each
+from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
-from onceproof.model.files import TrialPlan
+from onceproof.model.files import Reading, TrialPlan
 from onceproof.model.json_file import encoded, read_json, unwritable
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, expand
@@ -132,14 +132,14 @@ def trial(
     folder = RunFolder(get_settings().runs / what.run).trial(what)
     with interruptible(), _progress(f"{cell.title}, seed {drawn}") as report:
         outcome = run_trial(what, folder, report)
-    found = read_json(folder.reader_file)
+    found = Reading.read(folder.reader_file)
     shown = {
         **cell.to_dict(),
         "seed": drawn,
         "exercised": outcome.exercised,
         "reason": outcome.reason,
         "parameters": parameters,
-        **{count: found[count] for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
+        **{count: getattr(found, count) for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
         "not_looked_at": TrialPlan.read(folder.trial_file).not_looked_at,
         "steps": outcome.steps,
         "plant": encoded(outcome.plant),
@@ -151,8 +151,8 @@ def trial(
     if as_json:
         print(json.dumps(shown))
     else:
-        _print_trial(shown, found["witnesses"])
-    if is_red(cell, found["anomalies"], registry()):
+        _print_trial(shown, found.witnesses)
+    if is_red(cell, found.anomalies, registry()):
         raise typer.Exit(ExitCode.ANOMALY)
     if outcome.plant and not outcome.plant.fired:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
@@ -364,7 +364,7 @@ def _progress(title: str) -> Iterator[Callable[[str], None]]:
         yield lambda phase: status.update(Text.assemble(f"{title}: ", (phase, "bold")))
 
 
-def _print_trial(shown: dict[str, Any], witnesses: list[dict[str, Any]]) -> None:
+def _print_trial(shown: dict[str, Any], witnesses: Iterable[Witness]) -> None:
     """A trial for people: what was seen, a few witnesses, where the time went."""
     where = f"{shown['scenario']}, broker {shown['broker']}, seed {shown['seed']}"
     out.print(f"[bold]{Cell.from_dict(shown).releases} {shown['variant']}[/] ({where})")
@@ -379,9 +379,8 @@ def _print_trial(shown: dict[str, Any], witnesses: list[dict[str, Any]]) -> None
     if witnesses:
         table = Table("anomaly", "key", "ids", "expected", "observed", "where", box=None, pad_edge=True)
         for w in first_of_each(witnesses, 3):
-            ids = ", ".join(map(str, w["ids"]))
-            key = "" if w["key"] is None else str(w["key"])
-            told = (w["anomaly"], key, ids, w["expected"], w["observed"], " ".join(w["offsets"]))
+            ids, key = ", ".join(map(str, w.ids)), "" if w.key is None else str(w.key)
+            told = (w.anomaly, key, ids, w.expected, w.observed, " ".join(w.offsets))
             table.add_row(*map(Text, told))
         out.print(table)
     out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in shown["seconds"].items()))

@@ -9,8 +9,7 @@ from onceproof.lab.agent import alterations, check_plantable
 from onceproof.lab.sensitivity import Planting
 from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import TrialPlan
-from onceproof.model.json_file import read_json
+from onceproof.model.files import Reading, TrialPlan
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
@@ -59,7 +58,7 @@ def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkey
     monkeypatch.setattr("onceproof.lab.instance.ClassData", None)  # whoever asks for an archive fails
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_trial(replace(a_trial("3.4.1"), plant="stale-cache"), folder, cluster=cluster))
-    assert read_json(folder.reader_file)["anomalies"]["duplicate-id"] > 100
+    assert Reading.read(folder.reader_file).anomalies["duplicate-id"] > 100
     assert outcome.plant.fired > 0
     assert outcome.plant.altered == ("ProcessorStateManager.recycle()", "WrappedStateStore.clearCache()")
     assert outcome.attested["instance-1"]["plant"] == "stale-cache"

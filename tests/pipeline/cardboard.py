@@ -10,8 +10,7 @@ import pytest
 from onceproof import settings
 from onceproof.lab import artifacts, cluster, java, trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.json_file import write_json
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_reading, an_outcome
 
 BROKEN = HarnessError("The broker died.")
 
@@ -37,7 +36,7 @@ class FakeLab:
 
     def end(self, trial: Any, folder: Any, **anomalies: int) -> None:
         """Leave what a trial leaves that ended well."""
-        write_json(folder.reader_file, {"anomalies": anomalies})
+        a_reading(anomalies=anomalies).write(folder.reader_file)
         an_outcome(trial, reason="It came back.").write(folder.outcome_file)
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from onceproof.lab import bisection, java
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.json_file import read_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import bisecting
 from onceproof.pipeline.bisecting import bisect, search_from_params, told
 from onceproof.pipeline.params import BISECT_PARAMS
 from tests.pipeline.registry import Registry, registry
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_reading, an_outcome
 
 __all__ = ["registry"]
 DEFAULTS = {name: schema["default"] for name, schema in BISECT_PARAMS.items()}
@@ -35,7 +35,8 @@ class Brokers:
 
 
 def run_trial(trial, folder, cluster):
-    write_json(folder.reader_file, {"anomalies": {"duplicate-id": 1} if trial.cell.streams < Release(3, 4, 1) else {}})
+    anomalies = {"duplicate-id": 1} if trial.cell.streams < Release(3, 4, 1) else {}
+    a_reading(anomalies=anomalies).write(folder.reader_file)
     return an_outcome(trial)
 
 
@@ -110,7 +111,7 @@ def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
     def other_bug(trial, folder, cluster):
         outcome = run_trial(trial, folder, cluster)
         if trial.cell.streams == Release(4, 0, 0):
-            write_json(folder.reader_file, {"anomalies": {"lost-record": 1}})
+            a_reading(anomalies={"lost-record": 1}).write(folder.reader_file)
         return outcome
 
     monkeypatch.setattr(bisection, "run_trial", other_bug)

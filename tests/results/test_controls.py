@@ -14,7 +14,7 @@ from onceproof.model.verdict import TrialEvidence, Verdict, judge
 from onceproof.results.controls import Past, control_of, control_trials_lacking, past_of, weighed
 from onceproof.results.database import store_run
 from onceproof.results.sensitivity import store_planted
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_reading, an_outcome
 
 HARNESS, COMMIT = "0.1.0+1", "c0ffee"
 NOTHING = Past()
@@ -289,8 +289,7 @@ def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN):
         attested = {"a": {"streams_version": streams, "streams_commit": commit}}
         outcome = an_outcome(trial, exercised=exercised, attested=attested, harness=harness)
         outcome.write(run.trial(trial).outcome_file)
-        counts = {"records": 1, "keys": 1, "ids": 1}
-        write_json(run.trial(trial).reader_file, {**counts, "anomalies": {"duplicate-id": 1} if red else {}})
+        a_reading(anomalies={"duplicate-id": 1} if red else {}).write(run.trial(trial).reader_file)
     told = {"red": 1, "counted": 1, "issues": [], "seconds": 9.0, "missed": None, "errors": {}, "sentence": ""}
     write_json(run.verdicts_file, [{**where.to_dict(), "verdict": verdict, **told}])
     store_run(run, url)

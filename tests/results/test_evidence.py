@@ -18,17 +18,18 @@ import pytest
 from typer.main import get_command
 
 from onceproof.cli import app
+from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome
-from onceproof.model.json_file import write_json
+from onceproof.model.json_file import decoded, write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.results import redaction
 from onceproof.results.evidence import find_run, write_evidence
 from onceproof.results.redaction import Redaction
 from onceproof.settings import get_settings
-from tests.specimens.files import a_plan, an_outcome
+from tests.specimens.files import a_plan, a_reading, an_outcome
 
 RUN = "20261121T123358-117b"
 RED = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
@@ -90,9 +91,9 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
         }
         attested = {"instance-1": told} if red else {}
         an_outcome(trial, attested=attested).write(folder.outcome_file)
-        found = [LOST, WITHOUT_KEY] if red else []
+        found = tuple(decoded(Witness, data) for data in (LOST, WITHOUT_KEY)) if red else ()
         counts = {"lost-record": 1, "aborted-by-throttle": 1} if red else {}
-        write_json(folder.reader_file, {"records": 100, "keys": 100, "anomalies": counts, "witnesses": found})
+        a_reading(records=100, keys=100, anomalies=counts, witnesses=found).write(folder.reader_file)
         promise = {
             "promise": "wipe",
             "anomaly": None,

@@ -6,12 +6,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from onceproof.model.anomaly import Witness
 from onceproof.model.files import Outcome, Produced
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.json_file import decoded, read_json, write_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.judging import judge_run, spark_counts
 from tests.conftest import a_trial
-from tests.specimens.files import a_plan, an_outcome
+from tests.specimens.files import a_plan, a_reading, an_outcome
 
 NO_DATABASE = "sqlite:///nowhere/results.db"
 ACTIVE, STANDBY = (["0_0", "0_1"], []), (["0_0"], ["0_1"])
@@ -59,7 +60,8 @@ def add_trial(
     told = {"failed": failed, "void": void, "exercised": exercised, "harness": "0.1.0+1"}
     an_outcome(trial, produced=Produced(*produced), **told).write(folder.outcome_file)
     found = dict.fromkeys(anomalies, 1) if seen_by_reader is None else seen_by_reader
-    write_json(folder.reader_file, {**COUNTS, "promises": {}, "anomalies": found, "witnesses": witnesses})
+    read = tuple(decoded(Witness, data) for data in witnesses)
+    a_reading(**COUNTS, anomalies=found, witnesses=read).write(folder.reader_file)
     spark_table(run, "counts", [counts], trial.key)
     spark_table(run, "findings", [seen(name) for name in anomalies], trial.key)
     spark_table(run, "comparisons", compared, trial.key)
@@ -69,7 +71,8 @@ def add_trial(
 
 def seen(anomaly, key=1, places=("output/0@1",)):
     """What is kept of a finding, or of a witness."""
-    return {"anomaly": anomaly, "partition": 1, "key": key, "offsets": list(places)}
+    told = {"ids": [1], "offsets": list(places), "expected": "", "observed": ""}
+    return {"anomaly": anomaly, "partition": 1, "key": key, **told}
 
 
 def spark_table(run, name, rows, trial_key):

@@ -10,7 +10,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import Place, Tally
 from onceproof.results.controls import Past
 from onceproof.results.sequential import cell_that_wants_more
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_reading, an_outcome
 
 RUN = "20261121T084500-3f2a"
 ATTESTED = {"a": {"streams_version": "3.3.1", "streams_commit": "c0ffee"}}
@@ -42,7 +42,7 @@ def wanting(tmp_path):
                 told |= {"all_steps_tried": how != VOID, "attested": ATTESTED, "harness": "0.1.0+1"}
                 an_outcome(trial, **told).write(run.trial(trial).outcome_file)
                 anomalies = {RED: {"duplicate-id": 1}, PART: {"stale-checkpoint": 1}, ODD: {"lost-record": 1}}
-                write_json(run.trial(trial).reader_file, {"anomalies": anomalies.get(how, {})})
+                a_reading(anomalies=anomalies.get(how, {})).write(run.trial(trial).reader_file)
         return cell_that_wants_more(run, budget, registry(), past, 0.05)
 
     return next_cell

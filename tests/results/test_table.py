@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from onceproof import cli
+from onceproof.model.anomaly import Witness
 from onceproof.results.table import cells_table, history_table, verdict_table
 
 WILD = "[/srv/x] [bold]y[/]"
@@ -63,7 +64,7 @@ def test_brackets_in_what_a_trial_tells_are_no_markup(monkeypatch):
     monkeypatch.setattr(cli, "out", told)
     cell = {**{name: VERDICT[name] for name in ("scenario", "streams", "broker", "restart_on")}, "variant": "V"}
     counts = {"seed": 1, "records": 1, "keys": 1, "ids": 1, "anomalies": {"duplicate-id": 1}}
-    witness = {"anomaly": "duplicate-id", "key": 7, "ids": [1], "expected": WILD, "observed": WILD, "offsets": [WILD]}
+    witness = Witness("duplicate-id", 0, 7, (1,), (WILD,), WILD, WILD)
     shown = {**cell, **counts, "exercised": True, "reason": WILD, "seconds": {"total": 1.0}, "folder": WILD}
     cli._print_trial(shown, [witness])
     assert told.file.getvalue().count(WILD) == 5

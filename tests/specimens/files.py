@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from onceproof.model.cell import Trial
-from onceproof.model.files import Outcome, Produced, TopicPlan, TrialPlan
+from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan
 from onceproof.model.promise import least_of
 
 ROLES = {role: TopicPlan(role, 4) for role in ("input", "output", "counter-changelog", "ids-changelog")}
@@ -41,3 +41,8 @@ def a_plan(trial: Trial, **told: Any) -> TrialPlan:
         seconds={},
     )
     return replace(planned, **told)
+
+
+def a_reading(**told: Any) -> Reading:
+    """What the independent reader found in a trial in which nothing is wrong."""
+    return replace(Reading(records=5, outputs=5, keys=5, ids=5, anomalies={}, witnesses=()), **told)

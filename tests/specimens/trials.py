@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.files import Outcome, Produced, TrialPlan
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import Outcome, Produced, Reading, TrialPlan
+from onceproof.model.json_file import write_json
 from onceproof.model.promise import Least, least_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
@@ -78,7 +78,7 @@ def clean_trials(run: RunFolder) -> Iterator[Clean]:
     records = ds.dataset(run.table("records"), format="parquet", partitioning="hive")
     unreadable = tables.read_errors(run)
     for trial in run.driven_trials():
-        if trial.key in unreadable or read_json(run.trial(trial).reader_file)["anomalies"]:
+        if trial.key in unreadable or Reading.read(run.trial(trial).reader_file).anomalies:
             continue
         topics = topics_of(records.to_table(columns=[*COLUMNS, *REST, "role"], filter=ds.field("trial") == trial.key))
         plan = TrialPlan.read(run.trial(trial).trial_file)

@@ -9,7 +9,8 @@ from onceproof.lab.trial import run_trial
 from onceproof.model.bisect import Bisection, Probe, lines_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import Reading
+from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import RISK
 from onceproof.model.release import Release
@@ -65,7 +66,7 @@ def bisect_cell(
         except (HarnessError, UsageError) as error:  # one release's failure does not take the others'
             report(f"trial {tried}: {release}: {error}")
             return Probe(red=False, green=False, reason=str(error))
-        found, exercised = read_json(folder.reader_file)["anomalies"], outcome.exercised
+        found, exercised = Reading.read(folder.reader_file).anomalies, outcome.exercised
         seen = set(found) if is_red(trial.cell, found, registry()) else set()
         others = seen - seen.intersection(seen if anomalies is None else anomalies)
         red = bool(seen - others)

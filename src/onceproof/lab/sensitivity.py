@@ -11,8 +11,8 @@ from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import Outcome, Reading
+from onceproof.model.json_file import write_json
 from onceproof.model.plants import Claim, Plant
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
@@ -82,11 +82,11 @@ def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster
     """One trial; its failure is recorded, so that the number of trials stays what was fixed beforehand."""
     begin = time.monotonic()
     outcome: Outcome | None = None
-    anomalies: dict[str, int] = {}
+    anomalies: Mapping[str, int] = {}
     error = None
     try:
         outcome = run_trial(trial, folder, cluster=cluster)
-        anomalies = read_json(folder.reader_file)["anomalies"]
+        anomalies = Reading.read(folder.reader_file).anomalies
         error = outcome.void
     except (HarnessError, UsageError) as failed:
         error = str(failed)

@@ -10,7 +10,7 @@ from onceproof.lab.topics import Topics
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.json_file import read_json
+from onceproof.model.files import Reading
 from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios import multirunner
 from onceproof.scenarios.shrinking import Candidate, shrink
@@ -55,7 +55,7 @@ def shrink_program(first: Trial, trials: int, budget: float, report: Callable[[s
             topics = Topics(cluster, trial.application_id)
             topics.delete()
             topics.close()
-        return "stale-read" in read_json(folder.reader_file)["anomalies"]
+        return "stale-read" in Reading.read(folder.reader_file).anomalies
 
     def is_red(candidate: Candidate) -> bool:
         nonlocal tried

@@ -29,8 +29,8 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
-from onceproof.model.files import Outcome, Planted, Produced, TrialPlan
-from onceproof.model.json_file import unwritable, write_json
+from onceproof.model.files import Outcome, Planted, Produced, Reading, TrialPlan
+from onceproof.model.json_file import encoded, unwritable, write_json
 from onceproof.model.plants import plant
 from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
@@ -203,8 +203,8 @@ def drive(
         with _explained(cluster):
             exercise = lab.drive()
             findings, observed = lab.judge()
-        write_json(folder.observations_file, [comparison.to_dict() for comparison in observed])
-        write_json(folder.reader_file, findings.to_dict())
+        write_json(folder.observations_file, encoded(observed))
+        Reading.of(findings).write(folder.reader_file)
         outcome = lab.outcome(exercise)
     except (HarnessError, StoodStillError) as error:
         # What a process did that was given no time is nobody's fault, whatever it looks like.
@@ -212,7 +212,7 @@ def drive(
         if void is None:
             lab.outcome(error=str(error)).write(folder.outcome_file)
             raise
-        write_json(folder.reader_file, Findings(0, 0, 0, 0).to_dict())
+        Reading.of(Findings(0, 0, 0, 0)).write(folder.reader_file)
         outcome = lab.outcome(void=void)
     finally:
         lab.stop()

@@ -1,7 +1,7 @@
 """Comparisons, and the witnesses of anomalies, whose names are those of `model.promise`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,9 +24,10 @@ class Witness:
     expected: str
     observed: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, one entry per field."""
-        return asdict(self)
+    @property
+    def places(self) -> list[Place]:
+        """Its places that are in topics."""
+        return [place for text in self.offsets if (place := Place.parse(text))]
 
 
 @dataclass(frozen=True)
@@ -101,30 +102,13 @@ class Findings:
         """Witnesses per anomaly; an anomaly that was not seen is absent."""
         return dict(sorted(Counter(witness.anomaly for witness in self.witnesses).items()))
 
-    def to_dict(self, witnesses: int = 20) -> dict[str, Any]:
-        """JSON form with the counts and, of each anomaly, the first witnesses."""
-        return {
-            "records": self.records,
-            "outputs": self.outputs,
-            "keys": self.keys,
-            "ids": self.ids,
-            "promises": self.promises,
-            "anomalies": self.anomalies,
-            "witnesses": first_of_each((w.to_dict() for w in self.witnesses), witnesses),
-        }
 
-
-def places_of(witness: Mapping[str, Any]) -> Iterator[Place]:
-    """The places of a witness (in its JSON form) that are in topics."""
-    return (place for text in witness["offsets"] if (place := Place.parse(text)))
-
-
-def first_of_each(witnesses: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """The first `limit` witnesses (in their JSON form) of every anomaly, in the given order."""
+def first_of_each(witnesses: Iterable[Witness], limit: int) -> list[Witness]:
+    """The first `limit` witnesses of every anomaly, in the given order."""
     seen: Counter[str] = Counter()
     chosen = []
     for witness in witnesses:
-        seen[witness["anomaly"]] += 1
-        if seen[witness["anomaly"]] <= limit:
+        seen[witness.anomaly] += 1
+        if seen[witness.anomaly] <= limit:
             chosen.append(witness)
     return chosen

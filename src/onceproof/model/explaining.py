@@ -6,12 +6,11 @@ too.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from onceproof.model.anomaly import places_of
+from onceproof.model.anomaly import Witness
 from onceproof.model.timeline import Event, returns
 
 # A record of the input: partition, offset, key.
@@ -79,26 +78,24 @@ class Explanation:
     returned: bool = False
     variants: tuple[str, ...] = ()
 
-    def explains(self, witness: Mapping[str, Any], scene: Scene) -> bool:
-        """Whether it explains a witness (in its JSON form)."""
-        places = list(places_of(witness))
-        if witness["anomaly"] not in self.anomalies or (self.after is not None and not scene.has(self.after)):
+    def explains(self, witness: Witness, scene: Scene) -> bool:
+        """Whether it explains a witness."""
+        places = witness.places
+        if witness.anomaly not in self.anomalies or (self.after is not None and not scene.has(self.after)):
             return False
         if self.where is not None and all(role != self.where for role, _, _ in places):
             return False
-        if self.returned and witness["partition"] not in scene.returned:
+        if self.returned and witness.partition not in scene.returned:
             return False
         if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
             return True
-        return witness["key"] is not None and witness["key"] in scene.open_keys(self.open_at)
+        return witness.key is not None and witness.key in scene.open_keys(self.open_at)
 
 
-def unexplained(
-    witnesses: Iterable[Mapping[str, Any]], explanations: Sequence[Explanation], scene: Scene
-) -> Counter[str]:
+def unexplained(witnesses: Iterable[Witness], explanations: Sequence[Explanation], scene: Scene) -> Counter[str]:
     """Of each anomaly, the witnesses that nothing explains."""
     return Counter(
-        witness["anomaly"]
+        witness.anomaly
         for witness in witnesses
         if not any(explanation.explains(witness, scene) for explanation in explanations)
     )

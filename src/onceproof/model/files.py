@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from onceproof.model.anomaly import Findings, Witness, first_of_each
 from onceproof.model.cell import Trial
 from onceproof.model.json_file import JsonFile
 from onceproof.model.promise import Least
+
+WITNESSES = 20  # of each anomaly that are kept
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,32 @@ class Outcome(JsonFile):
     def has_fired(self) -> bool:
         """Whether a planted bug did what it does."""
         return self.plant is not None and self.plant.fired > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(JsonFile):
+    """`reader.json`: what the independent reader found; the counts are those of `model.anomaly.Findings`."""
+
+    records: int
+    outputs: int
+    keys: int
+    ids: int
+    promises: Mapping[str, int] = field(default_factory=dict)  # comparisons
+    anomalies: Mapping[str, int]  # witnesses
+    witnesses: tuple[Witness, ...]  # of each anomaly the first
+
+    @classmethod
+    def of(cls, findings: Findings) -> "Reading":
+        """What is kept of what was found."""
+        return cls(
+            records=findings.records,
+            outputs=findings.outputs,
+            keys=findings.keys,
+            ids=findings.ids,
+            promises=findings.promises,
+            anomalies=findings.anomalies,
+            witnesses=tuple(first_of_each(findings.witnesses, WITNESSES)),
+        )
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome, TrialPlan
+from onceproof.model.files import Outcome, Reading, TrialPlan
+from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.promise import meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
 from onceproof.page.docs import pages_by_trial
 from onceproof.page.matrix import day, minute, moment, sign_of
-from onceproof.results.evidence import Case, case_of, known, records_around
+from onceproof.results.evidence import Case, case_of, records_around
 from onceproof.results.matrix_query import Dated
 
 JIRA = re.compile(r"KAFKA-\d{1,6}")
@@ -98,7 +100,7 @@ def trial_view(
 ) -> dict[str, Any]:
     """What is told of one trial."""
     folder = run.trial(trial)
-    outcome, reader = Outcome.known(folder.outcome_file), known(folder.reader_file)
+    outcome, reader = Outcome.known(folder.outcome_file), Reading.known(folder.reader_file)
     return {
         "key": trial.key,
         "title": trial.title,
@@ -108,7 +110,7 @@ def trial_view(
         "exercised": outcome.exercised if outcome else None,
         "reason": outcome.reason if outcome else "",
         "error": verdict["errors"].get(trial.key) or (outcome and outcome.error) or "",
-        "anomalies": reader.get("anomalies", {}),
+        "anomalies": reader.anomalies if reader else {},
         "seconds": outcome.seconds if outcome else {},
         "attested": _attested(outcome.attested if outcome else {}),
         "docs": list(docs),
@@ -131,7 +133,7 @@ def _anomalies(case: Case) -> list[dict[str, Any]]:
     reader = case.reader(case.shown)
     witnesses = defaultdict(list)
     for number, witness in enumerate(case.witnesses, 1):
-        witnesses[witness["anomaly"]].append({**witness, "number": number})
+        witnesses[witness.anomaly].append(_numbered(witness, number))
     return [
         {
             "name": name,
@@ -140,8 +142,12 @@ def _anomalies(case: Case) -> list[dict[str, Any]]:
             "first": witnesses[name][:FIRST],
             "more": witnesses[name][FIRST:],
         }
-        for name, count in reader.get("anomalies", {}).items()
+        for name, count in (reader.anomalies if reader else {}).items()
     ]
+
+
+def _numbered(witness: Witness, number: int) -> dict[str, Any]:
+    return {**encoded(witness), "number": number}
 
 
 def timeline_json(folder: TrialFolder, *, dark: bool) -> str:
@@ -150,7 +156,8 @@ def timeline_json(folder: TrialFolder, *, dark: bool) -> str:
     Raises:
         HarnessError: the timeline is missing or damaged.
     """
-    return str(timeline.figure(folder, known(folder.reader_file).get("witnesses", []), dark).to_json())
+    reading = Reading.known(folder.reader_file)
+    return str(timeline.figure(folder, reading.witnesses if reading else (), dark).to_json())
 
 
 def records_view(run: RunFolder, verdict: Mapping[str, Any], number: int) -> dict[str, Any] | None:
@@ -177,7 +184,7 @@ def records_view(run: RunFolder, verdict: Mapping[str, Any], number: int) -> dic
         "key": verdict["cell"],
         "title": Cell.from_dict(verdict).title,
         "trial": case.shown.number,
-        "witness": {**witness, "number": number},
+        "witness": _numbered(witness, number),
         "columns": columns,
         "records": [[_record(r, number) for r in records if r["role"] == column] for column in columns],
     }

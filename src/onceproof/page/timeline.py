@@ -18,11 +18,10 @@ from typing import Any
 import plotly.graph_objects as go
 from pyarrow.dataset import field as column
 
-from onceproof.model.anomaly import first_of_each, places_of
+from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import TrialPlan
-from onceproof.model.json_file import read_json
+from onceproof.model.files import Reading, TrialPlan
 from onceproof.model.place import Place
 from onceproof.model.promise import dated_by, meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
@@ -34,7 +33,7 @@ from onceproof.results.spark_tables import rows_of_trial
 WITNESSES = 20  # of each anomaly
 
 
-def figure(folder: TrialFolder, witnesses: Sequence[Mapping[str, Any]], dark: bool = False) -> go.Figure:
+def figure(folder: TrialFolder, witnesses: Sequence[Witness], dark: bool = False) -> go.Figure:
     """Draw the timeline of a trial.
 
     Args:
@@ -48,16 +47,17 @@ def figure(folder: TrialFolder, witnesses: Sequence[Mapping[str, Any]], dark: bo
     """
     events = read_events(folder)
     plan = TrialPlan.read(folder.trial_file)
+    reading = Reading.read(folder.reader_file) if folder.reader_file.exists() else None
     try:
-        story = Story.of(events, plan.seeded, moments(folder, plan.trial, witnesses, events))
-        counts = _counts(folder)
+        found = moments(folder, plan.trial, witnesses, events)
+        story = Story.of(events, plan.seeded, found)
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise HarnessError(
-            f"The trial cannot be drawn, because {folder.path}/timeline.jsonl, reader.json or the run's "
-            f"table records is damaged ({what}): run it again."
+            f"The trial cannot be drawn, because {folder.path}/timeline.jsonl or the run's table "
+            f"records is damaged ({what}): run it again."
         ) from error
-    return _Drawing(story, counts, dark).figure()
+    return _Drawing(story, reading.anomalies if reading else {}, dark).figure()
 
 
 def read_events(folder: TrialFolder) -> list[Event]:
@@ -85,11 +85,6 @@ def read_events(folder: TrialFolder) -> list[Event]:
     return sorted(events, key=lambda event: event["t"])
 
 
-def _counts(folder: TrialFolder) -> Mapping[str, int]:
-    """How many witnesses each anomaly has in all, of which only some are drawn."""
-    return dict(read_json(folder.reader_file)["anomalies"]) if folder.reader_file.exists() else {}
-
-
 # --- when an anomaly arose -----------------------------------------------------------------------------------
 
 
@@ -98,14 +93,12 @@ class Moment:
     """When a witness's anomaly arose."""
 
     t: int
-    witness: Mapping[str, Any]
+    witness: Witness
 
 
-def moments(
-    folder: TrialFolder, trial: Trial, witnesses: Iterable[Mapping[str, Any]], events: Sequence[Event]
-) -> list[Moment]:
+def moments(folder: TrialFolder, trial: Trial, witnesses: Iterable[Witness], events: Sequence[Event]) -> list[Moment]:
     """The moments at which the first witnesses of each anomaly arose, as far as these can be told."""
-    shown = first_of_each((dict(witness) for witness in witnesses), WITNESSES)
+    shown = first_of_each(witnesses, WITNESSES)
     places = {place for witness in shown if (place := _place(witness)) is not None}
     inputs = input_records(folder, trial, places) if places else {}
     found = []
@@ -116,15 +109,14 @@ def moments(
     return found
 
 
-def _place(witness: Mapping[str, Any]) -> Place | None:
+def _place(witness: Witness) -> Place | None:
     """The last of its places in a topic: that is where it became wrong."""
-    found = list(places_of(witness))
-    return found[-1] if found else None
+    return witness.places[-1] if witness.places else None
 
 
-def _moment(witness: Mapping[str, Any], events: Sequence[Event], inputs: Mapping[Place, tuple[int, int]]) -> int | None:
+def _moment(witness: Witness, events: Sequence[Event], inputs: Mapping[Place, tuple[int, int]]) -> int | None:
     """From what was seen at once if there is such an event, else from when the record was processed."""
-    anomaly, place = witness["anomaly"], _place(witness)
+    anomaly, place = witness.anomaly, _place(witness)
     dated = dated_by(anomaly, place.role if place else None)
     if dated is not None:
         times = [_time(event) for event in events if event["event"] in dated.by]
@@ -544,15 +536,15 @@ class _Drawing:
         )
 
     def _draw_anomalies(self) -> None:
-        kinds = list(dict.fromkeys(moment.witness["anomaly"] for moment in self._story.moments))
+        kinds = list(dict.fromkeys(moment.witness.anomaly for moment in self._story.moments))
         labels = [f"{self._counts[kind]:,} {_plain(kind)}" if kind in self._counts else _plain(kind) for kind in kinds]
         some = any(self._counts.get(kind, 0) > WITNESSES for kind in kinds)
         first = f" (the first {WITNESSES} of each)" if some else ""
         axis = self._rows_panel(f"anomalies, at the moment they arose{first}", labels, 23)
         for row, kind in enumerate(kinds):
-            at: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+            at: dict[int, list[Witness]] = defaultdict(list)
             for moment in self._story.moments:
-                if moment.witness["anomaly"] == kind:
+                if moment.witness.anomaly == kind:
                     at[moment.t].append(moment.witness)
             symbol, color = ANOMALY_LOOK[row % len(ANOMALY_LOOK)]
             self._plot.add_scatter(
@@ -653,15 +645,12 @@ def _hatched(color: str, pattern: str, ink: str) -> dict[str, Any]:
     }
 
 
-def _anomaly_hover(kind: str, seen: Sequence[Mapping[str, Any]], when: str) -> str:
+def _anomaly_hover(kind: str, seen: Sequence[Witness], when: str) -> str:
     lines = [f"<b>{_plain(kind)}</b>: {meaning(kind)}", when]
     for witness in seen[:3]:
-        key = "" if witness["key"] is None else f", key {witness['key']}"
-        lines.append(
-            _wrapped(
-                f"{' '.join(witness['offsets'])}{key}: expected {witness['expected']}, observed {witness['observed']}"
-            )
-        )
+        key = "" if witness.key is None else f", key {witness.key}"
+        told = f"{' '.join(witness.offsets)}{key}: expected {witness.expected}, observed {witness.observed}"
+        lines.append(_wrapped(told))
     if len(seen) > 3:
         lines.append(f"and {len(seen) - 3} more at this moment")
     return "<br>".join(lines)

@@ -29,6 +29,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, rela
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.files import Reading
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 
@@ -274,7 +275,7 @@ def _cell_row(
 def _trial_row(run: RunFolder, trial: Trial, planned: bool, error: str | None) -> TrialRow:
     outcome = run.outcome(trial)
     reader_file = run.trial(trial).reader_file
-    reader = read_json(reader_file) if reader_file.exists() else {}
+    reader = Reading.read(reader_file) if reader_file.exists() else None
     return TrialRow(
         number=trial.number,
         seed=trial.seed,
@@ -282,13 +283,13 @@ def _trial_row(run: RunFolder, trial: Trial, planned: bool, error: str | None) -
         planned=planned,
         reason=outcome.reason if outcome else "",
         error=error,
-        records=reader.get("records"),
-        keys=reader.get("keys"),
-        ids=reader.get("ids"),
+        records=reader.records if reader else None,
+        keys=reader.keys if reader else None,
+        ids=reader.ids if reader else None,
         seconds=dict(outcome.seconds) if outcome else {},
         attested=dict(outcome.attested) if outcome else {},
         harness=outcome.harness if outcome else None,
-        anomalies=[AnomalyRow(name=name, count=count) for name, count in reader.get("anomalies", {}).items()],
+        anomalies=[AnomalyRow(name=name, count=count) for name, count in (reader.anomalies if reader else {}).items()],
     )
 
 

@@ -24,7 +24,7 @@ import json
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
@@ -33,15 +33,16 @@ from typing import Any
 
 from pyarrow.dataset import field
 
-from onceproof.model.anomaly import first_of_each, places_of
+from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome, TrialPlan
+from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.json_file import read_json, replacing
+from onceproof.model.place import Place
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.results.redaction import Redaction
-from onceproof.results.spark_tables import rows_of_trial
+from onceproof.results.spark_tables import rows_of_trial, witnesses_in
 from onceproof.results.table import LOOK
 
 WITNESSES = 20  # of each anomaly
@@ -86,17 +87,17 @@ class Case:
         """Folder of the trial that is shown."""
         return self.run.trial(self.shown)
 
-    def reader(self, trial: Trial) -> dict[str, Any]:
-        """What the independent reader found; empty if it did not come to it."""
-        return known(self.run.trial(trial).reader_file)
+    def reader(self, trial: Trial) -> Reading | None:
+        """What the independent reader found; None if it did not come to it."""
+        return Reading.known(self.run.trial(trial).reader_file)
 
     @property
-    def witnesses(self) -> list[dict[str, Any]]:
+    def witnesses(self) -> list[Witness]:
         """The first of each anomaly, by anomaly, as they are counted; the tables number them from 1."""
         reader = self.reader(self.shown)
-        rank = {name: number for number, name in enumerate(reader.get("anomalies", {}))}
-        found = first_of_each(reader.get("witnesses", []), WITNESSES)
-        return sorted(found, key=lambda witness: rank.get(witness["anomaly"], len(rank)))
+        rank = {name: number for number, name in enumerate(reader.anomalies)} if reader else {}
+        found = first_of_each(reader.witnesses, WITNESSES) if reader else []
+        return sorted(found, key=lambda witness: rank.get(witness.anomaly, len(rank)))
 
 
 def find_run(runs: Path, wanted: str) -> RunFolder:
@@ -198,7 +199,8 @@ def case_of(run: RunFolder, verdict: Mapping[str, Any]) -> Case:
         raise HarnessError(f"{run.run_file} has no trial of {verdict['cell']}: the run is incomplete or damaged.")
 
     def worth(trial: Trial) -> tuple[bool, bool, bool]:
-        red = bool(known(run.trial(trial).reader_file).get("anomalies"))
+        reader = Reading.known(run.trial(trial).reader_file)
+        red = reader is not None and bool(reader.anomalies)
         sound = trial.key not in verdict["errors"]
         return red and sound, sound, run.trial(trial).path.exists()
 
@@ -293,22 +295,21 @@ def _moment(milliseconds: float) -> str:
 
 
 def _findings(case: Case) -> Member | None:
-    columns = ("anomaly", "partition", "key", "ids", "offsets", "expected", "observed")
-    rows = rows_of_trial(case.run.table("findings"), case.shown, columns)
-    if rows is None:
+    found = witnesses_in(case.run, case.shown)
+    if found is None:
         return None
-    lines = sorted((_place_order(row), [_joined(row[name]) for name in columns]) for row in rows)
+    columns = [column.name for column in fields(Witness)]
+    lines = sorted((_place_order(witness), [_joined(getattr(witness, name)) for name in columns]) for witness in found)
     return Member("tables/findings.csv", _csv(columns, (line for _, line in lines)))
 
 
-def _place_order(finding: Mapping[str, Any]) -> tuple[str, list[tuple[str, int, int]], int]:
+def _place_order(witness: Witness) -> tuple[str, list[Place], int]:
     """By anomaly, and within it as the topics go."""
-    key = finding["key"]
-    return finding["anomaly"], list(places_of(finding)), -1 if key is None else key
+    return witness.anomaly, witness.places, -1 if witness.key is None else witness.key
 
 
 def _joined(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return " ".join(map(str, value))
     return "" if value is None else str(value)
 
@@ -331,9 +332,7 @@ def _records_near(case: Case) -> Member | None:
     return Member("tables/records-around-witnesses.csv", _csv((*RECORD, "witnesses"), lines))
 
 
-def records_around(
-    run: RunFolder, trial: Trial, witnesses: Mapping[int, Mapping[str, Any]]
-) -> list[dict[str, Any]] | None:
+def records_around(run: RunFolder, trial: Trial, witnesses: Mapping[int, Witness]) -> list[dict[str, Any]] | None:
     """For each witness the records of every role with its key, and those near its places.
 
     A witness without a key has the keys of the records at its places.
@@ -341,7 +340,7 @@ def records_around(
     Args:
         run: the run, whose table `records` is read.
         trial: the trial of which the witnesses are.
-        witnesses: in their JSON form, by number.
+        witnesses: by number.
 
     Returns:
         By role, partition and offset: `role`, `partition`, `offset`, `timestamp` (UTC or None), `key`, `value`, and in
@@ -349,7 +348,7 @@ def records_around(
         no witness.
     """
     table = run.table("records")
-    places = {number: list(places_of(witness)) for number, witness in witnesses.items()}
+    places = {number: witness.places for number, witness in witnesses.items()}
     near: dict[tuple[str, int], dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for number, of_witness in places.items():
         for role, partition, offset in of_witness:
@@ -364,7 +363,7 @@ def records_around(
     at_place = {(row["role"], row["partition"], row["offset"]): row["key"] for row in close}
     with_key: dict[int, set[int]] = defaultdict(set)
     for number, witness in witnesses.items():
-        own = [witness["key"]] if witness["key"] is not None else [at_place.get(place) for place in places[number]]
+        own = [witness.key] if witness.key is not None else [at_place.get(place) for place in places[number]]
         for key in own:
             if key is not None:
                 with_key[key].add(number)
@@ -489,14 +488,14 @@ def _config(config: Mapping[str, str]) -> str:
 
 def _witnesses(case: Case, tables: bool) -> str:
     reader = case.reader(case.shown)
-    if not reader:
+    if reader is None:
         return "The independent reader did not come to read this trial."
-    seen = ", ".join(f"{count:,} {name}" for name, count in reader["anomalies"].items()) or "no anomaly"
-    counts = f"{seen} in {reader['records']:,} records with {reader['keys']:,} keys."
+    seen = ", ".join(f"{count:,} {name}" for name, count in reader.anomalies.items()) or "no anomaly"
+    counts = f"{seen} in {reader.records:,} records with {reader.keys:,} keys."
     if not case.witnesses:
         return counts
     rows = [
-        (i, w["anomaly"], w["partition"], w["key"], w["ids"], w["expected"], w["observed"], w["offsets"])
+        (i, w.anomaly, w.partition, w.key, w.ids, w.expected, w.observed, w.offsets)
         for i, w in enumerate(case.witnesses, 1)
     ]
     header = ("#", "anomaly", "partition", "key", "ids", "expected", "observed", "where")
@@ -523,8 +522,8 @@ def _observed(folder: TrialFolder) -> str:
 def _trials(case: Case) -> str:
     rows = []
     for trial in case.trials:
-        outcome, anomalies = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial).get("anomalies", {})
-        seen = ", ".join(f"{count:,} {name}" for name, count in anomalies.items())
+        outcome, reader = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial)
+        seen = ", ".join(f"{count:,} {name}" for name, count in reader.anomalies.items()) if reader else ""
         error = case.verdict["errors"].get(trial.key)
         exercised = "yes" if outcome and outcome.exercised else "no"
         rows.append((trial.number, trial.seed, exercised, error or seen or "none"))

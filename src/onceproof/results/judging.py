@@ -10,7 +10,7 @@ from pyarrow.dataset import field
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.explaining import Input, Scene, unexplained
-from onceproof.model.files import Outcome, TrialPlan
+from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import RISK
@@ -19,7 +19,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
 from onceproof.results.controls import Past, past_of, placed, weighed
-from onceproof.results.spark_tables import rows_of, rows_of_trial
+from onceproof.results.spark_tables import rows_of, rows_of_trial, witnesses_in
 
 SEES = seen_by_suite()
 
@@ -100,11 +100,11 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> dic
 def _counted(run: RunFolder, trials: list[Trial]) -> dict[str, Any]:
     """Records, keys and IDs of all trials of a cell, and comparisons by promise, as the independent reader counted."""
     files = [run.trial(trial).reader_file for trial in trials]
-    readers = [read_json(file) for file in files if file.exists()]
+    readers = [Reading.read(file) for file in files if file.exists()]
     promises: Counter[str] = Counter()
     for reader in readers:
-        promises.update(reader["promises"])
-    counted = {name: sum(reader[name] for reader in readers) for name in ("records", "keys", "ids")}
+        promises.update(reader.promises)
+    counted = {name: sum(getattr(reader, name) for reader in readers) for name in ("records", "keys", "ids")}
     return {**counted, "promises": dict(promises)}
 
 
@@ -120,12 +120,12 @@ def evidence(
             raise HarnessError(failure)
         if outcome.void:
             return TrialEvidence(trial.key, trial.seed, reason=outcome.void)
-        reader = read_json(run.trial(trial).reader_file)
+        reader = Reading.read(run.trial(trial).reader_file)
         suites = _suites(run, trial)
-        odd = _unexplained(run, trial, reader["anomalies"])
+        odd = _unexplained(run, trial, reader.anomalies)
         contradictions = [
             *disagreements(outcome, reader, spark.get(trial.key)),
-            *_suite_contradictions(reader["anomalies"], suites, _is_whole(outcome, reader)),
+            *_suite_contradictions(reader.anomalies, suites, _is_whole(outcome, reader)),
         ]
     except HarnessError as error:
         return TrialEvidence(trial.key, trial.seed, error=str(error))
@@ -137,7 +137,7 @@ def evidence(
         exercised=outcome.exercised,
         all_steps_tried=outcome.all_steps_tried,
         reason=outcome.reason,
-        anomalies=reader["anomalies"],
+        anomalies=reader.anomalies,
         unexplained=odd,
     )
 
@@ -151,11 +151,11 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
     issues = registry().affecting(trial.cell)
     if not anomalies or not issues:
         return {}
-    rows = rows_of_trial(run.table("findings"), trial, ["anomaly", "partition", "key", "offsets"])
-    if rows is None:
+    witnesses = witnesses_in(run, trial)
+    if witnesses is None:
         raise HarnessError(f"{trial.key}: its witnesses cannot be read; see the log of the task check.")
     scene = Scene(list(read_timeline(run.trial(trial).timeline)), lambda: _inputs(run, trial))
-    return unexplained(rows, [e for issue in issues for e in issue.explanations(trial.cell.variant)], scene)
+    return unexplained(witnesses, [e for issue in issues for e in issue.explanations(trial.cell.variant)], scene)
 
 
 def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
@@ -164,39 +164,39 @@ def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
         yield row["partition"], row["offset"], row["key"]
 
 
-def disagreements(outcome: Outcome, reader: Mapping[str, Any], spark: SparkCounts | None) -> Iterator[str]:
+def disagreements(outcome: Outcome, reader: Reading, spark: SparkCounts | None) -> Iterator[str]:
     """Where the producer, the independent reader and Spark do not tell the same."""
     if spark is None:
         yield "Spark has not checked it; see the logs of the tasks collect and check."
         return
     whole = _is_whole(outcome, reader)
-    if whole and reader["records"] == 0:
+    if whole and reader.records == 0:
         yield "The input topic is empty, so nothing was checked."
     for name, produced in (("records", outcome.produced.records), ("keys", outcome.produced.keys)):
-        if whole and produced != reader[name]:
-            yield f"{produced:,} {name} were produced, but {reader[name]:,} are in the input topic."
+        if whole and produced != (there := getattr(reader, name)):
+            yield f"{produced:,} {name} were produced, but {there:,} are in the input topic."
     for name in ("records", "outputs", "keys", "ids"):
-        if reader[name] != spark.counts[name]:
-            yield f"The independent reader counts {reader[name]:,} {name}, Spark {spark.counts[name]:,}."
-    for name in sorted({*reader["anomalies"], *spark.anomalies}):
-        ours, theirs = reader["anomalies"].get(name, 0), spark.anomalies.get(name, 0)
+        if (ours := getattr(reader, name)) != (theirs := spark.counts[name]):
+            yield f"The independent reader counts {ours:,} {name}, Spark {theirs:,}."
+    for name in sorted({*reader.anomalies, *spark.anomalies}):
+        ours, theirs = reader.anomalies.get(name, 0), spark.anomalies.get(name, 0)
         if ours != theirs:
             yield f"The independent reader sees {ours:,} {name}, Spark {theirs:,}."
     seen = set(spark.witnesses)
-    for witness in reader["witnesses"]:
-        anomaly, key, places = witness["anomaly"], witness["key"], tuple(witness["offsets"])
-        if (anomaly, key, places) not in seen:
-            of_key = "" if key is None else f" of key {key}"
-            yield f"The independent reader sees {anomaly}{of_key} at {' '.join(places)}, Spark does not."
+    for witness in reader.witnesses:
+        if (witness.anomaly, witness.key, witness.offsets) not in seen:
+            of_key = "" if witness.key is None else f" of key {witness.key}"
+            where = " ".join(witness.offsets)
+            yield f"The independent reader sees {witness.anomaly}{of_key} at {where}, Spark does not."
     for name, theirs in spark.promises.items():
-        ours = reader["promises"].get(name, 0)
+        ours = reader.promises.get(name, 0)
         if ours != theirs:
             yield f"The independent reader made {ours:,} comparisons for {name}, Spark {theirs:,}."
 
 
-def _is_whole(outcome: Outcome, reader: Mapping[str, Any]) -> bool:
+def _is_whole(outcome: Outcome, reader: Reading) -> bool:
     """Whether all that was delivered was processed, and can be read: else there are fewer records than there should."""
-    return outcome.failed is None and "corrupt-record" not in reader["anomalies"]
+    return outcome.failed is None and "corrupt-record" not in reader.anomalies
 
 
 def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:

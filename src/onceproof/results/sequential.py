@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.json_file import read_json
+from onceproof.model.files import Reading
 from onceproof.model.known_issues import Registry
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import CellVerdict, TrialEvidence, Verdict, judge
@@ -43,7 +43,7 @@ def _evidence(run: RunFolder, trials: Sequence[Trial]) -> list[TrialEvidence]:
                 outcome.exercised,
                 outcome.all_steps_tried,
                 outcome.reason,
-                {} if outcome.error else read_json(run.trial(trial).reader_file)["anomalies"],
+                {} if outcome.error else Reading.read(run.trial(trial).reader_file).anomalies,
                 error=outcome.error,
             )
             found.append(placed(evidence, trial, outcome, planned))

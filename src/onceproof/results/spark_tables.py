@@ -1,13 +1,16 @@
 """Reads the Parquet tables that Spark wrote, without Spark."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset
 from pyarrow.dataset import field
 
+from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Trial
+from onceproof.model.run_folder import RunFolder
 
 
 def rows_of(table: Path, columns: Sequence[str], wanted: Any = None) -> list[dict[str, Any]] | None:
@@ -26,3 +29,11 @@ def rows_of_trial(table: Path, trial: Trial, columns: Sequence[str], wanted: Any
     of_trial = field("trial") == trial.key
     rows = rows_of(table, [*columns, "trial"], of_trial if wanted is None else of_trial & wanted)
     return None if rows is None else [{name: row[name] for name in columns} for row in rows]
+
+
+def witnesses_in(run: RunFolder, trial: Trial) -> list[Witness] | None:
+    """What Spark found in a trial, as its table `findings` has it; None as `rows_of` says."""
+    rows = rows_of_trial(run.table("findings"), trial, [column.name for column in fields(Witness)])
+    if rows is None:
+        return None
+    return [Witness(**{**row, "ids": tuple(row["ids"]), "offsets": tuple(row["offsets"])}) for row in rows]
