@@ -32,6 +32,7 @@ class Nature:
     fails_early: bool = False  # a transaction, before any throttle
     throws_after: int | None = None  # records; then the thread that processes them dies
     halts_after: int | None = None  # records; then nobody goes on
+    keeps_lock: bool = False  # then: of a task's directory, which its owner cannot lock (KAFKA-19510)
     closes: bool = True  # in good order
     stands_still_after: float | None = None  # seconds; then the machine does for 3.2 s
 

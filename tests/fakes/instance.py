@@ -16,6 +16,7 @@ from tests.fakes.group import SESSION, Group, Member, Task
 THROTTLED_AFTER = 3.0  # seconds from the first record under a quota
 THROTTLED_SPEED = 30.0  # records/s under it
 RECORDS_A_FILE = 2_000  # after which RocksDB flushes, if its write buffer is small
+NOT_LOCKED = "Exception: standby-task [0_0] Failed to lock the state directory for task 0_0"
 INVALID_EPOCH = (
     "ERROR [a-StreamThread-1] Error encountered sending record to topic: "
     "org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce with an old epoch. (a)"
@@ -211,6 +212,8 @@ class FakeInstance(Instance):
             self._flush()
         if nature.throws_after is not None and self.processed >= nature.throws_after and "uncaught" not in self.last:
             self._throw()
+        if nature.keeps_lock and self._group.processed >= (nature.halts_after or 0):
+            self._log(NOT_LOCKED)
         if nature.fails_early and self.processed:
             self._log(INVALID_EPOCH)
         self._be_throttled(now)

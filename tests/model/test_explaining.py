@@ -73,6 +73,13 @@ def test_a_throttle_explains_only_what_came_after_one():
     assert not explained(aborted, scene(), "KAFKA-17455")
 
 
+def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():
+    stuck = witness("stuck", "instance-1, instance-2")
+    locked = {"t": 1, "source": "driver", "event": "locked", "instance": "instance-2", "task": "0_0"}
+    assert explained(stuck, scene(locked), "KAFKA-19510", "NO_LAG_ACCEPTABLE")
+    assert not explained(stuck, scene(), "KAFKA-19510", "NO_LAG_ACCEPTABLE")
+
+
 def test_of_each_anomaly_the_unexplained_are_counted():
     rows = [Explanation(("lost-record",), open_at="crash")]
     seen = [witness("lost-record", f"input/0@{offset}", key=key) for offset, key in KEYS.items()]

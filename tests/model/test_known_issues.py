@@ -48,6 +48,7 @@ def test_ranges_are_inclusive_and_may_be_several():
         (ROW.replace('{ anomalies = ["duplicate-id"], returned = true }', ""), "it explains nothing"),
         (ROW + 'afected = "3.9.1"', "there is no field 'afected'"),
         (ROW + 'culprit = "both"', "culprit is 'both'"),
+        (ROW + 'incidental = "yes"', "incidental is 'yes'"),
         (ROW + 'must_show = { OTHER = ["duplicate-id"] }', "'OTHER' is not one of its variants"),
         (ROW + ROW, "KAFKA-1 has more than one row"),
         ("[[isue]]\n", "there is no field 'isue'"),
@@ -63,6 +64,12 @@ def test_a_candidate_has_what_its_release_has():
     [issue] = parse_registry(ROW).issues
     affected = [v for v in ("3.1.0-rc0", "3.2.3-rc1", "3.2.4-rc0", "3.3.0-rc0", "3.9.0-rc2") if issue.affects(cell(v))]
     assert affected == ["3.1.0-rc0", "3.2.3-rc1", "3.9.0-rc2"]
+
+
+def test_of_an_incidental_issue_nothing_is_expected():
+    known = parse_registry(ROW + "incidental = true")
+    assert (known.affecting(cell("3.1.0")), known.concerned(cell("3.1.0"), [])) == ((), ())
+    assert known.explaining(cell("3.1.0")) == known.concerned(cell("3.1.0"), ["duplicate-id"]) == known.issues
 
 
 def test_ranges_that_touch_do_not_overlap():

@@ -17,6 +17,7 @@ def trial(key="t1", **known):
 
 RED = trial(exercised=True, anomalies={"duplicate-id": 3})
 GREEN = trial("t2", exercised=True)
+STUCK = trial("t5", anomalies={"stuck": 1})
 IDLE = trial("t3", exercised=False)
 BROKEN = trial("t4", error="A broker ended.")
 
@@ -44,6 +45,10 @@ BROKEN = trial("t4", error="A broker ended.")
         (cell("3.4.1"), [RED, BROKEN], Verdict.REGRESSION),  # one witness is proof
         (cell("3.4.1"), [trial(anomalies={"lost-record": 1})], Verdict.REGRESSION),  # exercised or not
         (cell("3.4.1"), [], Verdict.ERROR),
+        (cell("3.9.1"), [STUCK, GREEN], Verdict.KNOWN),  # KAFKA-19510, which is incidental: it may show,
+        (cell("3.9.1"), [GREEN], Verdict.CLEAN),  # but need not
+        (cell("3.9.1"), [trial(anomalies={"stuck": 1}, unexplained={"stuck": 1})], Verdict.REGRESSION),
+        (cell("4.1.1"), [STUCK], Verdict.REGRESSION),  # which has its fix
     ],
 )
 def test_rules(where, trials, expected):

@@ -201,6 +201,17 @@ def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(lab: TrialLa
 
 
 @pytest.mark.parametrize(
+    ("lab", "locked"),
+    [(Way("enumerator", "", False, "", nature=Nature(halts_after=10_000, keeps_lock=it)), it) for it in (True, False)],
+    indirect=["lab"],
+)
+def test_why_a_trial_is_stuck_is_told_if_it_is_a_lock(lab: TrialLab, locked: bool) -> None:
+    lab.drive()
+    told = {(event["instance"], event["task"]) for event in lab.events if event["event"] == "locked"}
+    assert told == ({("instance-1", "0_0"), ("instance-2", "0_0")} if locked else set())
+
+
+@pytest.mark.parametrize(
     "lab",
     [Way(scenario, "", False, "", nature=Nature(stands_still_after=1.0)) for scenario in SCENARIOS],
     indirect=True,

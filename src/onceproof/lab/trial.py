@@ -58,6 +58,8 @@ SETTLED = 0.2  # seconds between two looks that must show the same
 CLOSING = 5.0  # seconds that the instances of a drive that failed are given to end in good order
 OPEN_FOR = 20.0  # seconds that the markers of the last transactions may take, when all is drained and closed
 RECYCLED_WITHIN = 10_000  # ms before an instance tells that a task became a standby
+RETRIED_WITHIN = 20_000  # ms in which Kafka Streams tries again to lock a directory: its longest pause is some 15 s
+NOT_LOCKED = re.compile(r"Failed to lock the state directory for task (\S+)")
 NOTICED_WITHIN = 2.0  # the death of a broker
 MARKED_WITHIN = 5.0  # seconds that the last markers are given, when all is drained, closed and read
 ATOMICITY = tuple(promise.name for promise in promises_of(TRANSACTION_ATOMICITY))
@@ -319,6 +321,18 @@ class TrialLab:
                 raise StoodStillError(f"{instance.name} was stopped (SIGSTOP), so it could do nothing.")
             missing = instance.dump_threads(self._folder.threads / f"{instance.log.stem}.txt")
             self.note("threads", name=instance.name, missing=missing)
+            for task in self._locked(instance.log):
+                self.note("locked", instance=instance.name, task=task)
+
+    def _locked(self, log: Path) -> list[str]:
+        """The tasks whose directories an instance has just failed to lock, by its log."""
+        t, failed = 0, {}
+        for line in log.open(errors="replace"):
+            stamp = time_of_line(line)
+            t = t if stamp is None else stamp
+            if said := NOT_LOCKED.search(line):
+                failed[said.group(1)] = t
+        return sorted(task for task, at in failed.items() if self._world.now() * 1_000 - at <= RETRIED_WITHIN)
 
     def _check_answers(self) -> None:
         """Check that the brokers are healthy, so that it was not they who held up the application.

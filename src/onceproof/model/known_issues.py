@@ -34,6 +34,8 @@ class KnownIssue:
     must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Where the application is restarted on another release: the one that must be affected.
     culprit: str = "restarted"
+    # It shows by chance, beside what the scenario is for: a red may be explained by it, but none is expected of it.
+    incidental: bool = False
 
     @property
     def anomalies(self) -> tuple[str, ...]:
@@ -55,7 +57,7 @@ class KnownIssue:
         return self.scenario == cell.scenario and cell.variant in self.variants
 
     def affects(self, cell: Cell) -> bool:
-        """Whether it is expected to show in the cell."""
+        """Whether it may show in the cell; and is expected to, unless it is incidental."""
         release = cell.streams if self.culprit == "killed" else cell.running
         return self.concerns(cell) and any(release.within(*affected) for affected in self.affected)
 
@@ -86,6 +88,14 @@ class Registry:
 
     def affecting(self, cell: Cell) -> tuple[KnownIssue, ...]:
         """Known issues that are expected to show in a cell."""
+        return tuple(issue for issue in self.explaining(cell) if not issue.incidental)
+
+    def concerned(self, cell: Cell, anomalies: Collection[str]) -> tuple[KnownIssue, ...]:
+        """Known issues that are expected to show in a cell, and the incidental ones that have any of the anomalies."""
+        return tuple(i for i in self.explaining(cell) if not i.incidental or set(i.anomalies) & set(anomalies))
+
+    def explaining(self, cell: Cell) -> tuple[KnownIssue, ...]:
+        """Known issues that may explain a red of a cell, expected or not."""
         return tuple(issue for issue in self.issues if issue.affects(cell))
 
     def avoidance(self, cell: Cell) -> Avoidance | None:
@@ -155,6 +165,7 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         _texts(entry["sources"]),
         {variant: _texts(names) for variant, names in entry.get("must_show", {}).items()},
         entry.get("culprit", "restarted"),
+        entry.get("incidental", False),
     )
     if not issue.explains:
         raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness.")
@@ -162,6 +173,8 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         raise ValueError("it has no source; say where the facts come from.")
     if issue.culprit not in ("killed", "restarted"):
         raise ValueError(f"culprit is {issue.culprit!r}, but must be killed or restarted.")
+    if not isinstance(issue.incidental, bool):
+        raise ValueError(f"incidental is {issue.incidental!r}, but must be true or false.")
     for fixed in issue.fixed:
         if any(fixed.within(*affected) for affected in issue.affected):
             raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it.")

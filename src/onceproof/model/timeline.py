@@ -17,6 +17,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `drained` | `committed`: all input is processed and committed |
 | `failure` | `anomaly`, `place`, `expected`, `observed`: what Kafka did that ended the drive |
 | `threads` | `name`, `missing`: the threads of an instance were dumped, or why not (else null) |
+| `locked` | `instance`, `task`: until the trial was stuck an instance could not lock the directory of a task |
 | `stall` | `ms`: the driver was not given any time; instances tell the same of themselves |
 """
 

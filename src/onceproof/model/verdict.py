@@ -132,7 +132,7 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
     anomalies: Counter[str] = Counter()
     for trial in red:
         anomalies.update(trial.anomalies)
-    issues = tuple(issue.key for issue in registry.affecting(cell))
+    issues = tuple(issue.key for issue in registry.concerned(cell, anomalies))
 
     rated = [trial for trial in exercised if trial.planned]
     tally = Tally(sum(trial in red for trial in rated), len(rated))
@@ -146,7 +146,7 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
 
 def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
     """Whether anomalies turn a trial of a cell red: not those that are only told, unless an issue has them here."""
-    here = {name for issue in registry.affecting(cell) for name in issue.anomalies}
+    here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
     return any(name in here or not ANOMALIES[name].told for name in anomalies)
 
 
@@ -159,7 +159,7 @@ def _decide(
     anomalies: Mapping[str, int],
     registry: Registry,
 ) -> tuple[Verdict, str]:
-    issues = ", ".join(issue.told for issue in registry.affecting(cell))
+    issues = ", ".join(issue.told for issue in registry.concerned(cell, anomalies))
     if red:
         seen = ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
         unexplained = ", ".join(_unexplained(cell, red, anomalies, registry))
@@ -195,7 +195,7 @@ def _unexplained(
     cell: Cell, red: Sequence[TrialEvidence], anomalies: Mapping[str, int], registry: Registry
 ) -> Iterator[str]:
     """What no known issue explains: anomalies, or of those that an issue has here, some witnesses."""
-    here = {name for issue in registry.affecting(cell) for name in issue.anomalies}
+    here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
     for name, count in sorted(anomalies.items()):
         odd = sum(trial.unexplained.get(name, 0) for trial in red)
         if name not in here:

@@ -63,8 +63,8 @@ def _arithmetic(verdict: Mapping[str, Any]) -> str:
 
 
 def _issues(cell: Cell, verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The known issues that were expected to show, with what the registry says of them today."""
-    rows = {issue.key: issue for issue in registry().affecting(cell)}
+    """The known issues that were expected to show, or did, with what the registry says of them today."""
+    rows = {issue.key: issue for issue in registry().explaining(cell)}
     return [
         {
             "key": key,

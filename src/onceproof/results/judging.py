@@ -148,7 +148,7 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
     Raises:
         HarnessError: the witnesses or the timeline cannot be read.
     """
-    issues = registry().affecting(trial.cell)
+    issues = registry().explaining(trial.cell)
     if not anomalies or not issues:
         return {}
     witnesses = witnesses_in(run, trial)

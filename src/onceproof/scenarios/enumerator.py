@@ -262,7 +262,10 @@ def _step(lab: Lab, instance: Instance, bulk: Bulk, command: str, steps: Steps) 
     bulk.make_last(LASTS)
     threads = len(instance.threads) + (1 if command == "add-thread" else -1)
     lab.step(command, instance.name)
-    settled = lab.holds_within(SETTLED_WITHIN, partial(_settled, instance, threads))
+    missed_after = 0.0 if lab.trial.cell.running.removed_threads_leave_group else SESSION
+    settled = lab.holds_within(
+        SETTLED_WITHIN + missed_after, lambda: _settled(instance, threads) and _is_whole(instance)
+    )
     steps.taken += 1
     steps.all_tried = steps.all_tried and settled and not bulk.done()
 
@@ -274,6 +277,14 @@ def _has_processed(instance: Instance, records: int) -> bool:
 def _settled(instance: Instance, threads: int) -> bool:
     """Whether it runs this many threads, none of them still rebalancing."""
     return len(instance.threads) == threads and all(t["state"] == "RUNNING" for t in instance.threads)
+
+
+def _is_whole(instance: Instance) -> bool:
+    """Whether one of two instances, if it has threads, holds every task, as active or standby: the group is at rest.
+
+    A thread that is removed while it is assigned a task may keep that task's directory locked (KAFKA-19510).
+    """
+    return not instance.threads or len({*instance.tasks("active"), *instance.tasks("standby")}) == PARTITIONS
 
 
 def _returned(lab: Lab) -> bool:
