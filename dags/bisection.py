@@ -21,7 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import bisecting
-from onceproof.pipeline.params import BISECT_PARAMS
+from onceproof.pipeline.params import BISECT_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
 
@@ -31,6 +31,7 @@ def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     """Bisect; returns the path of `bisect.json`."""
     run_id = new_run_id(dag_run.run_after, dag_run.run_id)
     try:
+        refuse_unknown(params, BISECT_PARAMS)
         run = RunFolder(get_settings().runs / run_id)
         search = bisecting.search_from_params(params, seed=int(run_id[-4:], 16))
         print(bisecting.told(bisecting.bisect(run, search), search.title))

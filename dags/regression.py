@@ -35,7 +35,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
-from onceproof.pipeline.params import PARAMS, request_from_params
+from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
 from onceproof.pipeline.spark import QUICK_COMPILER
 from onceproof.settings import get_settings
 
@@ -74,6 +74,7 @@ def plan(params: Any = None, dag_run: Any = None) -> str:
     if dag_run.run_type == "scheduled" and steps.was_missed(dag_run.run_after):
         raise AirflowSkipException("Airflow was not up at that time: a missed night is not made up for.")
     with one_sentence():
+        refuse_unknown(params, PARAMS)
         run_id = params["run"] or steps.new_run_id(dag_run.run_after, dag_run.run_id)
         return str(steps.plan(run_id, request_from_params(params), dag_run.run_id).path)
 

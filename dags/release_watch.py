@@ -24,13 +24,14 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from onceproof.model.errors import OnceproofError
 from onceproof.pipeline import watch
-from onceproof.pipeline.params import WATCH_PARAMS
+from onceproof.pipeline.params import WATCH_PARAMS, refuse_unknown
 
 
 @task(doc_md=watch.look.__doc__)
 def look(params: Any = None) -> list[dict[str, Any]]:
     """Look at what is published."""
     try:
+        refuse_unknown(params, WATCH_PARAMS)
         return watch.look(**{name: params[name] for name in WATCH_PARAMS})
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None

@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import sensing
-from onceproof.pipeline.params import SENSITIVITY_PARAMS
+from onceproof.pipeline.params import SENSITIVITY_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
 
@@ -28,6 +28,10 @@ from onceproof.settings import get_settings
 @task
 def releases(params: Any = None) -> list[str]:
     """The releases that bugs are planted into."""
+    try:
+        refuse_unknown(params, SENSITIVITY_PARAMS)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
     return list(params["streams"])
 
 

@@ -28,6 +28,8 @@ class Nature:
     keeps_checkpoint: bool = False  # while a task runs (KAFKA-20685)
     refuses: bool = True  # a topic that lacks a replica in sync takes no record
     throttles: bool = True  # a producer beyond its quota
+    meets_throttle: bool = True  # a request of a transaction of such a producer
+    overloaded: bool = False  # a machine on which nobody keeps a pace
     fails_throttled: bool = False  # a transaction of such a producer (KAFKA-17455)
     fails_early: bool = False  # a transaction, before any throttle
     throws_after: int | None = None  # records; then the thread that processes them dies

@@ -15,7 +15,7 @@ from tests.fakes.group import SESSION, Group, Member, Task
 
 THROTTLED_AFTER = 3.0  # seconds from the first record under a quota
 THROTTLED_SPEED = 30.0  # records/s under it
-RECORDS_A_FILE = 2_000  # after which RocksDB flushes, if its write buffer is small
+RECORDS_A_FILE = 2_048  # after which RocksDB flushes, if its write buffer is small
 NOT_LOCKED = "Exception: standby-task [0_0] Failed to lock the state directory for task 0_0"
 INVALID_EPOCH = (
     "ERROR [a-StreamThread-1] Error encountered sending record to topic: "
@@ -97,7 +97,8 @@ class FakeInstance(Instance):
             self._tell_assignment()
             result = member.name
         elif line.startswith("dump "):
-            result = 0  # the tasks have no stores
+            self._tell("dump", stores=list(self._stores()))
+            result = len(self.last["dump"]["stores"])
         else:
             self._close(leaves=line == "close-and-leave-group" and self.release.removed_threads_leave_group)
         self._tell("command", command=line, result=result)
@@ -235,6 +236,12 @@ class FakeInstance(Instance):
             if (row["task"], row["thread"]) not in told:
                 yield row
 
+    def _stores(self) -> Iterator[dict[str, Any]]:
+        for member in self._members:
+            for role, tasks in (("active", member.active), ("standby", member.standby)):
+                for task in tasks:
+                    yield from ({"store": s, "partition": task.partition, "role": role} for s in stores_of(task))
+
     def _tell_lags(self) -> None:
         stores = [
             {"store": store, "partition": task.partition, "position": task.committed, "end": task.position}
@@ -259,6 +266,11 @@ class FakeInstance(Instance):
         else:
             self._to("ERROR")
 
+    def _log_request(self, step: str) -> None:
+        self._log(
+            f"DEBUG [a-producer] {step} transactional request AddOffsetsToTxnRequestData(transactionalId='a') (a)"
+        )
+
     def _be_throttled(self, now: float) -> None:
         """A quota that is set is met after a while."""
         if not self._group.quota or not self._nature.throttles:
@@ -274,9 +286,12 @@ class FakeInstance(Instance):
             self._group.speed = THROTTLED_SPEED
             times = {"produce_throttle_time_max": 120.0, "produce_throttle_time_avg": 40.0}
             self._tell("throttle", producers=[{"client_id": f"{self._members[0].name}-producer", **times}])
-        failing = int(self._config["producer.request.timeout.ms"]) / 1_000
-        if self._nature.fails_throttled and now >= self._throttled_at + failing:
-            self._log(INVALID_EPOCH)
+            self._log_request("Enqueuing")
+        failing, fails = int(self._config["producer.request.timeout.ms"]) / 1_000, self._nature.fails_throttled
+        if now >= self._throttled_at + (failing if fails else 0.12 if self._nature.meets_throttle else 0.0):
+            self._log_request("Sending")
+            if fails:
+                self._log(INVALID_EPOCH)
 
     # --- its stores ------------------------------------------------------------------------------------------
 

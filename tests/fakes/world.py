@@ -12,6 +12,7 @@ from onceproof.model.cell import Trial
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
+from onceproof.scenarios.at_least_once import DELETE
 from onceproof.scenarios.base import values_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
@@ -46,6 +47,10 @@ class FakeTopics:
     def ends(self, names: Iterable[str], partitions: int, committed: bool = False) -> dict[tuple[str, int], int]:
         """End offsets by topic and partition; no transaction stays open."""
         return {(name, p): self.group.ends[self._role(name), p] for name in names for p in range(partitions)}
+
+    def positions(self) -> dict[int, int]:
+        """Nobody writes positions into a log."""
+        return {0: 0}
 
     def committed(self, topic: str, partitions: int) -> int:
         """Offsets that the group has committed."""
@@ -124,7 +129,7 @@ class FakeBulk:
     def _pass(self, seconds: float) -> None:
         if self.done():
             return
-        self.due += seconds * (self.rate or FULL_SPEED)
+        self.due += seconds * (self.rate or FULL_SPEED) * (0.9 if self.group.nature.overloaded else 1.0)
         for key, _ in self.records[self.delivered : int(self.due)]:
             self.group.ends["input", self.partition(key)] += 1
             self.delivered += 1
@@ -188,8 +193,9 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
     def on_disk(_release: object, directory: Path, *_: Path) -> dict[str, dict[int, int]]:
         """Of the first records of a task those that its store has on disk."""
         records = [*first, *what.workload(trial).second][: group.on_disk[directory.name]]
+        kept = {key: value for key, value in dict(records).items() if value != DELETE}
         held = {"counter": {0: len(records) - 1}} if records else {}
-        return {"seen": dict(records), "ids": dict(records), **held}
+        return {"seen": dict(records), "ids": dict(records), "records": kept, **held}
 
     world = World(
         topics=lambda _cluster, application_id: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]

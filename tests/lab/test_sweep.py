@@ -34,12 +34,13 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     in_use = tmp_path / "runs" / "r" / "clusters" / "4.3.1" / "data-1"
     state = tmp_path / "runs" / "r" / "trials" / "t" / "state"
     log = tmp_path / "runs" / "r" / "trials" / "t" / "instances" / "instance-1.log"
-    for folder in (unused, in_use, state, log.parent):
+    bisected = tmp_path / "runs" / "b" / "cluster" / "data-1"
+    for folder in (unused, in_use, state, bisected, log.parent):
         folder.mkdir(parents=True)
     log.write_text("a log stays")
     young = tmp_path / "runs" / "r" / "trials" / "u" / "state"
     young.mkdir(parents=True)
-    for folder in (unused, in_use, state):
+    for folder in (unused, in_use, state, bisected):
         os.utime(folder, (0, 0))
     runs = tmp_path / "runs"
     await_condition("both to be seen", lambda: len(list(marked(runs))) == 2, timeout=5)
@@ -51,6 +52,7 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     assert kept.alive()
     assert not unused.exists()
     assert not state.exists()
+    assert not bisected.exists()
     assert in_use.exists()
     assert young.exists()  # its process may be about to start
     assert log.exists()

@@ -10,7 +10,12 @@ CRASH = {
     "t": 5,
     "source": "driver",
     "event": "crash",
-    "open": {"input": {"0": [3_000, 20_000]}, "output": {"0": [3_010, None]}, "ids-changelog": {"0": [3_010, None]}},
+    "open": {
+        "input": {"0": [3_000, 20_000]},
+        "output": {"0": [3_010, None]},
+        "ids-changelog": {"0": [3_010, None]},
+        "__consumer_offsets": {"3": [13, None]},
+    },
 }
 KEYS = {0: 7, 2_999: 8, 3_000: 9, 19_999: 10, 20_000: 11}  # by offset of the input
 
@@ -40,6 +45,10 @@ def explained(witness_, scene_, issue, variant="DEFAULT_CONFIG"):
         pytest.param(witness("duplicate-id", "output/0@70", "output/0@3010"), True, id="an ID that was given again"),
         pytest.param(witness("duplicate-id", "output/0@70", "output/0@3009"), False, id="both before the kill"),
         pytest.param(witness("stale-checkpoint", "task 0_0, .checkpoint"), True, id="the checkpoint"),
+        pytest.param(
+            witness("torn-transaction", "__consumer_offsets/3@13", key=0), True, id="positions behind the kill"
+        ),
+        pytest.param(witness("torn-transaction", "__consumer_offsets/3@12", key=0), False, id="positions before it"),
         pytest.param(witness("lost-state", "seen-changelog/0@3", key=9), False, id="another anomaly"),
         pytest.param(witness("lost-record", "input/1@3000", key=70, partition=1), False, id="another partition"),
     ],
@@ -67,10 +76,11 @@ def test_a_stale_cache_explains_only_the_task_that_came_back():
     assert not explained(witness("stale-read", "output/1@5", key=1, partition=1), scene(), "KAFKA-14624")
 
 
-def test_a_throttle_explains_only_what_came_after_one():
+def test_a_throttle_explains_only_what_a_request_that_was_held_up_can_do():
     aborted = witness("aborted-by-throttle", "values-changelog/0@5")
-    assert explained(aborted, scene({"t": 1, "source": "i", "event": "throttle", "producers": []}), "KAFKA-17455")
-    assert not explained(aborted, scene(), "KAFKA-17455")
+    held = {"t": 1, "source": "driver", "event": "held", "request": "AddOffsetsToTxn", "ms": 30_000}
+    assert explained(aborted, scene(held), "KAFKA-17455")
+    assert not explained(aborted, scene({"t": 1, "source": "i", "event": "throttle", "producers": []}), "KAFKA-17455")
 
 
 def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():

@@ -7,7 +7,14 @@ from onceproof.model.cell import is_run_id
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Request
 from onceproof.model.release import Release
-from onceproof.pipeline.params import BISECT_PARAMS, PARAMS, WATCH_PARAMS, params_from_request, request_from_params
+from onceproof.pipeline.params import (
+    BISECT_PARAMS,
+    PARAMS,
+    WATCH_PARAMS,
+    params_from_request,
+    refuse_unknown,
+    request_from_params,
+)
 
 RUN = "20261121T084500-3f2a"
 
@@ -33,6 +40,13 @@ def test_a_request_survives_the_way_through_the_params(request_):
     assert params.keys() == PARAMS.keys()
     assert all(accepts(name, value) for name, value in params.items())
     assert request_from_params(params) == request_
+
+
+def test_a_name_that_no_param_has_is_refused():
+    given = params_from_request(Request(), RUN)
+    refuse_unknown(given, PARAMS)
+    with pytest.raises(UsageError, match="There is no param 'trails'; there is matrix, streams, restarts, "):
+        refuse_unknown({**given, "trails": 3}, PARAMS)
 
 
 def test_the_defaults_are_accepted_and_mean_the_nightly_matrix():

@@ -480,3 +480,11 @@ def test_the_archive_has_the_thread_dumps_of_a_trial_that_was_stuck(tmp_path, ru
     (threads / "instance-1.txt").write_text('"StreamThread-1" waiting')
     members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
     assert members["logs/threads/instance-1.txt"] == '"StreamThread-1" waiting'
+
+
+def test_the_archive_has_what_the_stores_held(tmp_path, run):
+    dumps = run.trial(f"{RED.key}-t2").dumps_folder
+    dumps.mkdir(parents=True)
+    (dumps / "instance-1.ids.0.active.7.csv").write_text("3,4\n")
+    members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
+    assert members["trial/dumps/instance-1.ids.0.active.7.csv"] == "3,4\n"

@@ -114,11 +114,39 @@ WAYS = [
     Way("quota", "throttled for long enough", True, "throttled for up to 120 ms, .* the load went on for 4[0-9] s"),
     Way("quota", "never throttled", False, "throttled for up to 0 ms", nature=Nature(throttles=False)),
     Way("quota", "throttled too late", False, "the load went on for 1[0-9] s", parameters={"seconds": 20}),
+    Way(
+        "quota",
+        "no transaction met the throttle",
+        False,
+        r"\(AddOffsetsToTxn\) waited for 0 ms",
+        nature=Nature(meets_throttle=False),
+    ),
     Way("quota", "failed", True, "of which a failure takes 30", nature=Nature(fails_throttled=True)),
     Way("quota", "failed before it was throttled", False, "before it was throttled", nature=Nature(fails_early=True)),
     Way("at-least-once", "the changelog without the output", True, r"when [1-9][\d,]* records of the changelog and 0 "),
     Way("at-least-once", "the output without the changelog", True, "of the output and 0 of", "OUTPUT_FIRST"),
-    Way("at-least-once", "the same with transactions", True, "of the changelog and 0 of", "EXACTLY_ONCE"),
+    Way(
+        "at-least-once",
+        "the same with transactions",
+        True,
+        "of the changelog and 0 of .* On disk were [1-9]",
+        "EXACTLY_ONCE",
+    ),
+    Way(
+        "at-least-once",
+        "nothing was flushed",
+        False,
+        "On disk were 0 deletions",
+        "EXACTLY_ONCE_OUTPUT_FIRST",
+        nature=Nature(flushes=False),
+    ),
+    Way(
+        "at-least-once",
+        "a rebalance with transactions",
+        True,
+        "^Frozen when .* On disk were [1-9]",
+        "EXACTLY_ONCE_REBALANCE",
+    ),
     Way("at-least-once", "parted by a rebalance", True, r"^Frozen when [1-9].* and 0 of the output", "REBALANCE"),
     Way("at-least-once", "deleted downstream", True, r"[1-9][\d,]* of the changelog were", "DELETE_DOWNSTREAM"),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
@@ -221,6 +249,16 @@ def test_a_machine_that_stood_still_voids_the_trial(lab: TrialLab) -> None:
         lab.drive()
 
 
+@pytest.mark.parametrize(
+    "lab",
+    [Way("quota", "", False, "", nature=Nature(overloaded=True, fails_throttled=fails)) for fails in (True, False)],
+    indirect=True,
+)
+def test_a_machine_that_has_too_much_to_do_accuses_no_quota(lab: TrialLab) -> None:
+    with pytest.raises(StoodStillError, match=r"the generator, which has no quota, fell \d\.\d s behind its pace"):
+        lab.drive()
+
+
 @pytest.mark.parametrize("lab", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
 def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(lab: TrialLab) -> None:
     lab.what.drive(lab)
@@ -250,4 +288,6 @@ def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(lab: TrialL
     lab.what.drive(lab)
     [told] = [c for c in lab.what.observe(lab.trial, lab.events) if c.anomaly]
     assert (told.anomaly, told.expected) == ("aborted-by-throttle", "no InvalidProducerEpochException")
+    [held] = [event for event in lab.events if event["event"] == "held"]
+    assert (held["request"], held["ms"] >= 30_000) == ("AddOffsetsToTxn", True)
     assert lab.end("input") < len(lab.workload.second)

@@ -12,6 +12,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
+from onceproof.model.timeline import time_of_line
 from onceproof.readers.checks import check_values as check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.quota import (
@@ -20,6 +21,8 @@ from onceproof.scenarios.quota import (
     FAILURES,
     PARAMETERS,
     VARIANTS,
+    Log,
+    Requests,
     Watch,
     _explained_lag,
     _longest_stall,
@@ -111,8 +114,14 @@ THROTTLE = {"t": 1, "source": "instance-1", "event": "throttle", "producers": [{
 AT = 1_795_250_730_500  # 2026-11-21T08:45:30.5Z
 
 
-def test_failures_are_found_with_the_time_of_the_line_before_them():
-    found = list(failures(LOG))
+def lines_of(text):
+    return [(time_of_line(line) or 0, line) for line in text.splitlines()]
+
+
+def test_failures_are_found_with_the_time_of_the_line_before_them(tmp_path):
+    log = tmp_path / "instance.log"
+    log.write_text(LOG)
+    found = list(failures(Log(log).grown()))
     assert [(failure["exception"], failure["at"]) for failure in found] == [
         ("TimeoutException", AT),
         ("TaskMigratedException", AT + 500),
@@ -122,19 +131,19 @@ def test_failures_are_found_with_the_time_of_the_line_before_them():
 
 
 def test_a_failure_before_any_time_is_found_too():
-    [failure] = failures("org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer\n")
+    [failure] = failures(lines_of("org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer"))
     assert failure == {"at": 0, "exception": "ProducerFencedException", "message": "There is a newer producer"}
 
 
 def test_a_failure_on_a_line_with_a_time_has_that_time():
     line = "[2026-11-21T08:45:30.500+0000] WARN [x] failed: o.a.k.TimeoutException: awaiting EndTxn (c)"
-    assert [failure["at"] for failure in failures(line)] == [AT]
+    assert [failure["at"] for failure in failures(lines_of(line))] == [AT]
 
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_every_class_is_known(name):
     line = f"org.apache.kafka.{name}: Timeout expired after 60000ms while awaiting AddOffsetsToTxn"
-    assert [failure["exception"] for failure in failures(line)] == [name]
+    assert [failure["exception"] for failure in failures(lines_of(line))] == [name]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +162,7 @@ def test_every_class_is_known(name):
     ],
 )
 def test_what_only_looks_like_a_failure_does_not_count(line):
-    assert list(failures(line)) == []
+    assert list(failures(lines_of(line))) == []
 
 
 def test_the_log_is_read_again_when_it_has_grown(tmp_path):
@@ -161,11 +170,14 @@ def test_the_log_is_read_again_when_it_has_grown(tmp_path):
     log.write_text("[2026-11-21T08:45:00.123+0000] INFO [main] started (m)\n")
     events = [THROTTLE]
     lab = SimpleNamespace(events=events, committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
-    watch = Watch(lab, SimpleNamespace(log=log))
+    watch = Watch(lab, Log(log))
     assert not watch.look(9)
     assert (watch.failures, watch.lag) == ([], 2)
-    log.write_text(LOG)
-    assert watch.look(9)
+    half = LOG.index("TimeoutException")
+    for text, failed in ((LOG[:half], False), (LOG[half:], True)):  # first of all, a line that is not whole yet
+        with log.open("a") as more:
+            more.write(text)
+        assert watch.look(9) is failed
     assert len(watch.failures) == 3
 
 
@@ -173,9 +185,27 @@ def test_a_failure_before_the_throttle_accuses_nobody(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text(LOG)
     lab = SimpleNamespace(events=[], committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
-    watch = Watch(lab, SimpleNamespace(log=log))
+    watch = Watch(lab, Log(log))
     assert not watch.look(9)
     assert (watch.failures, watch.early) == ([], 3)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], ("none", 0)),
+        ([(1, "Enqueuing", "AddOffsetsToTxn"), (121, "Sending", "AddOffsetsToTxn")], ("AddOffsetsToTxn", 120)),
+        ([(1, "Enqueuing", "EndTxn"), (5, "Sending", "EndTxn"), (7, "Enqueuing", "EndTxn")], ("EndTxn", 993)),
+        ([(1, "Enqueuing", "EndTxn"), (9, "Enqueuing", "EndTxn"), (70, "Sending", "EndTxn")], ("EndTxn", 69)),  # again
+        ([(1, "Sending", "AddPartitionsToTxn"), (2, "Enqueuing", "InitProducerId")], ("none", 0)),
+    ],
+)
+def test_how_long_requests_of_transactions_waited(steps, expected):
+    requests = Requests()
+    requests.take(
+        (at, f"DEBUG [p] {step} transactional request {name}RequestData(x='y') (c)") for at, step, name in steps
+    )
+    assert requests.longest(1_000) == expected
 
 
 @pytest.mark.parametrize("rate", [25_000, 30_000])

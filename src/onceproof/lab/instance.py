@@ -1,6 +1,7 @@
 """Instances: processes that run the application under test, and speak its protocol (streams_app/README.md)."""
 
 import json
+import re
 import threading
 import time
 from contextlib import suppress
@@ -14,7 +15,7 @@ from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import java_command
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
 from onceproof.lab.threads import dump_threads
-from onceproof.model.errors import HarnessError, KafkaFailedError
+from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Timeline
@@ -22,10 +23,18 @@ from onceproof.scenarios.liveness import RUNS_ON, death_text
 from onceproof.settings import get_settings
 
 START_TIMEOUT = 60.0
+NO_LIBRARY = re.compile(r"UnsatisfiedLinkError|Could not initialize class org\.rocksdb")
+LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at which requests of transactions are logged
 
 
-def thread_died(uncaught: Event) -> KafkaFailedError:
-    """What the event `uncaught` of an instance says."""
+def thread_died(uncaught: Event) -> OnceproofError:
+    """What the event `uncaught` of an instance says: Kafka failed, or we gave it no place for RocksDB's library."""
+    if NO_LIBRARY.search(" ".join([uncaught["exception"], str(uncaught["message"]), *uncaught["causes"]])):
+        reason = str(uncaught["message"]).rpartition(": ")[2]
+        return HarnessError(
+            f"{uncaught['source']} could not load RocksDB's library ({reason}), which it unpacks beside its state: set "
+            "ONCEPROOF_HOME to a folder from which programs may be run (not mounted noexec)."
+        )
     return KafkaFailedError("thread-died", uncaught["source"], RUNS_ON, death_text(uncaught))
 
 
@@ -54,7 +63,8 @@ class Instance:
         Args:
             topology: name of the topology in the application's jar.
             app: the topology's own settings.
-            config: Kafka Streams configuration. May hold credentials, so it goes through a pipe.
+            config: Kafka Streams configuration, and ours (`onceproof.*`). May hold credentials, so it goes through a
+                pipe.
 
         Raises:
             HarnessError: the jar or the release's artifacts are missing, or the process cannot be started.
@@ -73,7 +83,8 @@ class Instance:
         self._class_data = ClassData.of(jars) if self.plant is None else None
         # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
         planted = () if self.plant is None else (f"-javaagent:{settings.agent_jar}=plant={self.plant}",)
-        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", *planted)
+        told = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
+        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", told, *planted)
         main = ("onceproof.streams.Main",)
         command = java_command(jars, main, self.log.parent, self._class_data, *options, records=True)
         self._process = spawn(command, log=self.log, piped=True)
@@ -120,15 +131,17 @@ class Instance:
 
         Raises:
             KafkaFailedError: a stream thread died.
-            HarnessError: it refused what it was told, or ended though nobody asked it to.
+            HarnessError: it could not load RocksDB's library, refused what it was told, or ended though nobody asked
+                it to.
         """
         error = self.last.get("error")
         if error is not None:
             said = error["message"]
             raise HarnessError(f"{self.name} (Kafka Streams {self.release}) failed: {said} Its log is {self.log}.")
-        died = None if self._replaces_threads else self.last.get("uncaught")
-        if died is not None:
-            raise thread_died(died)
+        if "uncaught" in self.last:
+            died = thread_died(self.last["uncaught"])
+            if isinstance(died, HarnessError) or not self._replaces_threads:
+                raise died
         if not self.process.alive():
             raise HarnessError(
                 f"{self.name} (Kafka Streams {self.release}) ended (exit code {self.process.poll()}); "

@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import psutil
@@ -27,8 +28,9 @@ def sweep(runs: Path) -> Iterator[str]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
             yield f"process {process.pid}"
-    brokers = [*runs.glob("*/clusters/*/data-*"), *runs.glob("*/trials/*/cluster/data-*")]
-    for data in [*brokers, *runs.glob("*/trials/*/state")]:
+    # Of a run that shares its brokers, of a trial with its own, and of a bisection or plants.
+    brokers = (runs.glob(f"*/{where}/data-*") for where in ("clusters/*", "trials/*/cluster", "cluster"))
+    for data in [*chain.from_iterable(brokers), *runs.glob("*/trials/*/state")]:
         young = time.time() - data.stat().st_mtime < STARTING
         if not young and not any(folder.is_relative_to(data.parent) for folder in in_use):
             shutil.rmtree(data, ignore_errors=True)

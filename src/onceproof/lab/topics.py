@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError
+from onceproof.model.segments import OFFSETS
 
 TIMEOUT = 30.0
 
@@ -102,6 +103,11 @@ class Topics:
     def close(self) -> None:
         """Disconnect."""
         self._offsets.close()
+
+    def positions(self) -> dict[int, int]:
+        """End offset of each partition of the log of groups' positions; nothing if that may not be seen."""
+        log = self._admin.list_topics(OFFSETS, timeout=5).topics[OFFSETS]
+        return {partition: end for (_, partition), end in self.ends([OFFSETS], len(log.partitions)).items()}
 
     def ends(self, names: Iterable[str], partitions: int, committed: bool = False) -> dict[tuple[str, int], int]:
         """End offsets by topic and partition; of what is `committed`, before the first open transaction.

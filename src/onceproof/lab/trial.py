@@ -467,7 +467,7 @@ class TrialLab:
         return self._folder.state / name / self.trial.application_id
 
     def on_disk(self, name: str, task: str) -> dict[str, Mapping[int, int]]:
-        """What RocksDB has on disk of a task of an instance that has ended."""
+        """What RocksDB has on disk of a task of an instance that has ended or is frozen."""
         scratch, log = self._folder.path / "copied", self._folder.path / "directory.log"
         directory = self.state_directory(name) / task
         return self._world.read_task_directory(self.trial.cell.streams, directory, scratch, log)
@@ -523,6 +523,10 @@ class TrialLab:
         """End offset of a topic, summed over its partitions."""
         return sum(self._topics.ends([self.trial.topic(role)], self._partitions).values())
 
+    def positions(self) -> Mapping[int, int]:
+        """End offset of each partition of `__consumer_offsets`."""
+        return self._topics.positions()
+
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition that the application must bring about."""
         await_condition(
@@ -569,12 +573,20 @@ class TrialLab:
 
     def close_instances(self) -> None:
         """Have all instances write what their stores hold, then let them leave, side by side."""
-        for instance in self._instances.values():
-            instance.command(f"dump {instance.name} {self._folder.dumps_folder}")
+        self.await_("every store to be written where it is active", self._dump_stores)
         for instance in self._instances.values():
             instance.close()
         for instance in self._instances.values():
             instance.await_closed()
+
+    def _dump_stores(self) -> bool:
+        """Have all instances write what their stores hold; whether they are all there, and no task is on its way."""
+        active: set[tuple[str, int]] = set()
+        for instance in self._instances.values():
+            instance.command(f"dump {instance.name} {self._folder.dumps_folder}")
+            stores = instance.last["dump"]["stores"]
+            active |= {(store["store"], store["partition"]) for store in stores if store["role"] == "active"}
+        return len(active) == self.system.stores * self._partitions
 
     def read(self) -> tuple[dict[str, list[Record]], list[Comparison]]:
         """The records of all topics by role, and what stores held as `<store>-contents`; what cannot be decoded.

@@ -13,7 +13,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `instance` | `name`, `action`: started, closed, killed, frozen, thawed; `release` if started |
 | `topic` | `role`, `config`: the configuration of a topic was changed |
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
-| `crash`, `checkpoint`, `initialised`, `exception`, `lag`, `load` | what a scenario saw; its module tells the fields |
+| `crash`, `checkpoint`, `initialised`, `exception`, `held`, `lag`, `load` | what a scenario saw; see its module |
 | `drained` | `committed`: all input is processed and committed |
 | `failure` | `anomaly`, `place`, `expected`, `observed`: what Kafka did that ended the drive |
 | `threads` | `name`, `missing`: the threads of an instance were dumped, or why not (else null) |

@@ -63,14 +63,15 @@ def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
 
 
 def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | None:
-    """The known issue whose anomalies are searched for: the one of this key, or the only one that concerns the variant.
+    """The known issue whose anomalies are searched for: the one of this key, or the only one that must show there.
 
     Raises:
         UsageError: none of this key concerns the variant, or several do and none is named.
     """
     issues = {i.key: i for i in registry().issues if i.scenario == scenario_name and variant in i.variants}
-    if key is None and len(issues) <= 1:
-        return next(iter(issues.values()), None)
+    expected = [issue for issue in issues.values() if not issue.incidental]
+    if key is None and len(expected) <= 1:
+        return next(iter(expected), None)
     if key not in issues:
         there_is = ", ".join(issues) or "none"
         what = f"No known issue {key} concerns" if key else "More than one known issue concerns"

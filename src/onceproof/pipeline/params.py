@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from onceproof.model.errors import UsageError
 from onceproof.model.matrix import BROKER, MATRICES, MAX_TRIALS, NEWEST, Request
 from onceproof.model.plants import plants
 from onceproof.model.release import OLDEST, PATTERN
@@ -161,6 +162,16 @@ SENSITIVITY_PARAMS: dict[str, dict[str, Any]] = {
     },
     "seed": _SEED,
 }
+
+
+def refuse_unknown(params: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Check that each of a run's params is one that its DAG knows: Airflow lets any name pass.
+
+    Raises:
+        UsageError: one is not; names those that are.
+    """
+    if unknown := sorted(params.keys() - known.keys()):
+        raise UsageError(f"There is no param {unknown[0]!r}; there is {', '.join(known)}. Trigger the run anew.")
 
 
 def request_from_params(params: Mapping[str, Any]) -> Request:

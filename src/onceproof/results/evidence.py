@@ -4,7 +4,7 @@
 README.md                              verdict, rate, how to repeat it, versions, witnesses, timeline
 verdict.json                           the verdict as the run has it
 trial/                                 the first red trial (of a cell that is not red: the first that ended well)
-  trial.json, outcome.json, reader.json, observations.json, timeline.jsonl, seed.jsonl, contents/
+  trial.json, outcome.json, reader.json, observations.json, timeline.jsonl, seed.jsonl, contents/, dumps/
   state/files.csv, state/.../.checkpoint   state directories, where a failed trial left them
 tables/records-around-witnesses.csv    records of each role with a witness's key, or near its place
 tables/findings.csv                    what Spark found in the trial
@@ -240,6 +240,8 @@ def _members(case: Case) -> Iterator[Member]:
             yield Member(f"trial/{file.name}", _json_lines(file), "jsonl")
     for file in sorted(folder.contents.glob("*.csv")):
         yield Member(f"trial/contents/{file.name}", _text(file))
+    for dump in folder.dumps():
+        yield Member(f"trial/dumps/{dump.file.name}", _text(dump.file))
     yield from _state(folder.state)
     tables = [member for member in (_records_near(case), _findings(case)) if member is not None]
     yield from tables
@@ -249,8 +251,8 @@ def _members(case: Case) -> Iterator[Member]:
         yield Member(f"logs/whole/{log.name}", whole)
         if window is not None:
             yield Member(f"logs/window/{log.name}", _cut(whole, *window))
-    for dump in sorted(folder.threads.glob("*.txt")):
-        yield Member(f"logs/threads/{dump.name}", _text(dump))
+    for threads in sorted(folder.threads.glob("*.txt")):
+        yield Member(f"logs/threads/{threads.name}", _text(threads))
     for trial in case.trials:
         if trial != case.shown:
             other = case.run.trial(trial)

@@ -14,7 +14,9 @@ did not do what it says); under `exactly_once_v2` the same crash must leave no t
 The crash is made deterministic at the brokers: both topics have a second replica on a broker that is down, and one of
 them is told to require two replicas in sync, so that its records are refused (NOT_ENOUGH_REPLICAS, which producers
 retry) while those of the other are accepted. The process is killed when all changes of one kind are in and none of the
-other, and the topic is healed. A trial is *exercised* when the ends of both topics at the kill say so.
+other, and the topic is healed. A trial is *exercised* when the ends of both topics at the kill say so. Under
+exactly-once the store that was left on disk must hold deletions of the open transaction, too: its write buffer is
+small, as in `crash`. All variants keep their store in RocksDB.
 
 A rebalance does the same without a crash: the process is frozen instead of killed (SIGSTOP: a machine that pauses), its
 group does without it after `session.timeout.ms`, and another instance takes the task over. When the first one wakes
@@ -47,6 +49,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    small_write_buffer,
     values_of,
     variants_of,
 )
@@ -54,10 +57,12 @@ from onceproof.scenarios.base import (
 PUT, DELETE = 1, 0  # values of the input
 PARTITIONS = 1
 COMMIT_INTERVAL = 1.0  # seconds: time for the kill
+PROCESSED_WITHIN = 0.8  # commit intervals in which a process gets through its requests, as a rule: a commit then waits
 HELD = 2.2  # commit intervals for which a topic refuses before a process is frozen: it has tried to commit twice
 SESSION = 4.0  # seconds after which a frozen process is missed
 SETTLED = 0.2  # seconds in which a topic that is still does not grow
 NAME, OTHER = "instance-1", "instance-2"
+TASK, STORE = "0_0", "records"
 CHANGELOG, OUTPUT = "records-changelog", "output"
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -73,7 +78,8 @@ PARAMETERS = {
         "where the record is deleted: with the answer, or in a second sub-topology after it",
         choices=("at-once", "downstream"),
     ),
-    "stores": Parameter("in-memory", "kind of the store", choices=("in-memory", "rocksdb")),
+    "stores": Parameter("rocksdb", "kind of the store", choices=("in-memory", "rocksdb")),
+    "write.buffer.bytes": Parameter(0, "RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB", least=0),
     "caching": Parameter(False, "whether the store is cached"),
     "parted.by": Parameter(
         "crash",
@@ -83,7 +89,7 @@ PARAMETERS = {
 }
 # Only with a persistent store does a process keep the identity by which its next start aborts its open transaction;
 # otherwise everybody waits until the transaction has timed out.
-EXACTLY_ONCE = {"guarantee": "exactly_once_v2", "stores": "rocksdb"}
+EXACTLY_ONCE = {"guarantee": "exactly_once_v2", "write.buffer.bytes": 65_536}
 CRASHED = {"group.instance.id": NAME, "producer.transaction.timeout.ms": "120000"}
 REBALANCED = {
     "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
@@ -126,9 +132,15 @@ def validate(trial: Trial) -> None:
     """Refuse parameters that do not go together.
 
     Raises:
-        UsageError: the deletion is downstream of the answer, so it cannot be published before.
+        UsageError: the deletion is downstream of the answer, so it cannot be published before; or a store in memory
+            with transactions.
     """
     own = values(trial)
+    if own["guarantee"] == "exactly_once_v2" and own["stores"] != "rocksdb":
+        raise UsageError(
+            "guarantee=exactly_once_v2 does not go with stores=in-memory: without a state directory nobody aborts the "
+            "transaction of a process that was killed, until it times out; leave stores out."
+        )
     if own["delete"] == "downstream" and own["published"] == "changelog":
         raise UsageError(
             "delete=downstream does not go with published=changelog: there the record is deleted after its answer is "
@@ -158,14 +170,16 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
+    own = values(trial)
     return {
-        "processing.guarantee": values(trial)["guarantee"],
+        "processing.guarantee": own["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
         # Until it is killed, the process must not give up on the topic that refuses.
         "producer.delivery.timeout.ms": "120000",
-        **(REBALANCED if values(trial)["parted.by"] == "rebalance" else CRASHED),
+        **(REBALANCED if own["parted.by"] == "rebalance" else CRASHED),
+        **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
     }
 
 
@@ -201,6 +215,7 @@ def drive(lab: Lab) -> Exercise:
             grown = lab.end(open_topic) - before[open_topic]
             return grown > 0 and grown >= instance.processed - processed
 
+        lab.holds_within(PROCESSED_WITHIN * COMMIT_INTERVAL, lambda: instance.processed - processed == len(deletes))
         lab.await_(f"what is processed to be published in the {_named(open_topic)}", published)
         if frozen:
             lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
@@ -210,9 +225,10 @@ def drive(lab: Lab) -> Exercise:
         ends = _ends(lab)
         grown = {role: end - before[role] for role, end in ends.items()}
         committed = lab.committed() - len(puts)
+        on_disk = {STORE: _deleted_on_disk(lab, committed)} if own["guarantee"] == "exactly_once_v2" else {}
         lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
         open_ = {"input": {"0": [len(puts) + committed, None]}}
-        lab.note("crash", published=grown, committed=committed, open=open_)
+        lab.note("crash", published=grown, committed=committed, open=open_, on_disk=on_disk)
         lab.alter_topic(refusing, min_insync_replicas="1")
     with lab.phase("restart"):
         if frozen:
@@ -234,7 +250,21 @@ def drive(lab: Lab) -> Exercise:
         f"{grown[refusing]:,} of the {_named(refusing)} were published, and {committed:,} of {len(deletes):,} requests "
         "committed."
     )
-    return Exercise(parted, reason)
+    if on_disk:
+        reason += f" On disk were {on_disk[STORE]:,} deletions of the open transaction."
+    return Exercise(parted and all(on_disk.values()), reason)
+
+
+def _deleted_on_disk(lab: Lab, committed: int) -> int:
+    """How many deletions behind the first `committed` the directory of the process holds.
+
+    RocksDB writes to disk in the order of the writes: where a key is there, all that were put before it had been.
+    """
+    there = lab.on_disk(NAME, TASK).get(STORE, {}).keys()
+    puts = [key for key, _ in lab.workload.first]
+    last = max((place for place, key in enumerate(puts) if key in there), default=0)
+    done = {key for key, _ in lab.workload.second[:committed]}
+    return len({*puts[:last]} - there - done)
 
 
 @dataclass

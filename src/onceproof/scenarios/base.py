@@ -131,7 +131,7 @@ class Lab(Protocol):
         """Where an instance of this name keeps its stores: Kafka Streams' `state.dir` and application id."""
 
     def on_disk(self, name: str, task: str) -> Mapping[str, Mapping[int, int]]:
-        """What RocksDB has on disk of a task of an instance that has ended: by store, key to value."""
+        """What RocksDB has on disk of a task of an instance that has ended or is frozen: by store, key to value."""
 
     def contents_folder(self) -> Path:
         """Where an instance may write what its stores hold (`contents.folder`)."""
@@ -151,6 +151,9 @@ class Lab(Protocol):
 
     def end(self, role: str) -> int:
         """End offset (high watermark) of the topic that plays the role, summed over its partitions."""
+
+    def positions(self) -> Mapping[int, int]:
+        """End offset of each partition of `__consumer_offsets`, the log in which groups keep their positions."""
 
     def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
         """Limit what the producer of this client id may send; None lifts the limit."""
@@ -341,6 +344,14 @@ def variants_of(*variants: Variant) -> dict[str, Variant]:
 def partition_of_key(key: int, partitions: int) -> int:
     """The seed's partitioning of the input, which the application uses for its output, too."""
     return (key + 1) % partitions
+
+
+def small_write_buffer(size: int) -> dict[str, str]:
+    """Configuration by which RocksDB flushes whenever it holds so many bytes, whatever transaction is open."""
+    return {
+        "rocksdb.config.setter": "onceproof.streams.RocksDbMemory",
+        "onceproof.rocksdb.write.buffer.bytes": str(size),
+    }
 
 
 def runs_its_task(instance: Instance) -> bool:

@@ -37,6 +37,7 @@ from typing import Any
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
+from onceproof.model.segments import OFFSETS
 from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
@@ -51,6 +52,7 @@ from onceproof.scenarios.base import (
     Workload,
     refuse_restart_pair,
     runs_its_task,
+    small_write_buffer,
     values_of,
     variants_of,
 )
@@ -140,10 +142,6 @@ def app(trial: Trial) -> Mapping[str, Any]:
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     own = values(trial)
-    rocksdb = {
-        "rocksdb.config.setter": "onceproof.streams.RocksDbMemory",
-        "onceproof.rocksdb.write.buffer.bytes": str(own["write.buffer.bytes"]),
-    }
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
@@ -153,7 +151,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         # A dynamic member that was killed holds up its group until then.
         "main.consumer.session.timeout.ms": "4000",
         **({"group.instance.id": NAME} if own["static.membership"] else {}),
-        **(rocksdb if own["write.buffer.bytes"] else {}),
+        **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
         **({} if own["state.updater"] else {"__state.updater.enabled__": "false"}),
     }
 
@@ -289,12 +287,13 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """What a killed process left: `committed` records of the input, where each topic ends, and what was not committed
-    of the stores on disk, in entries.
+    """What a killed process left: `committed` records of the input, where each topic and each partition of
+    `__consumer_offsets` ends, and what was not committed of the stores on disk, in entries.
     """
 
     committed: int
     ends: Mapping[str, int]
+    positions: Mapping[int, int]
     on_disk: Mapping[str, int]
 
     @property
@@ -311,6 +310,7 @@ class LeftBehind:
     def told(self) -> dict[str, Any]:
         """What was open at the kill, by role and partition from the first offset to the end; and what is on disk."""
         open_ = {role: {"0": [end, None]} for role, end in self.ends.items()}
+        open_[OFFSETS] = {str(partition): [end, None] for partition, end in self.positions.items()}
         return {"open": {**open_, "input": {"0": [self.committed, self.ends["input"]]}}, "on_disk": dict(self.on_disk)}
 
 
@@ -322,7 +322,8 @@ def _left_behind(lab: Lab) -> LeftBehind:
     records = [*lab.workload.first, *lab.workload.second]
     not_committed = {key for key, _ in records[committed:]}
     held = lab.on_disk(NAME, TASK)
-    return LeftBehind(committed, ends, {s: _uncommitted(s, held.get(s, {}), committed, not_committed) for s in stores})
+    on_disk = {store: _uncommitted(store, held.get(store, {}), committed, not_committed) for store in stores}
+    return LeftBehind(committed, ends, lab.positions(), on_disk)
 
 
 def _uncommitted(store: str, held: Mapping[int, int], committed: int, keys: Set[int]) -> int:

@@ -6,8 +6,12 @@ behind, slowly: that is all. A transactional request that meets the throttle mus
 transaction may take. Where it does (a whole request timeout, 30 s, instead of the throttle), the broker aborts the
 transaction, fences the producer, and the task starts again from its last commit.
 
-A trial is *exercised* when the producer told of throttling, the load went on for longer than a failure takes, and the
-generator was not throttled itself: it is another client, without a quota. It
+A trial is *exercised* when the producer told of throttling, a request of its transactions met the throttle, the load
+went on for longer than a failure takes, and the generator was not throttled itself: it is another client, without a
+quota. The producer's own log (at DEBUG) tells how long each request of a transaction waited until it was sent. One that
+waited for much longer than the producer was ever throttled (event `held`: `request`, `ms`) is what the known issue
+explains. And the generator is the control: where it fell behind its pace, the machine or the brokers had too much to
+do, and the trial is void, whatever it showed. It
 ends at the first exception, or after 45 s of load; then the quota is lifted and the rest is drained. Looked at are the
 exceptions in the log by class, threads that had to be replaced, and, from the topics alone, the transactions that were
 aborted: the changelog is read both with and without what was not committed. Every record must be in the changelog
@@ -25,18 +29,18 @@ trial is stopped long before.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import StoodStillError, UsageError
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.scenarios.base import (
     Exercise,
-    Instance,
     Lab,
     Parameter,
     Role,
@@ -56,6 +60,8 @@ ALL = "values-changelog-all"  # the same topic with aborted records
 OVERHEAD = 64  # bytes of a record in the changelog beside its value
 AVERAGE_THROTTLE = 500.0  # ms: five times the seed's
 WINDOW = 3.0  # seconds over which the lab's brokers measure a quota
+MET = 50  # ms that a request waits if it met the throttle; otherwise it is sent within a few
+BEHIND = 2.0  # seconds that a generator on a machine with time for it never falls behind
 MARGIN = 5.0  # seconds that the load must go on for after a failure would have shown
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -146,6 +152,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "producer.request.timeout.ms": str(own["request.timeout.ms"]),
         # Kafka refuses a delivery timeout below the request timeout.
         "producer.delivery.timeout.ms": str(max(120_000, own["request.timeout.ms"])),
+        "onceproof.log.transactions": "DEBUG",  # when their requests are due, and when they are sent
     }
 
 
@@ -161,11 +168,14 @@ def drive(lab: Lab) -> Exercise:
         client = f"{lab.trial.application_id}-{NAME}-StreamThread-1-producer"
         lab.set_producer_quota(client, own["rate"])
     with lab.phase("throttled"):
-        watch = Watch(lab, instance)
+        watch = Watch(lab, Log(instance.log))
         load = lab.produce("load", lab.workload.second, 1_000 / own["sleep.ms"])
         lab.holds_within(own["seconds"] + 5.0, lambda: watch.look(load.delivered) or load.done())
         load.stop()
-        told = _throttle(lab.events)
+        _require_pace(lab.events, 1_000 / own["sleep.ms"])
+        told, (request, waited) = _throttle(lab.events), watch.requests.longest(int(lab.now() * 1_000))
+        if waited > 2 * told["max"] + 1_000:
+            lab.note("held", request=request, ms=waited)
         for failure in watch.failures:
             lab.note("exception", **failure)
         seconds = load.delivered * own["sleep.ms"] / 1_000
@@ -186,15 +196,32 @@ def drive(lab: Lab) -> Exercise:
     enough = throttled_for >= failing_takes + MARGIN or bool(watch.failures)
     reason = (
         f"The producer was throttled for up to {told['max']:,.0f} ms, {told['avg']:,.0f} ms on average; the load went "
-        f"on for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; the lag "
-        f"was {watch.lag:,} records at its end."
+        f"on for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; a request "
+        f"of its transactions ({request}) waited for {waited:,} ms until it was sent; the lag was {watch.lag:,} "
+        "records at its end."
     )
     if load.throttled:
         reason += f" The generator was throttled, too, for up to {load.throttled * 1_000:,.0f} ms."
     if watch.early:
         reason += f" It failed {watch.early:,} times before it was throttled, which says nothing of the throttle."
-    bit = told["max"] > 0 and enough and not load.throttled and not watch.early
+    bit = told["max"] > 0 and waited >= MET and enough and not load.throttled and not watch.early
     return Exercise(bit, reason, all_steps_tried=enough)
+
+
+def _require_pace(events: Sequence[Event], rate: float) -> None:
+    """Check that the generator kept its pace, `rate` records/s.
+
+    Raises:
+        StoodStillError: it fell behind, so others were given too little time as well.
+    """
+    begin = next(event["t"] for event in events if event["event"] == "bulk" and event["name"] == "load")
+    produced = (event for event in events if event["event"] == "produced" and event["name"] == "load")
+    behind = max(((e["t"] - begin) / 1_000 - (e["records"] + 1) / rate for e in produced), default=0.0)
+    if behind > BEHIND:
+        raise StoodStillError(
+            f"The machine or its brokers had too much to do: the generator, which has no quota, fell {behind:.1f} s "
+            "behind its pace."
+        )
 
 
 def _explained_lag(own: Mapping[str, Any], seconds: float) -> int:
@@ -228,22 +255,74 @@ FAILURES = (
 )
 # A request of the transaction that is not answered in time; other timeouts are another matter.
 _TRANSACTIONAL = re.compile(r"AddOffsetsToTxn|AddPartitionsToTxn|EndTxn|InitProducerId|TxnOffsetCommit")
+_REQUEST = re.compile(
+    r"(Enqueuing|Sending) transactional request \(?(?:type=)?"
+    r"(AddOffsetsToTxn|AddPartitionsToTxn|EndTxn|TxnOffsetCommit)"
+)
 _FAILURE = re.compile(rf"\b({'|'.join(FAILURES)}): (.*?)(?: \([\w.$]+\))?$")  # the logger stands at the end
 
 
-def failures(log: str) -> Iterator[dict[str, Any]]:
+def failures(lines: Iterable[tuple[int, str]]) -> Iterator[dict[str, Any]]:
     """Exceptions of the classes that a throttled producer must not see, in the order of the log.
 
+    Args:
+        lines: of the log, each with its time.
+
     Yields:
-        at (epoch ms; of the line before, if it has none), exception, message.
+        at (epoch ms), exception, message.
     """
-    t = 0
-    for line in log.splitlines():
-        stamp = time_of_line(line)
-        t = t if stamp is None else stamp
+    for at, line in lines:
         failure = _FAILURE.search(line)
         if failure and (failure.group(1) != "TimeoutException" or _TRANSACTIONAL.search(failure.group(2))):
-            yield {"at": t, "exception": failure.group(1), "message": failure.group(2).strip()}
+            yield {"at": at, "exception": failure.group(1), "message": failure.group(2).strip()}
+
+
+@dataclass
+class Log:
+    """A log that grows."""
+
+    path: Path
+    position: int = 0
+    t: int = 0
+
+    def grown(self) -> list[tuple[int, str]]:
+        """The lines that came since the last look, each with its time (epoch ms), or else that of the line before."""
+        lines = []
+        with self.path.open("rb") as log:
+            log.seek(self.position)
+            for raw in log:
+                if not raw.endswith(b"\n"):  # the rest of it is still to come
+                    break
+                self.position += len(raw)
+                line = raw.decode(errors="replace").rstrip("\n")
+                stamp = time_of_line(line)
+                self.t = self.t if stamp is None else stamp
+                lines.append((self.t, line))
+        return lines
+
+
+@dataclass
+class Requests:
+    """How long requests of transactions waited until they were sent, as the producer's log tells."""
+
+    due: dict[str, int] = field(default_factory=dict)  # not sent yet, since when (epoch ms)
+    waits: list[tuple[int, str]] = field(default_factory=list)  # ms, request
+
+    def take(self, lines: Iterable[tuple[int, str]]) -> None:
+        """Take in lines of the log; a request that is tried again has waited since the first time."""
+        for at, line in lines:
+            if found := _REQUEST.search(line):
+                step, request = found.groups()
+                if step == "Enqueuing":
+                    self.due.setdefault(request, at)
+                elif request in self.due:
+                    self.waits.append((at - self.due.pop(request), request))
+
+    def longest(self, now: int) -> tuple[str, int]:
+        """The request that waited longest, and for how many ms; one that still waits does so until now."""
+        waiting = ((now - since, request) for request, since in self.due.items())
+        ms, request = max([*self.waits, *waiting], default=(0, "none"))
+        return request, ms
 
 
 @dataclass
@@ -251,13 +330,14 @@ class Watch:
     """Looks, while the load flows, at the instance's log and at its lag."""
 
     lab: Lab
-    instance: Instance
-    size: int = 0
+    log: Log
     sampled: float = 0.0
     ended: float = 0.0
     lag: int = 0
     early: int = 0  # failures before the first throttle
-    failures: list[dict[str, Any]] = field(default_factory=list)
+    seen: list[dict[str, Any]] = field(default_factory=list)  # failures
+    failures: list[dict[str, Any]] = field(default_factory=list)  # those since the first throttle
+    requests: Requests = field(default_factory=Requests)
 
     def look(self, delivered: int) -> bool:
         """Take a look; whether a throttled producer has failed.
@@ -270,13 +350,12 @@ class Watch:
             self.sampled = self.ended
             self.lag = delivered - self.lab.committed()
             self.lab.note("lag", records=self.lag)
-        size = self.instance.log.stat().st_size
-        if size > self.size:
-            self.size = size
-            seen = list(failures(self.instance.log.read_text(errors="replace")))
-            since = first_throttle(self.lab.events)
-            self.failures = [failure for failure in seen if since is not None and failure["at"] >= since]
-            self.early = len(seen) - len(self.failures)
+        lines = self.log.grown()
+        self.requests.take(lines)
+        self.seen += failures(lines)
+        since = first_throttle(self.lab.events)
+        self.failures = [failure for failure in self.seen if since is not None and failure["at"] >= since]
+        self.early = len(self.seen) - len(self.failures)
         return bool(self.failures)
 
     def since_throttle(self) -> float:
