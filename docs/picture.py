@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onceproof.model.json_file import read_json
+from onceproof.model.files import VerdictRow
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.table import verdict_table
 
@@ -20,7 +20,7 @@ IMAGES = Path(__file__).parent / "images"
 def main() -> None:
     """Write the picture."""
     run, name = RunFolder(Path(sys.argv[1])), sys.argv[2]
-    verdicts = read_json(run.verdicts_file)
+    verdicts = VerdictRow.read_all(run.verdicts_file)
     console = Console(record=True, width=150, file=io.StringIO())
     console.print(verdict_table(verdicts, f"Run {run.run_id}: {len(verdicts)} cells"))
     svg = console.export_svg(title="onceproof run")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from onceproof.model.json_file import read_json
+from onceproof.model.files import VerdictRow
 from onceproof.model.run_folder import RunFolder
 
 IMAGES = Path(__file__).parent / "images"
@@ -23,11 +23,11 @@ WIDTH, HEIGHT = 1280, 800
 def main() -> None:
     """Write the pictures."""
     home, run = Path(sys.argv[1]), sys.argv[2]
-    red = next(v for v in read_json(RunFolder(home / "runs" / run).verdicts_file) if v["red"])
+    red = next(v for v in VerdictRow.read_all(RunFolder(home / "runs" / run).verdicts_file) if v.red)
     pages = {
         "matrix": f"?run={run}",
-        "cell": f"runs/{run}/cells/{red['cell']}",
-        "timeline": f"runs/{run}/{red['folders'][0]}",
+        "cell": f"runs/{run}/cells/{red.cell}",
+        "timeline": f"runs/{run}/{red.folders[0]}",
     }
     environment = {**os.environ, "ONCEPROOF_HOME": str(home), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "onceproof.cli", "page", "--port", "0"]

@@ -25,8 +25,8 @@ from rich.text import Text
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
-from onceproof.model.files import Reading, TrialPlan
-from onceproof.model.json_file import encoded, read_json, unwritable
+from onceproof.model.files import Reading, TrialPlan, VerdictRow
+from onceproof.model.json_file import encoded, unwritable
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER, DEFAULT_MATRIX, MATRICES, Request, expand
 from onceproof.model.plants import plant, plants
@@ -90,6 +90,10 @@ JunitOption = Annotated[
 SummaryOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the run as Markdown, for a pull request or a job summary.")
 ]
+BrokerOption = Annotated[str, typer.Option("--broker", metavar="V", help="Broker release.")]
+VariantOption = Annotated[str, typer.Option("--variant", metavar="NAME", help="See `onceproof list`.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="Of the first trial; drawn if not given.")]
+ScenariosOption = Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -97,8 +101,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 def trial(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
     streams: StreamsOption,
-    broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
-    variant: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = "DEFAULT_CONFIG",
+    broker: BrokerOption = BROKER,
+    variant: VariantOption = "DEFAULT_CONFIG",
     restart_on: Annotated[
         str | None, typer.Option(metavar="V", help="Restart the application on this Kafka Streams release.")
     ] = None,
@@ -165,12 +169,12 @@ def shrink(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="multirunner.")],
     streams: StreamsOption,
     program: Annotated[str, typer.Option(metavar="'1 2 3'", help="A program that is red.")],
-    broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
-    variant: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = "DEFAULT_CONFIG",
+    broker: BrokerOption = BROKER,
+    variant: VariantOption = "DEFAULT_CONFIG",
     set_: Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="As of `trial`; repeatable.")] = [],
     trials: Annotated[int, typer.Option(min=1, help="Trials in which a smaller program must be red, all.")] = 2,
     budget: Annotated[float, typer.Option(min=1, help="Seconds after which the smallest so far is taken.")] = 900.0,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the first trial; drawn if not given.")] = None,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reduce a red program of multirunner to a smallest one that stays red, and print it with its rate.
@@ -202,15 +206,15 @@ def shrink(
 @app.command()
 def bisect(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
-    variant: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = "DEFAULT_CONFIG",
+    variant: VariantOption = "DEFAULT_CONFIG",
     issue: Annotated[
         str | None, typer.Option(metavar="KEY", help="The known issue that is searched for, if several concern it.")
     ] = None,
     from_: Annotated[str, typer.Option("--from", metavar="V", help="First release.")] = str(OLDEST),
     to: Annotated[str | None, typer.Option(metavar="V", help="Last release; the newest if not given.")] = None,
-    broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
+    broker: BrokerOption = BROKER,
     trials: Annotated[int, typer.Option(min=2, help="Trials in all, at most.")] = 60,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the first trial; drawn if not given.")] = None,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find, on each release line, where a scenario's anomaly begins and ends.
@@ -261,13 +265,13 @@ def plants_(as_json: JsonOption = False) -> None:
 @app.command()
 def sensitivity(
     streams: StreamsOption,
-    scenario_: Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")] = [],
+    scenario_: ScenariosOption = [],
     plant_: Annotated[
         list[str], typer.Option("--plant", metavar="NAME", help="See `onceproof plants`; repeatable.")
     ] = [],
     trials: Annotated[int, typer.Option(min=1, help="Trials of each plant in each scenario.")] = 1,
-    broker: Annotated[str, typer.Option(metavar="V", help="Broker release.")] = BROKER,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the first trial; drawn if not given.")] = None,
+    broker: BrokerOption = BROKER,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Plant bugs into a release, and see which of them its trials find.
@@ -421,7 +425,7 @@ def run(
         list[str], typer.Option(metavar="V", help="Release to restart the application on; repeatable.")
     ] = [],
     broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")] = [],
-    scenario_: Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")] = [],
+    scenario_: ScenariosOption = [],
     variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
     trials: Annotated[int | None, typer.Option(min=1, help="Trials of each cell, whatever they show.")] = None,
     budget: Annotated[
@@ -478,14 +482,15 @@ def run(
         return
     begin = time.monotonic()
     finished = pipeline.run(request, console=err, interrupted=interrupted)
-    verdicts = read_json(finished.run.verdicts_file)
+    verdicts = VerdictRow.read_all(finished.run.verdicts_file)
     changes, failures = None, list(finished.failures)
     try:
         changes = [change.to_dict() for change in changes_of(finished.run, get_settings().database_url)]
     except HarnessError as error:  # the verdicts stand without it
         failures.append(f"What changed is not known. {error}")
     if as_json:
-        shown = {"run": finished.run.run_id, "exit_code": finished.exit_code, "verdicts": verdicts, "changes": changes}
+        told = {"verdicts": encoded(verdicts), "changes": changes}
+        shown = {"run": finished.run.run_id, "exit_code": finished.exit_code, **told}
         paths = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
         print(json.dumps({**shown, "failures": failures, **paths, "seconds": _since(begin)}))
     else:

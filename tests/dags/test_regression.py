@@ -2,13 +2,15 @@
 
 import pytest
 
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import VerdictRow
+from onceproof.model.json_file import read_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.params import params_from_request
 from onceproof.results.history import stored_runs
 from onceproof.settings import get_settings
 from tests.pipeline.cardboard import BROKEN, FakeLab
+from tests.specimens.files import a_verdict
 
 RUN = "20261121T084500-3f2a"
 
@@ -132,18 +134,12 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
     def judge_run(run: RunFolder, *_: object) -> None:
         outcomes = {trial.cell: run.outcome(trial) for trial in run.trials()}
         trials = {cell: ended.error if ended else "No trial was run." for cell, ended in outcomes.items()}
-        judged = {"red": 0, "counted": 1, "issues": [], "seconds": 1.0, "missed": None, "errors": {}}
-        write_json(
-            run.verdicts_file,
-            [
-                {
-                    **{"cell": cell.key, **cell.to_dict(), **judged},
-                    "verdict": "error" if error else verdicts.get(cell.key, "clean"),
-                    "sentence": error or f"The judge's word; see {run.path}/trials, password=hunter2",
-                }
-                for cell, error in trials.items()
-            ],
-        )
+        told = f"The judge's word; see {run.path}/trials, password=hunter2"
+        rows = [
+            a_verdict(cell, "error" if error else verdicts.get(cell.key, "clean"), sentence=error or told)
+            for cell, error in trials.items()
+        ]
+        VerdictRow.write_all(run.verdicts_file, rows)
 
     monkeypatch.setattr("onceproof.lab.trial.run_trial", lambda trial, folder, *_: lab.end(trial, folder))
     monkeypatch.setattr("onceproof.results.judging.judge_run", judge_run)

@@ -66,5 +66,5 @@ def test_a_file_of_another_form_is_one_sentence(tmp_path, spoil, told):
     write_json(file, spoil(read_json(file)))
     with pytest.raises(HarnessError) as refused:
         Outcome.read(file)
-    assert str(refused.value).startswith(f"{file} is damaged, or of another version of Onceproof: ")
+    assert str(refused.value).startswith(f"{file} is incomplete or damaged, or of another version of Onceproof: ")
     assert told in str(refused.value)

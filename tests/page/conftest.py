@@ -20,13 +20,14 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from onceproof.lab.processes import await_condition
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.results.database import store_run
 from onceproof.settings import Settings
-from tests.specimens.files import a_plan, a_reading, an_outcome
+from tests.specimens.files import a_plan, a_reading, a_verdict, an_outcome
 
 OLDER, NEWEST = "20261119T021500-aaaa", "20261120T021500-bbbb"
 BROKER = Release(3, 9, 1)
@@ -65,7 +66,7 @@ def make_run(runs: Path, run_id: str, verdicts: dict[Cell, str], judged: bool = 
         _make_trial(run, trial, is_red)
     if judged:
         _make_tables(run, trials)
-        write_json(run.verdicts_file, [_judged(cell, verdict) for cell, verdict in verdicts.items()])
+        VerdictRow.write_all(run.verdicts_file, [_judged(cell, verdict) for cell, verdict in verdicts.items()])
     return run
 
 
@@ -105,28 +106,24 @@ def _make_tables(run: RunFolder, trials: list[Trial]) -> None:
     (run.table("records") / "_SUCCESS").touch()
 
 
-def _judged(cell: Cell, verdict: str) -> dict[str, object]:
+def _judged(cell: Cell, verdict: str) -> VerdictRow:
     red = verdict in ("known", "regression")
-    return {
-        **cell.to_dict(),
-        "cell": cell.key,
-        "verdict": verdict,
-        "sentence": f"1 duplicate-id {SCRIPT}" if red else "No anomaly in 2 exercised trials.",
-        "red": int(red),
-        "counted": 0 if verdict == "avoided" else 2,
-        "trials": 2,
-        "anomalies": {"duplicate-id": 1} if red else {},
-        "issues": ["KAFKA-14172"] if verdict == "known" else [],
-        "errors": {},
-        "seeds": [11, 12],
-        "seconds": 8.25,
-        "records": 200,
-        "keys": 200,
-        "ids": 198,
-        "missed": None,
-        "interval": [0.0945, 0.9055] if red else None,
-        "arithmetic": "",
-    }
+    return a_verdict(
+        cell,
+        verdict,
+        sentence=f"1 duplicate-id {SCRIPT}" if red else "No anomaly in 2 exercised trials.",
+        red=int(red),
+        counted=0 if verdict == "avoided" else 2,
+        trials=2,
+        anomalies={"duplicate-id": 1} if red else {},
+        issues=("KAFKA-14172",) if verdict == "known" else (),
+        seeds=(11, 12),
+        seconds=8.25,
+        records=200,
+        keys=200,
+        ids=198,
+        interval=(0.0945, 0.9055) if red else None,
+    )
 
 
 def add_docs(run: RunFolder) -> None:

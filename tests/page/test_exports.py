@@ -2,14 +2,16 @@
 
 import io
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from rich.markdown import Markdown
 
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import TrialPlan, VerdictRow
 from onceproof.model.run_folder import RunFolder
+from onceproof.model.verdict import Verdict
 from onceproof.page.exports import annotations, told_of, vote, write_junit, write_summary
 from tests.page.conftest import NEWEST, SCRIPT
 from tests.page.test_page_report import onceproof
@@ -24,7 +26,7 @@ def test_junit_has_a_test_case_for_each_cell(settings, told, tmp_path):
     done = onceproof(settings, "report", "--junit", str(tmp_path / "junit.xml"))
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     [suite] = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 - our own
-    verdicts = [verdict["verdict"] for verdict in told.verdicts]
+    verdicts = [verdict.verdict for verdict in told.verdicts]
     assert int(suite.get("tests")) == len(suite) == len(verdicts)
     wanted = {"failures": ("regression",), "skipped": ("known",), "errors": ("inconclusive", "error")}
     for attribute, of in wanted.items():
@@ -38,8 +40,9 @@ def test_junit_has_a_test_case_for_each_cell(settings, told, tmp_path):
 
 def test_what_xml_cannot_hold_is_replaced(settings, tmp_path):
     run = RunFolder(settings.runs / NEWEST)
-    verdicts = read_json(run.verdicts_file)
-    write_json(run.verdicts_file, [{**v, "verdict": "error", "sentence": "a\x00b\x1b[31m]]>"} for v in verdicts])
+    rows = VerdictRow.read_all(run.verdicts_file)
+    spoilt = [replace(row, verdict=Verdict.ERROR, sentence="a\x00b\x1b[31m]]>") for row in rows]
+    VerdictRow.write_all(run.verdicts_file, spoilt)
     write_junit(told_of(run), tmp_path / "junit.xml")
     [text, *_] = [found.text for found in ET.parse(tmp_path / "junit.xml").iter("error")]  # noqa: S314 - our own
     assert text == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[31m]]>"
@@ -64,7 +67,7 @@ def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
     run = RunFolder(settings.runs / NEWEST)
     first = next(iter(run.trials()))
     file = run.trial(first).trial_file
-    write_json(file, {**read_json(file), "not_looked_at": {"atomicity": "the brokers are not ours"}})
+    replace(TrialPlan.read(file), not_looked_at={"atomicity": "the brokers are not ours"}).write(file)
     text = onceproof(settings, "report", "--vote").stdout
     assert text == vote(told_of(run)) + "\n"
     assert "  ✘✘ regression   " in text
@@ -73,9 +76,8 @@ def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
 
 
 def test_an_annotation_is_one_command_whatever_it_says(told):
-    regression = next(verdict for verdict in told.verdicts if verdict["verdict"] == "regression")
-    regression["sentence"] = "50 %\n::error::forged"
-    [line] = annotations(told)
+    regression = next(verdict for verdict in told.verdicts if verdict.verdict == "regression")
+    [line] = annotations(replace(told, verdicts=[replace(regression, sentence="50 %\n::error::forged")]))
     assert "\n" not in line
     assert line.startswith("::error title=regression%3A ")
     assert line.endswith("::50 %25%0A::error::forged")

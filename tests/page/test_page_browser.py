@@ -1,6 +1,7 @@
 """The page as a person uses it, in a real browser."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -9,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from playwright.sync_api import Page, expect
 
 from onceproof.model.cell import Cell
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import VerdictRow
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
@@ -240,8 +241,9 @@ def test_a_large_matrix_keeps_its_heads_in_sight(tab, tmp_path):
     }
     settings = Settings(home=tmp_path)
     run = make_run(settings.runs, NEWEST, {next(iter(cells)): "clean"})
-    [verdict] = read_json(run.verdicts_file)
-    write_json(run.verdicts_file, [{**verdict, **cell.to_dict(), "cell": cell.key} for cell in cells])
+    [verdict] = VerdictRow.read_all(run.verdicts_file)
+    rows = [replace(verdict, cell=cell.key, **cell.to_dict()) for cell in cells]
+    VerdictRow.write_all(run.verdicts_file, rows)
     store_run(run, settings.database_url)
     with served(create_app(settings)) as root:
         tab.set_viewport_size({"width": 1280, "height": 800})

@@ -528,7 +528,7 @@ def test_what_lies_beside_the_timeline_may_be_damaged_too(folder):
     with pytest.raises(HarnessError, match="is damaged"):
         figure(folder, [DUPLICATE])
     write_json(folder.reader_file, {})
-    with pytest.raises(HarnessError, match=r"is damaged, .*anomalies"):
+    with pytest.raises(HarnessError, match=r"or damaged, .*anomalies"):
         figure(folder, [])
 
 

@@ -9,12 +9,15 @@ from filelock import FileLock
 from rich.console import Console
 
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import write_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
 from onceproof.pipeline.run import _finished, explain, find_interrupted, run
 from onceproof.pipeline.supervisor import Airflow
+from tests.conftest import a_trial
+from tests.specimens.files import a_verdict
 
 QUIET = Console(file=io.StringIO())
 
@@ -30,7 +33,7 @@ def airflow(tmp_path) -> Airflow:
 
 def finished(tmp_path, airflow: Airflow, verdicts: list[str], *instances: dict[str, object]):
     folder = RunFolder(tmp_path / "20261121T084500-3f2a")
-    write_json(folder.verdicts_file, [{"verdict": verdict} for verdict in verdicts])
+    VerdictRow.write_all(folder.verdicts_file, [a_verdict(a_trial("3.4.1").cell, verdict) for verdict in verdicts])
     return _finished(folder, folder.run_id, airflow, [instance("judge", "success"), *instances])
 
 
@@ -61,7 +64,7 @@ def test_an_interrupted_run_is_found_with_its_request(lab, home):
     steps.start_cluster(newer, "3.9.1")
     with pytest.raises(UsageError, match=f"there is {newer.run_id}"):
         find_interrupted(older)
-    write_json(newer.verdicts_file, [])
+    VerdictRow.write_all(newer.verdicts_file, [])
     assert find_interrupted("last")[0] == newer.run_id  # judged, but Spark failed
     newer.table("counts").mkdir(parents=True)
     (newer.table("counts") / "_SUCCESS").touch()

@@ -2,18 +2,21 @@
 
 import os
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from onceproof.model.cell import is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import Outcome, VerdictRow
+from onceproof.model.json_file import read_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
+from tests.conftest import a_trial
 from tests.pipeline.cardboard import BROKEN
+from tests.specimens.files import a_verdict
 
 RUN = "20261121T084500-3f2a"
 CELL = "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1"
@@ -184,13 +187,13 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
 def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
     for verb in (steps.provision, steps.seed, steps.drive):
         verb(up, CELL)
-    write_json(up.verdicts_file, [])
+    VerdictRow.write_all(up.verdicts_file, [])
     steps.plan(RUN, REQUEST)
     assert not up.verdicts_file.exists()
     assert len(up.driven_trials()) == 2
     (up.table("counts")).mkdir(parents=True)
     (up.table("counts") / "_SUCCESS").touch()
-    write_json(up.verdicts_file, [])
+    VerdictRow.write_all(up.verdicts_file, [])
     with pytest.raises(UsageError, match="has its verdicts"):
         steps.plan(RUN, REQUEST)
 
@@ -252,19 +255,19 @@ def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeyp
 # --- gate
 
 
-def verdict(word: str, number: int = 0) -> dict[str, str]:
-    return {"cell": f"cell-{number}", "verdict": word, "sentence": f"why {number}\nand a log", "issues": []}
+def verdict(word: str, number: int = 0) -> VerdictRow:
+    return a_verdict(a_trial("3.4.1").cell, word, cell=f"cell-{number}", sentence=f"why {number}\nand a log")
 
 
 @pytest.mark.parametrize("word", ["clean", "known", "avoided", "inconclusive"])
 def test_the_gate_lets_pass_what_is_no_news(run, word):
-    write_json(run.verdicts_file, [verdict(word)])
+    VerdictRow.write_all(run.verdicts_file, [verdict(word)])
     steps.gate(run)
 
 
 @pytest.mark.parametrize("word", ["regression", "error"])
 def test_the_gate_stops_a_run_and_says_where_everything_lies(run, word):
-    write_json(run.verdicts_file, [verdict("clean"), verdict(word, 1)])
+    VerdictRow.write_all(run.verdicts_file, [verdict("clean"), verdict(word, 1)])
     with pytest.raises(steps.GateError) as stopped:
         steps.gate(run)
     assert str(stopped.value).splitlines() == [
@@ -274,14 +277,14 @@ def test_the_gate_stops_a_run_and_says_where_everything_lies(run, word):
 
 
 def test_the_gate_stops_a_run_whose_control_was_not_red(run):
-    silent = {**verdict("inconclusive"), "issues": ["KAFKA-14172"]}
-    write_json(run.verdicts_file, [verdict("inconclusive", 1), silent])
+    silent = replace(verdict("inconclusive"), issues=("KAFKA-14172",))
+    VerdictRow.write_all(run.verdicts_file, [verdict("inconclusive", 1), silent])
     with pytest.raises(steps.GateError, match="inconclusive: cell-0: why 0"):
         steps.gate(run)
 
 
 def test_the_gate_is_brief(run):
-    write_json(run.verdicts_file, [verdict("regression", n) for n in range(50)])
+    VerdictRow.write_all(run.verdicts_file, [verdict("regression", n) for n in range(50)])
     with pytest.raises(steps.GateError) as stopped:
         steps.gate(run)
     lines = str(stopped.value).splitlines()

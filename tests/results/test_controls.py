@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
@@ -14,7 +15,7 @@ from onceproof.model.verdict import TrialEvidence, Verdict, judge
 from onceproof.results.controls import Past, control_of, control_trials_lacking, past_of, weighed
 from onceproof.results.database import store_run
 from onceproof.results.sensitivity import store_planted
-from tests.specimens.files import a_reading, an_outcome
+from tests.specimens.files import a_reading, a_verdict, an_outcome
 
 HARNESS, COMMIT = "0.1.0+1", "c0ffee"
 NOTHING = Past()
@@ -290,8 +291,7 @@ def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN):
         outcome = an_outcome(trial, exercised=exercised, attested=attested, harness=harness)
         outcome.write(run.trial(trial).outcome_file)
         a_reading(anomalies={"duplicate-id": 1} if red else {}).write(run.trial(trial).reader_file)
-    told = {"red": 1, "counted": 1, "issues": [], "seconds": 9.0, "missed": None, "errors": {}, "sentence": ""}
-    write_json(run.verdicts_file, [{**where.to_dict(), "verdict": verdict, **told}])
+    VerdictRow.write_all(run.verdicts_file, [a_verdict(where, verdict, red=1)])
     store_run(run, url)
 
 

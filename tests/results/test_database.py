@@ -1,6 +1,5 @@
 """Runs are stored as a whole, on each database, whoever else writes, and whatever version made the tables."""
 
-import json
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from onceproof.model.errors import HarnessError
 from onceproof.results import database as module
+from onceproof.results import database as results_database
 from onceproof.results.database import (
     WRITING,
     AnomalyRow,
@@ -75,10 +75,16 @@ def rows(url):
         ]
 
 
-def test_a_run_that_fails_halfway_leaves_the_one_that_was_stored(database_url, judged):
+def test_a_run_that_fails_halfway_leaves_the_one_that_was_stored(database_url, judged, monkeypatch):
     store_run(judged, database_url)
-    verdicts = json.loads(judged.verdicts_file.read_text())
-    judged.verdicts_file.write_text(json.dumps([*verdicts, {**verdicts[0], "verdict": None}]))
+    rows_of = results_database._cell_row
+
+    def lacking(*arguments):
+        row = rows_of(*arguments)
+        row.verdict = None
+        return row
+
+    monkeypatch.setattr(results_database, "_cell_row", lacking)
     with pytest.raises(HarnessError, match="refused"):
         store_run(judged, database_url)
     assert rows(database_url) == [1, 1, 1, 1]

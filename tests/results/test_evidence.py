@@ -21,7 +21,7 @@ from onceproof.cli import app
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, VerdictRow
 from onceproof.model.json_file import decoded, write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -29,7 +29,7 @@ from onceproof.results import redaction
 from onceproof.results.evidence import find_run, write_evidence
 from onceproof.results.redaction import Redaction
 from onceproof.settings import get_settings
-from tests.specimens.files import a_plan, a_reading, an_outcome
+from tests.specimens.files import a_plan, a_reading, a_verdict, an_outcome
 
 RUN = "20261121T123358-117b"
 RED = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
@@ -119,7 +119,8 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
         folder.contents.mkdir()
         (folder.contents / "0_0.csv").write_text("seen,0,0,7,7\n")
     if verdicts:
-        write_json(run.verdicts_file, [judged(RED, "known", trials[:2], 1), judged(GREEN, "clean", trials[2:], 0)])
+        rows = [judged(RED, "known", trials[:2], 1), judged(GREEN, "clean", trials[2:], 0)]
+        VerdictRow.write_all(run.verdicts_file, rows)
     records = [
         {
             "role": role,
@@ -157,8 +158,8 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
 def judged(cell, verdict, trials, red):
     anomalies = {"lost-record": 1} if red else {}
     sentence = "1 lost-record: expected." if red else "No anomaly."
-    told = {"verdict": verdict, "sentence": sentence, "red": red, "counted": len(trials), "trials": len(trials)}
-    return {**cell.to_dict(), "cell": cell.key, **told, "anomalies": anomalies, "issues": [], "errors": {}}
+    told = {"sentence": sentence, "red": red, "counted": len(trials), "trials": len(trials)}
+    return a_verdict(cell, verdict, anomalies=anomalies, **told)
 
 
 @pytest.fixture

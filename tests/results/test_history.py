@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from onceproof import cli
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -28,6 +29,7 @@ from onceproof.results.history import (
 )
 from onceproof.results.table import cells_table, change_line, history_table
 from onceproof.settings import get_settings
+from tests.specimens.files import a_verdict
 
 
 def cell(streams="3.8.1", scenario="quota", variant="DEFAULT_CONFIG", restart_on=None, broker="3.9.1"):
@@ -206,9 +208,8 @@ def judged_run(home, number, verdict, seconds=10.0, streams="3.8.1"):
     """The folder of a run of one cell, as far as storing it needs."""
     run = RunFolder(home / f"2026010{number}T000000-000{number}")
     write_json(run.run_file, {"matrix": "seed", "created": f"2026-01-0{number}T00:00:00+00:00", "trials": []})
-    counts = {"red": 0, "counted": 1, "seconds": seconds, "issues": ["KAFKA-17455"], "missed": None, "errors": {}}
-    shown = {"records": 1, "ids": 0, "anomalies": {}, "sentence": "", "folders": ["trials/1"]}
-    write_json(run.verdicts_file, [{**cell(streams).to_dict(), "verdict": verdict, **counts, **shown}])
+    row = a_verdict(cell(streams), verdict, seconds=seconds, issues=("KAFKA-17455",))
+    VerdictRow.write_all(run.verdicts_file, [row])
     return run
 
 

@@ -7,7 +7,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from onceproof.model.anomaly import Witness
-from onceproof.model.files import Outcome, Produced
+from onceproof.model.files import Outcome, Produced, VerdictRow
 from onceproof.model.json_file import decoded, read_json, write_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.judging import judge_run, spark_counts
@@ -85,8 +85,8 @@ def spark_table(run, name, rows, trial_key):
 
 def verdict(run):
     [judged] = judge_run(run, NO_DATABASE)
-    assert read_json(run.verdicts_file) == [judged]
-    return judged["verdict"], judged["sentence"]
+    assert VerdictRow.read_all(run.verdicts_file) == (judged,)
+    return judged.verdict, judged.sentence
 
 
 UNIQUENESS_FAILED = {**PASSED, "id_uniqueness": {"success": False, "error": None, "evaluated": 5}}
@@ -97,14 +97,14 @@ def test_a_green_is_clean_beside_a_control_that_was_red(tmp_path):
     assert verdict(run)[0] == "inconclusive"
     add_trial(run, a_trial("3.3.1"), ["duplicate-id"], suites=UNIQUENESS_FAILED)
     green, control = judge_run(run, NO_DATABASE)
-    assert (green["verdict"], control["verdict"]) == ("clean", "known")
-    assert green["missed"] == 0.25  # one red control and one green: a first look
+    assert (green.verdict, control.verdict) == ("clean", "known")
+    assert green.missed == 0.25  # one red control and one green: a first look
 
 
 def test_a_database_that_refuses_takes_no_verdicts(tmp_path, capsys):
     run, _ = make_run(tmp_path, "3.3.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
     [judged] = judge_run(run, "not a url")
-    assert judged["verdict"] == "known"
+    assert judged.verdict == "known"
     assert "Earlier runs do not count. The results database refused" in capsys.readouterr().out
 
 

@@ -8,12 +8,14 @@ import pytest
 from sqlalchemy import insert
 
 from onceproof.model.cell import Cell
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.database import CellRow, RunRow, database
 from onceproof.results.history import changes, stored_runs
 from onceproof.results.matrix_query import DEPTH, known_at, known_with, runs_stored, verdicts_of
+from tests.specimens.files import a_verdict
 
 BROKER = Release(3, 9, 1)
 CELLS = [
@@ -87,8 +89,7 @@ def test_a_run_that_is_not_stored_stands_before_those_that_are(database_url, tmp
     fill(database_url)
     run = RunFolder(tmp_path / "20261121T021500-ffff")
     write_json(run.run_file, {"created": "2026-11-21T02:15:00+00:00", "matrix": "seed"})
-    verdict = {"verdict": "fixed", "red": 0, "counted": 1, "issues": [], "seconds": None}
-    write_json(run.verdicts_file, [{**CELLS[0].to_dict(), **verdict}])
+    VerdictRow.write_all(run.verdicts_file, [a_verdict(CELLS[0], "fixed", seconds=None)])
     known = known_with(run, database_url)
     before = known_at(database_url, stored_runs(database_url)[0].id)
     assert [judged.verdict for judged in known.cells] == ["fixed"]

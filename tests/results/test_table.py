@@ -1,20 +1,23 @@
 """The tables in the terminal: whatever was written into a run is shown as it is."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from onceproof import cli
 from onceproof.model.anomaly import Witness
+from onceproof.model.cell import Cell
+from onceproof.model.json_file import encoded
+from onceproof.model.release import Release
+from onceproof.model.verdict import Verdict
 from onceproof.results.table import cells_table, history_table, verdict_table
+from tests.specimens.files import a_verdict
 
 WILD = "[/srv/x] [bold]y[/]"
-VERDICT = {
-    **{"scenario": "enumerator", "variant": WILD, "streams": "3.8.1", "broker": "3.9.1", "restart_on": None},
-    **{"verdict": "clean", "red": 0, "counted": 2, "trials": 2, "records": 200, "ids": 198, "seconds": 8.25},
-    **{"anomalies": {}, "issues": [], "sentence": WILD, "missed": None},
-}
+ROW = a_verdict(Cell("enumerator", WILD, Release(3, 8, 1), Release(3, 9, 1)), "clean", sentence=WILD)
+VERDICT = encoded(ROW)
 
 
 def shown(table):
@@ -25,7 +28,7 @@ def shown(table):
 
 @pytest.mark.parametrize("verdict", ["clean", "error", "inconclusive"])
 def test_brackets_of_others_are_no_markup(verdict):
-    text = shown(verdict_table([{**VERDICT, "verdict": verdict}], WILD))
+    text = shown(verdict_table([replace(ROW, verdict=Verdict(verdict))], WILD))
     assert text.count(WILD) == (2 if verdict == "clean" else 3)
 
 
@@ -46,7 +49,7 @@ def test_brackets_in_the_history_are_no_markup():
     ],
 )
 def test_a_green_cell_tells_what_its_green_is_worth(verdict, missed, issues, seen):
-    text = shown(verdict_table([{**VERDICT, "verdict": verdict, "missed": missed, "issues": issues}], ""))
+    text = shown(verdict_table([replace(ROW, verdict=Verdict(verdict), missed=missed, issues=tuple(issues))], ""))
     assert f"{seen}  " in text
 
 

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from onceproof.model.cell import Trial
-from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan, VerdictRow
 from onceproof.model.promise import least_of
+from onceproof.model.verdict import Verdict
 
 ROLES = {role: TopicPlan(role, 4) for role in ("input", "output", "counter-changelog", "ids-changelog")}
 
@@ -46,3 +47,30 @@ def a_plan(trial: Trial, **told: Any) -> TrialPlan:
 def a_reading(**told: Any) -> Reading:
     """What the independent reader found in a trial in which nothing is wrong."""
     return replace(Reading(records=5, outputs=5, keys=5, ids=5, anomalies={}, witnesses=()), **told)
+
+
+def a_verdict(cell: Cell, verdict: str, /, **told: Any) -> VerdictRow:
+    """What is said of a cell of one trial, which was exercised."""
+    row = VerdictRow(
+        scenario=cell.scenario,
+        variant=cell.variant,
+        streams=str(cell.streams),
+        broker=str(cell.broker),
+        restart_on=str(cell.restart_on) if cell.restart_on else None,
+        cell=cell.key,
+        verdict=Verdict(verdict),
+        sentence="why",
+        red=0,
+        counted=1,
+        trials=1,
+        anomalies={},
+        issues=(),
+        errors={},
+        seeds=(1,),
+        seconds=9.5,
+        records=5,
+        keys=5,
+        ids=5,
+        folders=("trials/1",),
+    )
+    return replace(row, **told)

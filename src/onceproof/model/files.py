@@ -1,13 +1,15 @@
 """What one room leaves for the others in the run folder, as they write and read it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from onceproof.model.anomaly import Findings, Witness, first_of_each
-from onceproof.model.cell import Trial
-from onceproof.model.json_file import JsonFile
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.json_file import JsonFile, encoded, read_as, write_json
 from onceproof.model.promise import Least
+from onceproof.model.verdict import Standing, Verdict
 
 WITNESSES = 20  # of each anomaly that are kept
 
@@ -135,3 +137,58 @@ class TrialPlan(JsonFile):
         """The least number of comparisons that a promise must have had."""
         rule = self.promises[promise]
         return rule if isinstance(rule, int) else {"keys": produced.keys, **vars(self)}[rule]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictRow:
+    """A row of `verdicts.json`: what is said of a cell, with the arithmetic and what people's tables need beside it."""
+
+    scenario: str
+    variant: str
+    streams: str
+    broker: str
+    restart_on: str | None
+    cell: str  # its key
+    verdict: Verdict
+    sentence: str
+    red: int
+    counted: int
+    trials: int
+    anomalies: Mapping[str, int]
+    issues: tuple[str, ...]
+    errors: Mapping[str, str]  # by trial
+    interval: tuple[float, float] | None = None
+    missed: float | None = None
+    plants: tuple[Standing, ...] = ()
+    arithmetic: str = ""
+    seeds: tuple[int, ...]
+    seconds: float | None  # mean of its trials
+    records: int  # these and further counts are the independent reader's, of all trials
+    keys: int
+    ids: int
+    promises: Mapping[str, int] = field(default_factory=dict)
+    folders: tuple[str, ...]  # of its trials, within the run's
+
+    @staticmethod
+    def read_all(path: Path) -> "tuple[VerdictRow, ...]":
+        """The rows of a file.
+
+        Raises:
+            HarnessError: it is missing, no JSON, or not of this form.
+        """
+        rows: tuple[VerdictRow, ...] = read_as(tuple[VerdictRow, ...], path)
+        return rows
+
+    @staticmethod
+    def write_all(path: Path, rows: "Iterable[VerdictRow]") -> None:
+        """Write the rows as a whole or not at all.
+
+        Raises:
+            HarnessError: the disk is full or read-only.
+        """
+        write_json(path, encoded(tuple(rows)))
+
+    @property
+    def as_cell(self) -> Cell:
+        """The cell that is judged."""
+        return Cell.from_dict(vars(self))

@@ -70,6 +70,19 @@ def read_json(path: Path) -> Any:
         raise HarnessError(f"{path} could not be read ({error}): the run is incomplete or damaged.") from error
 
 
+def read_as(kind: Any, path: Path) -> Any:
+    """Read what is of this type from a JSON file.
+
+    Raises:
+        HarnessError: it is missing, no JSON, or not of this form; then the field is named.
+    """
+    data = read_json(path)
+    try:
+        return decoded(kind, data)
+    except ValueError as error:
+        raise HarnessError(f"{path} is incomplete or damaged, or of another version of Onceproof: {error}.") from error
+
+
 class JsonFile:
     """Base of a frozen dataclass that is a JSON file: nobody else writes it, nobody else reads it.
 
@@ -84,11 +97,7 @@ class JsonFile:
         Raises:
             HarnessError: it is missing, no JSON, or not of this form; then the field is named.
         """
-        data = read_json(path)
-        try:
-            read: Self = decoded(cls, data)
-        except ValueError as error:
-            raise HarnessError(f"{path} is damaged, or of another version of Onceproof: {error}.") from error
+        read: Self = read_as(cls, path)
         return read
 
     @classmethod

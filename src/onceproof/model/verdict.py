@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
@@ -67,10 +66,6 @@ class Standing:
     exercised: int
     missed: float  # in as many green trials as the cell has, at most
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form: the fields."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class CellVerdict:
@@ -94,25 +89,6 @@ class CellVerdict:
     missed: float | None = None  # of a green: the probability that a bug would have stayed unseen, at most
     plants: tuple[Standing, ...] = ()  # that stand behind a green
     arithmetic: str = ""  # the same in words
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            **self.cell.to_dict(),
-            "cell": self.cell.key,
-            "verdict": str(self.verdict),
-            "sentence": self.sentence,
-            "red": self.red,
-            "counted": self.counted,
-            "trials": self.trials,
-            "anomalies": dict(self.anomalies),
-            "issues": list(self.issues),
-            "errors": dict(self.errors),
-            "interval": list(self.interval) if self.interval else None,
-            "missed": self.missed,
-            "plants": [plant.to_dict() for plant in self.plants],
-            "arithmetic": self.arithmetic,
-        }
 
 
 def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> CellVerdict:

@@ -22,8 +22,8 @@ from fastapi.responses import (
 from jinja2 import TemplateError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import VerdictRow
 from onceproof.model.run_folder import RunFolder
 from onceproof.page import docs
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
@@ -238,10 +238,10 @@ class _Page:
     def cell(self, request: Request, run: str, cell: str) -> Response:
         """A cell of a run."""
         folder, verdict = self._cell(run, cell)
-        view = cell_view(folder, verdict, verdicts_of(self._url, Cell.from_dict(verdict), OVER_TIME))
+        view = cell_view(folder, verdict, verdicts_of(self._url, verdict.as_cell, OVER_TIME))
         return HTMLResponse(render("cell.html", _links(request), cell=view))
 
-    def _cell(self, run: str, cell: str) -> tuple[RunFolder, dict[str, Any]]:
+    def _cell(self, run: str, cell: str) -> tuple[RunFolder, VerdictRow]:
         folder = find_folder(self._runs, run)
         verdict = find_verdict(folder, cell)
         if not trials_of(folder, cell):
@@ -273,9 +273,11 @@ class _Page:
         try:
             verdict = find_verdict(folder, found.cell.key)
         except NotThereError:  # not judged yet
-            verdict = {"errors": {}}
-        view = trial_view(folder, verdict, found, docs.pages_by_trial(folder).get(found.title, ()))
-        cell = {"key": found.cell.key, "title": found.cell.title, "is_judged": "verdict" in verdict}
+            verdict = None
+        view = trial_view(
+            folder, verdict.errors if verdict else {}, found, docs.pages_by_trial(folder).get(found.title, ())
+        )
+        cell = {"key": found.cell.key, "title": found.cell.title, "is_judged": verdict is not None}
         return HTMLResponse(render("trial.html", _links(request), run=run, cell=cell, trial=view))
 
     def timeline(self, run: str, trial: str, theme: str = "light") -> Response:

@@ -8,7 +8,7 @@ from typing import Any
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome, Reading, TrialPlan
+from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.promise import meaning
@@ -23,22 +23,22 @@ JIRA = re.compile(r"KAFKA-\d{1,6}")
 FIRST = 3  # witnesses of each anomaly that are seen at once
 
 
-def cell_view(run: RunFolder, verdict: Mapping[str, Any], history: Sequence[Dated]) -> dict[str, Any]:
+def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> dict[str, Any]:
     """All that the page of a cell shows; `history` is newest first.
 
     Raises:
         HarnessError: the run is damaged.
     """
-    cell, case = Cell.from_dict(verdict), case_of(run, verdict)
+    cell, case = verdict.as_cell, case_of(run, verdict)
     docs = pages_by_trial(run)
-    trials = [trial_view(run, verdict, trial, docs.get(trial.title, ())) for trial in case.trials]
+    trials = [trial_view(run, verdict.errors, trial, docs.get(trial.title, ())) for trial in case.trials]
     return {
         "run": run.run_id,
         "key": cell.key,
         "cell": {**cell.to_dict(), "releases": cell.releases, "title": cell.title},
-        "verdict": verdict["verdict"],
-        "sign": sign_of(verdict["verdict"]),
-        "sentence": verdict["sentence"],
+        "verdict": str(verdict.verdict),
+        "sign": sign_of(verdict.verdict),
+        "sentence": verdict.sentence,
         "arithmetic": _arithmetic(verdict),
         "description": plan.description if (plan := TrialPlan.known(case.folder.trial_file)) else "",
         "reason": shown.reason if (shown := Outcome.known(case.folder.outcome_file)) else "",
@@ -51,18 +51,18 @@ def cell_view(run: RunFolder, verdict: Mapping[str, Any], history: Sequence[Date
     }
 
 
-def _arithmetic(verdict: Mapping[str, Any]) -> str:
+def _arithmetic(verdict: VerdictRow) -> str:
     """How the verdict counts; older runs know no interval."""
-    counted = f"{verdict['red']} red, {verdict['counted']} exercised trials"
-    if verdict["trials"] != verdict["counted"]:
-        counted += f" ({verdict['trials']} were run)"
-    if verdict.get("interval"):
-        low, high = verdict["interval"]
+    counted = f"{verdict.red} red, {verdict.counted} exercised trials"
+    if verdict.trials != verdict.counted:
+        counted += f" ({verdict.trials} were run)"
+    if verdict.interval:
+        low, high = verdict.interval
         counted += f"; 95 % interval of the rate {low:.0%} to {high:.0%}"
-    return f"{counted}. {verdict.get('arithmetic') or ''}".strip()
+    return f"{counted}. {verdict.arithmetic}".strip()
 
 
-def _issues(cell: Cell, verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _issues(cell: Cell, verdict: VerdictRow) -> list[dict[str, Any]]:
     """The known issues that were expected to show, or did, with what the registry says of them today."""
     rows = {issue.key: issue for issue in registry().explaining(cell)}
     return [
@@ -72,7 +72,7 @@ def _issues(cell: Cell, verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
             "title": rows[key].title if key in rows else "",
             "fixed": [str(release) for release in rows[key].fixed] if key in rows else [],
         }
-        for key in verdict["issues"]
+        for key in verdict.issues
     ]
 
 
@@ -96,9 +96,9 @@ def _told(dated: Dated, label: Callable[[str], str]) -> dict[str, Any]:
 
 
 def trial_view(
-    run: RunFolder, verdict: Mapping[str, Any], trial: Trial, docs: Iterable[Mapping[str, Any]]
+    run: RunFolder, errors: Mapping[str, str], trial: Trial, docs: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What is told of one trial."""
+    """What is told of one trial; `errors` are the judge's, by trial."""
     folder = run.trial(trial)
     outcome, reader = Outcome.known(folder.outcome_file), Reading.known(folder.reader_file)
     return {
@@ -109,7 +109,7 @@ def trial_view(
         "command": trial.command,
         "exercised": outcome.exercised if outcome else None,
         "reason": outcome.reason if outcome else "",
-        "error": verdict["errors"].get(trial.key) or (outcome and outcome.error) or "",
+        "error": errors.get(trial.key) or (outcome and outcome.error) or "",
         "anomalies": reader.anomalies if reader else {},
         "seconds": outcome.seconds if outcome else {},
         "attested": _attested(outcome.attested if outcome else {}),
@@ -160,7 +160,7 @@ def timeline_json(folder: TrialFolder, *, dark: bool) -> str:
     return str(timeline.figure(folder, reading.witnesses if reading else (), dark).to_json())
 
 
-def records_view(run: RunFolder, verdict: Mapping[str, Any], number: int) -> dict[str, Any] | None:
+def records_view(run: RunFolder, verdict: VerdictRow, number: int) -> dict[str, Any] | None:
     """The records around one witness of a cell, side by side; None if there is no such witness.
 
     Returns:
@@ -181,8 +181,8 @@ def records_view(run: RunFolder, verdict: Mapping[str, Any], number: int) -> dic
     columns = sorted({record["role"] for record in records}, key=_column)
     return {
         "run": run.run_id,
-        "key": verdict["cell"],
-        "title": Cell.from_dict(verdict).title,
+        "key": verdict.cell,
+        "title": verdict.as_cell.title,
         "trial": case.shown.number,
         "witness": _numbered(witness, number),
         "columns": columns,

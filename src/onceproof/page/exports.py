@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import read_json, replacing
+from onceproof.model.files import TrialPlan, VerdictRow
+from onceproof.model.json_file import decoded, encoded, read_json, replacing
 from onceproof.model.matrix import BROKER
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
@@ -29,7 +28,7 @@ class Told:
     created: str
     matrix: str
     harness: str
-    verdicts: Sequence[Mapping[str, Any]]
+    verdicts: Sequence[VerdictRow]
     commits: Mapping[str, str]  # by release of Kafka Streams that really ran
     not_looked_at: Mapping[str, Mapping[str, int]]  # promise -> reason -> trials
 
@@ -40,7 +39,7 @@ def told_of(run: RunFolder) -> Told:
     Raises:
         HarnessError: the run is damaged.
     """
-    verdicts = read_json(run.verdicts_file)
+    verdicts = VerdictRow.read_all(run.verdicts_file)
     commits: dict[str, str] = {}
     harnesses: set[str] = set()
     not_looked_at: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -49,7 +48,7 @@ def told_of(run: RunFolder) -> Told:
             harnesses |= {outcome.harness} if outcome.harness else set()
             for told in outcome.attested.values():
                 commits[str(told["streams_version"])] = str(told["streams_commit"] or "not in its jars")
-        for promise, reason in read_json(run.trial(trial).trial_file).get("not_looked_at", {}).items():
+        for promise, reason in TrialPlan.read(run.trial(trial).trial_file).not_looked_at.items():
             not_looked_at[promise][reason] += 1
     request = read_json(run.run_file)
     redaction = redaction_of(run, verdicts)
@@ -58,7 +57,7 @@ def told_of(run: RunFolder) -> Told:
         request["created"],
         str(redaction.data(request["matrix"])),
         ", ".join(sorted(harnesses)),
-        redaction.data(verdicts),
+        decoded(tuple[VerdictRow, ...], redaction.data(encoded(verdicts))),
         dict(sorted(commits.items())),
         redaction.data({promise: dict(reasons) for promise, reasons in sorted(not_looked_at.items())}),
     )
@@ -81,13 +80,13 @@ def write_junit(told: Told, target: Path) -> None:
     }
     suite = ET.Element("testsuite", name=f"onceproof {told.run}", timestamp=told.created[:19])
     for verdict in told.verdicts:
-        seconds = (verdict["seconds"] or 0) * verdict["trials"]
+        seconds = (verdict.seconds or 0) * verdict.trials
         case = ET.SubElement(
-            suite, "testcase", classname=f"onceproof.{verdict['scenario']}", name=_name(verdict), time=f"{seconds:.1f}"
+            suite, "testcase", classname=f"onceproof.{verdict.scenario}", name=_name(verdict), time=f"{seconds:.1f}"
         )
-        if kind := kinds.get(Verdict(verdict["verdict"])):
-            found = ET.SubElement(case, kind, message=_legal(seen(verdict)), type=verdict["verdict"])
-            found.text = _legal("\n".join([verdict["sentence"], *verdict["errors"].values()]))
+        if kind := kinds.get(verdict.verdict):
+            found = ET.SubElement(case, kind, message=_legal(seen(verdict)), type=verdict.verdict)
+            found.text = _legal("\n".join([verdict.sentence, *verdict.errors.values()]))
         output = ET.SubElement(case, "system-out")
         output.text = _legal(_details(verdict))
     suite.set("tests", str(len(told.verdicts)))
@@ -115,10 +114,10 @@ def _summary(told: Told) -> Iterator[str]:
     yield f"\nRun {told.run}, {told.created[:16].replace('T', ' ')} UTC, matrix {_escaped(told.matrix)}.\n"
     yield "| | Kafka Streams | scenario, variant | red/counted | what was seen |\n|---|---|---|---|---|"
     for verdict in told.verdicts:
-        sign = LOOK[verdict["verdict"]][0]
+        sign = LOOK[verdict.verdict][0]
         yield (
-            f"| {sign} {verdict['verdict']} | {_escaped(_releases(verdict))} | {_escaped(_story(verdict))} "
-            f"| {verdict['red']}/{verdict['counted']} | {_escaped(seen(verdict))} |"
+            f"| {sign} {verdict.verdict} | {_escaped(_releases(verdict))} | {_escaped(_story(verdict))} "
+            f"| {verdict.red}/{verdict.counted} | {_escaped(seen(verdict))} |"
         )
     yield "\n**Commits.** " + _escaped(_commits(told))
     if controls := list(_controls(told)):
@@ -131,7 +130,7 @@ def _summary(told: Told) -> Iterator[str]:
 def vote(told: Told) -> str:
     """The run as plain text, for a mailing list."""
     lines = [f"Onceproof: {_counts(told)}", f"Run {told.run}, matrix {told.matrix}, harness {told.harness}", ""]
-    lines += [f"  {LOOK[v['verdict']][0]:2} {v['verdict']:12} {_name(v)}: {seen(v)}" for v in told.verdicts]
+    lines += [f"  {LOOK[v.verdict][0]:2} {v.verdict:12} {_name(v)}: {seen(v)}" for v in told.verdicts]
     lines += ["", "Commits", f"  {_commits(told)}"]
     lines += ["", "What each green is worth", *(f"  {line}" for line in _controls(told))]
     lines += ["", "Not looked at", *(f"  {line}" for line in _missing(told) or ["Nothing was left out."])]
@@ -142,9 +141,9 @@ def annotations(told: Told) -> Iterator[str]:
     """Commands by which GitHub Actions shows what a person must look at, one a line."""
     levels = {Verdict.REGRESSION: "error", Verdict.ERROR: "warning", Verdict.INCONCLUSIVE: "warning"}
     for verdict in told.verdicts:
-        if level := levels.get(Verdict(verdict["verdict"])):
-            title = _command(f"{verdict['verdict']}: {_name(verdict)}", ":,")
-            yield f"::{level} title={title}::{_command(verdict['sentence'])}"
+        if level := levels.get(verdict.verdict):
+            title = _command(f"{verdict.verdict}: {_name(verdict)}", ":,")
+            yield f"::{level} title={title}::{_command(verdict.sentence)}"
 
 
 def _command(text: str, more: str = "") -> str:
@@ -155,27 +154,27 @@ def _command(text: str, more: str = "") -> str:
 
 
 def _counts(told: Told) -> str:
-    verdicts = [verdict["verdict"] for verdict in told.verdicts]
-    return ", ".join(f"{verdicts.count(v)} {v}" for v in LOOK if v in verdicts) or "no cells"
+    verdicts = [verdict.verdict for verdict in told.verdicts]
+    return ", ".join(f"{verdicts.count(Verdict(v))} {v}" for v in LOOK if v in verdicts) or "no cells"
 
 
-def _name(verdict: Mapping[str, Any]) -> str:
+def _name(verdict: VerdictRow) -> str:
     return f"{_releases(verdict)} {_story(verdict)}"
 
 
-def _story(verdict: Mapping[str, Any]) -> str:
-    broker = "" if verdict["broker"] == BROKER else f" (broker {verdict['broker']})"
-    return f"{verdict['scenario']} {verdict['variant']}{broker}"
+def _story(verdict: VerdictRow) -> str:
+    broker = "" if verdict.broker == BROKER else f" (broker {verdict.broker})"
+    return f"{verdict.scenario} {verdict.variant}{broker}"
 
 
-def _releases(verdict: Mapping[str, Any]) -> str:
-    return Cell.from_dict(verdict).releases
+def _releases(verdict: VerdictRow) -> str:
+    return verdict.as_cell.releases
 
 
-def _details(verdict: Mapping[str, Any]) -> str:
-    seeds = ", ".join(map(str, verdict["seeds"]))
-    red = f"{verdict['red']} of {verdict['counted']} exercised trials are red."
-    return f"{red} {verdict.get('arithmetic', '')}\nSeeds: {seeds}"
+def _details(verdict: VerdictRow) -> str:
+    seeds = ", ".join(map(str, verdict.seeds))
+    red = f"{verdict.red} of {verdict.counted} exercised trials are red."
+    return f"{red} {verdict.arithmetic}\nSeeds: {seeds}"
 
 
 def _commits(told: Told) -> str:
@@ -183,7 +182,7 @@ def _commits(told: Told) -> str:
 
 
 def _controls(told: Told) -> Iterator[str]:
-    return (f"{_name(v)}: {v['arithmetic']}" for v in told.verdicts if v.get("arithmetic"))
+    return (f"{_name(v)}: {v.arithmetic}" for v in told.verdicts if v.arithmetic)
 
 
 def _missing(told: Told) -> list[str]:

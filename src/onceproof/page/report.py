@@ -1,7 +1,8 @@
 """The page without a server: the matrix in the terminal, or all of a run in one file for people without access."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.json_file import read_json, replacing
+from onceproof.model.files import VerdictRow
+from onceproof.model.json_file import encoded, read_json, replacing
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.cell import cell_view, records_view, timeline_json
 from onceproof.page.matrix import Filters, Matrix, Square, matrix_of, sign_of
 from onceproof.page.rendering import STATIC, Links, render
 from onceproof.page.runs import NotThereError, find_folder, trials_of
-from onceproof.results.evidence import known
 from onceproof.results.matrix_query import known_at, known_with, verdicts_of
 from onceproof.results.redaction import Redaction
 from onceproof.results.table import LOOK
@@ -84,7 +85,7 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
     """
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name the file that the report shall be.")
-    matrix, verdicts = shown_run(run, url), read_json(run.verdicts_file)
+    matrix, verdicts = shown_run(run, url), VerdictRow.read_all(run.verdicts_file)
     cells = [_cell(run, url, verdict) for verdict in verdicts]
     redaction = redaction_of(run, verdicts)
     page = render(
@@ -100,12 +101,14 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
         draft.write_text(page, encoding="utf-8")
 
 
-def redaction_of(run: RunFolder, verdicts: Sequence[Mapping[str, Any]]) -> Redaction:
+def redaction_of(run: RunFolder, verdicts: Sequence[VerdictRow]) -> Redaction:
     """What knows this machine, and every secret that a trial was configured with."""
     redaction = Redaction.of(run)
-    redaction.learn(verdicts)
+    redaction.learn(encoded(verdicts))
     for folder in map(run.trial, run.trials()):
-        redaction.learn([known(file) for file in (folder.trial_file, folder.outcome_file, folder.reader_file)])
+        for file in (folder.trial_file, folder.outcome_file, folder.reader_file):
+            with suppress(HarnessError):  # one that is not there or damaged is not shown either
+                redaction.learn(read_json(file))
     return redaction
 
 
@@ -114,10 +117,10 @@ def _inline(name: str) -> str:
     return STATIC[name].read_text(encoding="utf-8").replace("</script", "<\\/script").replace("</style", "<\\/style")
 
 
-def _cell(run: RunFolder, url: str, verdict: dict[str, Any]) -> dict[str, Any]:
+def _cell(run: RunFolder, url: str, verdict: VerdictRow) -> dict[str, Any]:
     """A cell with its timeline, and with the records around the first witness of each anomaly."""
     try:
-        trials = trials_of(find_folder(run.path.parent, run.run_id), verdict["cell"])
+        trials = trials_of(find_folder(run.path.parent, run.run_id), verdict.cell)
     except NotThereError as error:
         raise HarnessError(str(error)) from None
     view = cell_view(run, verdict, verdicts_of(url, trials[0].cell, OVER_TIME))

@@ -6,13 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from onceproof.model.cell import Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.results.history import JudgedCell
 
 DAG = "regression"  # of Airflow; the only one whose runs are judged
 ALIVE = timedelta(minutes=30)  # without a sign of life for longer, a run has ended; only Airflow knows for sure
@@ -56,7 +55,7 @@ def find_folder(runs: Path, run: str) -> RunFolder:
     return RunFolder(path)
 
 
-def verdicts_in(run: RunFolder) -> dict[str, dict[str, Any]]:
+def verdicts_in(run: RunFolder) -> dict[str, VerdictRow]:
     """The verdicts of a run by cell, as its folder has them.
 
     Raises:
@@ -66,15 +65,15 @@ def verdicts_in(run: RunFolder) -> dict[str, dict[str, Any]]:
     if not run.verdicts_file.exists():
         raise NotThereError(f"Run {run.run_id} has no verdicts.")
     try:
-        verdicts = list(read_json(_own(run, run.verdicts_file)))
-        if not [JudgedCell.from_dict(run.run_id, verdict) for verdict in verdicts]:
+        verdicts = VerdictRow.read_all(_own(run, run.verdicts_file))
+        if not [verdict.as_cell for verdict in verdicts]:
             raise ValueError("no verdict")
-        return {verdict["cell"]: verdict for verdict in verdicts}
+        return {verdict.cell: verdict for verdict in verdicts}
     except SHAPELESS as error:
         raise _damaged(run.verdicts_file, error) from error
 
 
-def find_verdict(run: RunFolder, cell: str) -> dict[str, Any]:
+def find_verdict(run: RunFolder, cell: str) -> VerdictRow:
     """The verdict of a cell.
 
     Raises:

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from typing import Any
 
-from onceproof.model.json_file import read_json
+from onceproof.model.files import VerdictRow
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.settings import get_settings
@@ -24,7 +24,7 @@ def event_of(run: RunFolder) -> dict[str, Any]:
     changes = defaultdict(list)
     for change in changes_of(run, get_settings().database_url):
         changes[change.kind].append(change.now.cell.key)
-    counts = Counter(str(verdict["verdict"]) for verdict in read_json(run.verdicts_file))
+    counts = Counter(str(row.verdict) for row in VerdictRow.read_all(run.verdicts_file))
     return {"run": run.run_id, "folder": str(run.path), "counts": dict(counts), "changes": dict(changes)}
 
 
@@ -43,9 +43,9 @@ def newly_red(run: RunFolder) -> list[str]:
     changed = {change.now.cell.key for change in changes_against(run, stored) if change.kind in NEWLY_RED}
     known = {judged.cell.key for other in stored if other.id != run.run_id for judged in other.cells}
     return [
-        verdict["cell"]
-        for verdict in read_json(run.verdicts_file)
-        if verdict["cell"] in changed or (verdict["verdict"] == Verdict.REGRESSION and verdict["cell"] not in known)
+        row.cell
+        for row in VerdictRow.read_all(run.verdicts_file)
+        if row.cell in changed or (row.verdict is Verdict.REGRESSION and row.cell not in known)
     ]
 
 
@@ -58,10 +58,10 @@ def message(run: RunFolder, cells: list[str]) -> str:
     from onceproof.results.redaction import Redaction
 
     redaction = Redaction.of(run)
-    verdicts = {verdict["cell"]: verdict for verdict in read_json(run.verdicts_file)}
+    verdicts = {row.cell: row for row in VerdictRow.read_all(run.verdicts_file)}
     lines = []
     for cell in cells:
-        why = redaction.text(" ".join(verdicts[cell]["sentence"].split()))
+        why = redaction.text(" ".join(verdicts[cell].sentence.split()))
         see = f"Run {run.run_id}; see it with `onceproof evidence {run.run_id} {cell}`."
-        lines.append(f"{cell}: {verdicts[cell]['verdict']}: {why} {see}")
+        lines.append(f"{cell}: {verdicts[cell].verdict}: {why} {see}")
     return "\n".join(lines)

@@ -15,10 +15,11 @@ from tenacity import Retrying, retry_if_result, wait_fixed
 
 from onceproof.lab.processes import await_condition, interruptible
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
-from onceproof.model.verdict import Verdict, exit_code
+from onceproof.model.verdict import exit_code
 from onceproof.pipeline import steps
 from onceproof.pipeline.api import ENDED, FINISHED, AirflowApi
 from onceproof.pipeline.params import params_from_request, request_from_params
@@ -164,7 +165,7 @@ def _finished(folder: RunFolder, dag_run: str, airflow: Airflow, instances: list
         raise HarnessError(
             failures[0] if failures else f"Run {folder.run_id} ended without verdicts; see {airflow.url}."
         )
-    code = exit_code([Verdict(v["verdict"]) for v in read_json(folder.verdicts_file)])
+    code = exit_code([row.verdict for row in VerdictRow.read_all(folder.verdicts_file)])
     if failures and code is not ExitCode.ANOMALY:  # what is proved outweighs what failed
         code = ExitCode.ERROR
     return Finished(folder, code, failures)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.plants import Plant, plant, plants
@@ -183,11 +183,11 @@ def read_by_both(
         if trial.error:
             return trial
         folder, counts = planted.trial(trial.trial), spark.get(trial.trial)
-        outcome, reader = Outcome.read(folder.outcome_file), read_json(folder.reader_file)
+        outcome, reader = Outcome.read(folder.outcome_file), Reading.read(folder.reader_file)
         error = unreadable.get(trial.trial) or next(disagreements(outcome, reader, counts), None)
         if error or counts is None:
             return replace(trial, found=False, exercised=False, error=error)
-        seen = {INDEPENDENT: reader["anomalies"], SPARK: counts.anomalies}
+        seen = {INDEPENDENT: reader.anomalies, SPARK: counts.anomalies}
         found_by = [name for name, anomalies in seen.items() if trial.fired and planting.shown_by(anomalies)]
         return replace(trial, found=len(found_by) == len(seen), found_by=tuple(found_by))
 

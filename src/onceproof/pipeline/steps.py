@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand, with_controls
@@ -330,20 +330,20 @@ def gate(run: RunFolder) -> None:
     Raises:
         GateError: says which, in ten lines at most, and where all of it lies.
     """
-    bad = [v for v in read_json(run.verdicts_file) if v["verdict"] in STOPPED or _is_silent_control(v)]
+    bad = [v for v in VerdictRow.read_all(run.verdicts_file) if v.verdict in STOPPED or _is_silent_control(v)]
     if not bad:
         return
     shown = bad[: GATE_LINES - 2]
     what = "regressed, failed, or are controls that were not red"
     lines = [f"{len(bad)} of the run's cells {what}; everything is published in {run.path}"]
-    lines += [f"{v['verdict']}: {v['cell']}: {_first_line(v['sentence'])}" for v in shown]
+    lines += [f"{v.verdict}: {v.cell}: {_first_line(v.sentence)}" for v in shown]
     if len(bad) > len(shown):
         lines.append(f"and {len(bad) - len(shown)} more in {run.verdicts_file}")
     raise GateError("\n".join(lines))
 
 
-def _is_silent_control(verdict: dict[str, Any]) -> bool:
-    return bool(verdict["issues"]) and verdict["verdict"] == Verdict.INCONCLUSIVE
+def _is_silent_control(verdict: VerdictRow) -> bool:
+    return bool(verdict.issues) and verdict.verdict is Verdict.INCONCLUSIVE
 
 
 def connector_jars() -> str:

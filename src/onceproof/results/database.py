@@ -29,7 +29,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, rela
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Reading
+from onceproof.model.files import Reading, VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 
@@ -250,7 +250,7 @@ def store_run(run: RunFolder, url: str) -> None:
         created=plan["created"],
         stored=datetime.now(UTC).replace(tzinfo=None),  # with a zone, PostgreSQL would make it its own local time
         folder=str(run.path),
-        cells=[_cell_row(run, verdict, trials, planned) for verdict in read_json(run.verdicts_file)],
+        cells=[_cell_row(run, verdict, trials, planned) for verdict in VerdictRow.read_all(run.verdicts_file)],
     )
     with database(url) as engine, Session(engine.execution_options(**WRITING)) as session, session.begin():
         old = session.get(RunRow, run.run_id)
@@ -261,14 +261,19 @@ def store_run(run: RunFolder, url: str) -> None:
 
 
 def _cell_row(
-    run: RunFolder, verdict: dict[str, Any], trials: Mapping[Cell, Sequence[Trial]], planned: Collection[str]
+    run: RunFolder, verdict: VerdictRow, trials: Mapping[Cell, Sequence[Trial]], planned: Collection[str]
 ) -> CellRow:
-    of_cell = trials.get(Cell.from_dict(verdict), ())
-    judged = ("verdict", "sentence", "red", "counted", "issues", "seconds", "missed")
-    columns = ("scenario", "variant", "streams", "broker", "restart_on", *judged)
+    of_cell = trials.get(verdict.as_cell, ())
     return CellRow(
-        **{name: verdict[name] for name in columns},
-        trials=[_trial_row(run, trial, trial.key in planned, verdict["errors"].get(trial.key)) for trial in of_cell],
+        **verdict.as_cell.to_dict(),
+        verdict=str(verdict.verdict),
+        sentence=verdict.sentence,
+        red=verdict.red,
+        counted=verdict.counted,
+        issues=list(verdict.issues),
+        seconds=verdict.seconds,
+        missed=verdict.missed,
+        trials=[_trial_row(run, trial, trial.key in planned, verdict.errors.get(trial.key)) for trial in of_cell],
     )
 
 

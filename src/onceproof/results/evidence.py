@@ -36,8 +36,8 @@ from pyarrow.dataset import field
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome, Reading, TrialPlan
-from onceproof.model.json_file import read_json, replacing
+from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
+from onceproof.model.json_file import encoded, read_json, replacing
 from onceproof.model.place import Place
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event, time_of_line
@@ -77,7 +77,7 @@ class Case:
     """All that is told of a cell, of which one trial stands for the others."""
 
     run: RunFolder
-    verdict: Mapping[str, Any]
+    verdict: VerdictRow
     trials: Sequence[Trial]
     shown: Trial
     events: Sequence[Event]
@@ -118,7 +118,7 @@ def find_run(runs: Path, wanted: str) -> RunFolder:
     return RunFolder(runs / wanted)
 
 
-def find_cell(run: RunFolder, wanted: str) -> dict[str, Any]:
+def find_cell(run: RunFolder, wanted: str) -> VerdictRow:
     """The verdict of the cell with this key, or of the only one whose key has this part.
 
     Raises:
@@ -127,7 +127,7 @@ def find_cell(run: RunFolder, wanted: str) -> dict[str, Any]:
     """
     if not run.verdicts_file.exists():
         raise UsageError(f"Run {run.run_id} is not judged, so there is no verdict to give evidence of.")
-    verdicts: dict[str, dict[str, Any]] = {verdict["cell"]: verdict for verdict in read_json(run.verdicts_file)}
+    verdicts = {row.cell: row for row in VerdictRow.read_all(run.verdicts_file)}
     if wanted in verdicts:
         return verdicts[wanted]
     fitting = [cell for cell in verdicts if wanted.casefold() in cell.casefold()]
@@ -156,7 +156,7 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
         HarnessError: the run is damaged, or the disk is full or read-only.
     """
     verdict = find_cell(run, cell)
-    target = target or run.path / "evidence" / f"{run.run_id}-{verdict['cell']}.zip"
+    target = target or run.path / "evidence" / f"{run.run_id}-{verdict.cell}.zip"
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name the file that the archive shall be.")
     case = case_of(run, verdict)
@@ -184,24 +184,16 @@ def _write(target: Path, members: Iterable[tuple[str, bytes]]) -> None:
             archive.writestr(entry, content)
 
 
-def known(file: Path) -> dict[str, Any]:
-    """What a JSON file holds; nothing if it is not there or damaged, which is a verdict's matter and not ours."""
-    try:
-        return dict(read_json(file))
-    except (HarnessError, TypeError, ValueError):
-        return {}
-
-
-def case_of(run: RunFolder, verdict: Mapping[str, Any]) -> Case:
+def case_of(run: RunFolder, verdict: VerdictRow) -> Case:
     """The cell with the trial that shows most: a red one, else one that ended well, else any."""
-    trials = [trial for trial in run.trials() if trial.cell.key == verdict["cell"]]
+    trials = [trial for trial in run.trials() if trial.cell.key == verdict.cell]
     if not trials:
-        raise HarnessError(f"{run.run_file} has no trial of {verdict['cell']}: the run is incomplete or damaged.")
+        raise HarnessError(f"{run.run_file} has no trial of {verdict.cell}: the run is incomplete or damaged.")
 
     def worth(trial: Trial) -> tuple[bool, bool, bool]:
         reader = Reading.known(run.trial(trial).reader_file)
         red = reader is not None and bool(reader.anomalies)
-        sound = trial.key not in verdict["errors"]
+        sound = trial.key not in verdict.errors
         return red and sound, sound, run.trial(trial).path.exists()
 
     shown = max(trials, key=worth)  # the first of equals
@@ -232,7 +224,7 @@ def _text(file: Path) -> str:
 def _members(case: Case) -> Iterator[Member]:
     """All files of the archive, not yet redacted."""
     folder = case.folder
-    yield Member("verdict.json", dict(case.verdict), "json")
+    yield Member("verdict.json", encoded(case.verdict), "json")
     for file in (folder.trial_file, folder.outcome_file, folder.reader_file, folder.observations_file):
         yield from _json_member(file, f"trial/{file.name}")
     for file in (folder.timeline, folder.path / "seed.jsonl"):
@@ -412,17 +404,17 @@ def _cut(log: str, begin: int, end: int | None) -> str:
 
 def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> str:
     """The first page: what it is and how to repeat it, in a minute."""
-    verdict, cell = case.verdict, Cell.from_dict(case.verdict)
-    sign, _ = LOOK[verdict["verdict"]]
+    verdict, cell = case.verdict, case.verdict.as_cell
+    sign, _ = LOOK[verdict.verdict]
     folder = case.folder
     plan, outcome = TrialPlan.known(folder.trial_file), Outcome.known(folder.outcome_file)
-    rate = f"{verdict['red']}/{verdict['counted']}"
+    rate = f"{verdict.red}/{verdict.counted}"
     parts = [
-        f"# {cell.title}: {sign} {verdict['verdict']}",
-        verdict["sentence"],
-        f"Red/counted: **{rate}** (of {verdict['trials']} in run {case.run.run_id}). "
+        f"# {cell.title}: {sign} {verdict.verdict}",
+        verdict.sentence,
+        f"Red/counted: **{rate}** (of {verdict.trials} in run {case.run.run_id}). "
         f"Shown here: trial {case.shown.number}, seed {case.shown.seed}.",
-        *([verdict["arithmetic"]] if verdict.get("arithmetic") else []),
+        *([verdict.arithmetic] if verdict.arithmetic else []),
         *([f"What the variant is: {plan.description}"] if plan and plan.description else []),
         *([f"What happened: {outcome.reason}"] if outcome and outcome.reason else []),
         "## Repeat it",
@@ -526,7 +518,7 @@ def _trials(case: Case) -> str:
     for trial in case.trials:
         outcome, reader = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial)
         seen = ", ".join(f"{count:,} {name}" for name, count in reader.anomalies.items()) if reader else ""
-        error = case.verdict["errors"].get(trial.key)
+        error = case.verdict.errors.get(trial.key)
         exercised = "yes" if outcome and outcome.exercised else "no"
         rows.append((trial.number, trial.seed, exercised, error or seen or "none"))
     return _table(("trial", "seed", "exercised", "anomalies"), rows)

@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
@@ -51,7 +52,7 @@ class JudgedCell:
 
     @classmethod
     def from_dict(cls, run: str, data: Mapping[str, Any]) -> "JudgedCell":
-        """Read a row of the table of cells, or an entry of `verdicts.json`."""
+        """Read a row of the table of cells, or the fields of a `VerdictRow`."""
         return cls(
             run,
             Cell.from_dict(data),
@@ -246,7 +247,7 @@ def changes_against(run: RunFolder, stored: Sequence[JudgedRun]) -> list[Change]
         HarnessError: the run is not judged.
     """
     plan = read_json(run.run_file)
-    cells = tuple(JudgedCell.from_dict(run.run_id, verdict) for verdict in read_json(run.verdicts_file))
+    cells = tuple(JudgedCell.from_dict(run.run_id, vars(row)) for row in VerdictRow.read_all(run.verdicts_file))
     now = JudgedRun(run.run_id, plan["created"], plan["matrix"], str(run.path), cells)
     others = [other for other in stored if other.id != now.id]
     return changes(_newest_first([now, *others]))[now.id]

@@ -10,8 +10,8 @@ from pyarrow.dataset import field
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.explaining import Input, Scene, unexplained
-from onceproof.model.files import Outcome, Reading, TrialPlan
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
+from onceproof.model.json_file import read_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import RISK
 from onceproof.model.promise import seen_by_suite, suites_of
@@ -41,8 +41,8 @@ class SparkCounts:
         return Counter(anomaly for anomaly, _, _ in self.witnesses)
 
 
-def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
-    """Judge every cell of a run, write `verdicts.json` and return its content.
+def judge_run(run: RunFolder, url: str) -> list[VerdictRow]:
+    """Judge every cell of a run, write `verdicts.json` and return its rows.
 
     Args:
         run: what was measured.
@@ -66,9 +66,9 @@ def judge_run(run: RunFolder, url: str) -> list[dict[str, Any]]:
 
     verdicts = [judge(cell, list(map(known, of_cell)), registry()) for cell, of_cell in trials.items()]
     verdicts = weighed(verdicts, registry(), past_before(run.run_id, url), risk_of(run))
-    data = [_described(run, verdict, trials[verdict.cell]) for verdict in verdicts]
-    write_json(run.verdicts_file, data)
-    return data
+    rows = [_described(run, verdict, trials[verdict.cell]) for verdict in verdicts]
+    VerdictRow.write_all(run.verdicts_file, rows)
+    return rows
 
 
 def past_before(run_id: str, url: str) -> Past:
@@ -85,27 +85,42 @@ def risk_of(run: RunFolder) -> float:
     return float(read_json(run.run_file).get("risk", RISK))
 
 
-def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> dict[str, Any]:
+def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> VerdictRow:
     """A verdict with what the tables of people need: seeds, seconds and places."""
     known = [outcome.seconds["total"] for trial in trials if (outcome := run.outcome(trial)) is not None]
-    return {
-        **verdict.to_dict(),
-        "seeds": [trial.seed for trial in trials],
-        "seconds": round(sum(known) / len(known), 2) if known else None,
-        **_counted(run, trials),
-        "folders": [str(run.trial(trial).path.relative_to(run.path)) for trial in trials],
-    }
-
-
-def _counted(run: RunFolder, trials: list[Trial]) -> dict[str, Any]:
-    """Records, keys and IDs of all trials of a cell, and comparisons by promise, as the independent reader counted."""
     files = [run.trial(trial).reader_file for trial in trials]
     readers = [Reading.read(file) for file in files if file.exists()]
     promises: Counter[str] = Counter()
     for reader in readers:
         promises.update(reader.promises)
-    counted = {name: sum(getattr(reader, name) for reader in readers) for name in ("records", "keys", "ids")}
-    return {**counted, "promises": dict(promises)}
+    cell = verdict.cell
+    return VerdictRow(
+        scenario=cell.scenario,
+        variant=cell.variant,
+        streams=str(cell.streams),
+        broker=str(cell.broker),
+        restart_on=str(cell.restart_on) if cell.restart_on else None,
+        cell=cell.key,
+        verdict=verdict.verdict,
+        sentence=verdict.sentence,
+        red=verdict.red,
+        counted=verdict.counted,
+        trials=verdict.trials,
+        anomalies=verdict.anomalies,
+        issues=verdict.issues,
+        errors=verdict.errors,
+        interval=verdict.interval,
+        missed=verdict.missed,
+        plants=verdict.plants,
+        arithmetic=verdict.arithmetic,
+        seeds=tuple(trial.seed for trial in trials),
+        seconds=round(sum(known) / len(known), 2) if known else None,
+        records=sum(reader.records for reader in readers),
+        keys=sum(reader.keys for reader in readers),
+        ids=sum(reader.ids for reader in readers),
+        promises=promises,
+        folders=tuple(str(run.trial(trial).path.relative_to(run.path)) for trial in trials),
+    )
 
 
 def evidence(

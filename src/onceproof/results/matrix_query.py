@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, func, or_, select
 
 from onceproof.model.cell import Cell
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.database import CellRow, RunRow, database, is_missing
@@ -100,7 +101,7 @@ def known_with(run: RunFolder, url: str) -> Known:
         HarnessError: the run is damaged, or the database refuses.
     """
     plan = read_json(run.run_file)
-    own = [JudgedCell.from_dict(run.run_id, verdict) for verdict in read_json(run.verdicts_file)]
+    own = [JudgedCell.from_dict(run.run_id, vars(row)) for row in VerdictRow.read_all(run.verdicts_file)]
     past: dict[Cell, Sequence[Dated]] = {}
     if not is_missing(url):
         with database(url) as engine, engine.begin() as connection:

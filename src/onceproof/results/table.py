@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.model.cell import Cell
+from onceproof.model.files import VerdictRow
 from onceproof.model.matrix import BROKER
 
 CHANGES_SHOWN = 8  # of a run in the history
@@ -24,7 +25,7 @@ LOOK = {
 }
 
 
-def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
+def verdict_table(verdicts: Sequence[VerdictRow], title: str) -> Table:
     """One row per cell: release, variant, verdict, k/n, counts, anomalies, seconds of a trial."""
     table = Table(title=Text(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for name in ("streams", "variant", "verdict"):
@@ -34,20 +35,20 @@ def verdict_table(verdicts: Sequence[Mapping[str, Any]], title: str) -> Table:
     table.add_column("IDs", justify="right", no_wrap=True)
     table.add_column("what was seen", ratio=1)
     table.add_column("s/trial", justify="right", no_wrap=True)
-    several_brokers = len({v["broker"] for v in verdicts}) > 1
-    several_scenarios = len({v["scenario"] for v in verdicts}) > 1
+    several_brokers = len({v.broker for v in verdicts}) > 1
+    several_scenarios = len({v.scenario for v in verdicts}) > 1
     for v in verdicts:
-        sign, style = LOOK[v["verdict"]]
-        variant = f"{v['scenario']} {v['variant']}" if several_scenarios else v["variant"]
+        sign, style = LOOK[v.verdict]
+        variant = f"{v.scenario} {v.variant}" if several_scenarios else v.variant
         table.add_row(
-            f"{_releases(v)} (broker {v['broker']})" if several_brokers else _releases(v),
+            f"{v.as_cell.releases} (broker {v.broker})" if several_brokers else v.as_cell.releases,
             Text(variant),
-            Text(f"{sign} {v['verdict']}", style),
-            f"{v['red']}/{v['counted']}",
-            f"{v['records']:,}",
-            f"{v['ids']:,}" if v["ids"] else "",
+            Text(f"{sign} {v.verdict}", style),
+            f"{v.red}/{v.counted}",
+            f"{v.records:,}",
+            f"{v.ids:,}" if v.ids else "",
             Text(seen(v)),
-            "" if v["seconds"] is None else f"{v['seconds']:.1f}",
+            "" if v.seconds is None else f"{v.seconds:.1f}",
         )
     return table
 
@@ -93,25 +94,25 @@ def _releases(verdict: Mapping[str, Any]) -> str:
     return Cell.from_dict(verdict).releases
 
 
-def seen(verdict: Mapping[str, Any]) -> str:
+def seen(verdict: VerdictRow) -> str:
     """What was seen of a cell, in a line."""
-    if verdict["verdict"] in ("known", "regression"):
-        counts = ", ".join(f"{count:,} {name}" for name, count in verdict["anomalies"].items())
-        return f"{counts} ({', '.join(verdict['issues'])})" if verdict["issues"] else counts
-    if verdict["verdict"] in ("clean", "fixed"):
-        missed = verdict.get("missed")  # not in older runs
+    if verdict.verdict in ("known", "regression"):
+        counts = ", ".join(f"{count:,} {name}" for name, count in verdict.anomalies.items())
+        return f"{counts} ({', '.join(verdict.issues)})" if verdict.issues else counts
+    if verdict.verdict in ("clean", "fixed"):
+        missed = verdict.missed
         power = "" if missed is None else f", power {1 - missed:.1%}".replace("%", " %")
-        against = f", though affected by {', '.join(verdict['issues'])}" if verdict["verdict"] == "fixed" else ""
+        against = f", though affected by {', '.join(verdict.issues)}" if verdict.verdict == "fixed" else ""
         return f"no anomaly{power}{against}"
-    if verdict["verdict"] == "avoided":
+    if verdict.verdict == "avoided":
         return "no anomaly; the mechanism cannot arise"
-    return str(verdict["sentence"])
+    return verdict.sentence
 
 
-def places(verdicts: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def places(verdicts: Sequence[VerdictRow]) -> list[tuple[str, str]]:
     """Cells that a person will want to look into, with the folder of their first trial within the run's."""
-    telling = [v for v in verdicts if v["verdict"] not in ("clean", "avoided")]
-    return [(f"{_releases(v)} {v['scenario']} {v['variant']}", v["folders"][0]) for v in telling]
+    telling = [v for v in verdicts if v.verdict not in ("clean", "avoided")]
+    return [(f"{v.as_cell.releases} {v.scenario} {v.variant}", v.folders[0]) for v in telling]
 
 
 def change_line(change: Mapping[str, Any]) -> str:
