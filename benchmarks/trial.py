@@ -6,7 +6,6 @@ The peer is StandbyTaskEOSMultiRebalanceIntegrationTest from the test jars of 3.
 """
 
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,14 +14,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from onceproof.lab.java import LOG4J
+from benchmarks.kafka_tests import run_class
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
-from onceproof.settings import get_settings
 
-PEER = "org.apache.kafka.streams.integration.StandbyTaskEOSMultiRebalanceIntegrationTest"
+PEER = "StandbyTaskEOSMultiRebalanceIntegrationTest"
 RELEASE, BROKER = Release.parse("3.4.1"), Release.parse("3.9.1")
 
 
@@ -39,16 +37,9 @@ def ours(number: int) -> float:
 
 def peer() -> float:
     """Seconds of Kafka's own test."""
-    pom = Path(__file__).with_name("peer.pom.xml")
-    with tempfile.TemporaryDirectory() as folder:
-        class_path = Path(folder, "class-path")
-        resolve = [get_settings().maven, "-q", "-B", "-ntp", "-f", str(pom), "dependency:build-classpath"]
-        subprocess.run([*resolve, f"-Dmdep.outputFile={class_path}"], check=True)
-        launcher = ["org.junit.platform.console.ConsoleLauncher", "-c", PEER, "--details=none"]
-        command = [get_settings().java, f"-Dlog4j.configuration={LOG4J.as_uri()}", "-cp", class_path.read_text()]
-        begin = time.monotonic()
-        subprocess.run([*command, *launcher], check=True, capture_output=True, timeout=300)
-        return time.monotonic() - begin
+    ended = run_class(RELEASE, PEER)
+    assert ended.how == "passed", ended
+    return ended.seconds
 
 
 def main() -> None:
