@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from rich.console import Console
@@ -50,9 +51,9 @@ PLANTS = (
     "restore-ends-early",
     "offsets-outside-transaction",
     "offsets-ahead",
-    "no-abort",
     "batch-lost",
     "record-twice",
+    "record-skipped",
 )
 TRIALS, TESTS = "trials", "Kafka's tests"
 LEAST = 60.0  # seconds that must be left for a trial to begin
@@ -102,21 +103,22 @@ def next_job(releases: Sequence[str], names: Sequence[str], done: Iterable[Done]
 
 def in_order(releases: Sequence[str], names: Sequence[str], known: Mapping[Job, Done]) -> Iterator[Job]:
     """The jobs, up to the first that is not known: on it depends what comes after it."""
-    for release in releases:
-        left = [name for name in names if plant(name).applies(Release.parse(release))]
-        for name in left:
+    left = {release: [name for name in names if plant(name).applies(Release.parse(release))] for release in releases}
+    for release, applicable in left.items():
+        for name in applicable:
             for claim in claims(name, release):
                 yield (trial := Job(release, TRIALS, claim.scenario, name))
                 if known[trial].found:
                     break
-        for test in CLASSES:
+    for test, release in product(CLASSES, releases):
+        if left[release]:
             yield (healthy := Job(release, TESTS, test))
             if known[healthy].found:
                 continue
-            for name in [*left]:
-                yield (planted := Job(release, TESTS, test, name))
-                if known[planted].found:
-                    left.remove(name)
+        for name in [*left[release]]:
+            yield (planted := Job(release, TESTS, test, name))
+            if known[planted].found:
+                left[release].remove(name)
 
 
 def run_trial_of(job: Job) -> Done:
