@@ -35,6 +35,7 @@ PARTITIONS = 2
 ROLES = ("input", "output", "counter-changelog", "ids-changelog")
 COMMIT = 5_000  # keys of a transaction; with caching on, the counter reaches its changelog once in each
 INTEGER = struct.Struct(">i")
+MADE = 1_795_000_000_000  # ms: when the first record was made
 
 
 def main() -> None:
@@ -94,13 +95,16 @@ def write_run(run: RunFolder, cluster: Cluster, count: int, records: int) -> set
 def enumerate_keys(producer: Producer, trial: Trial, records: int, *, bug: bool) -> None:
     """Write what the enumerator would; with the bug, its counters fall back by 100 in the middle."""
     counters = [0] * PARTITIONS
+    sent = 0
 
     def send(role: str, key: int, value: int, partition: int) -> None:
-        producer.produce(trial.topic(role), INTEGER.pack(value), INTEGER.pack(key), partition)
+        # What an input record causes has its timestamp; of the counter, the last one of the transaction.
+        producer.produce(trial.topic(role), INTEGER.pack(value), INTEGER.pack(key), partition, timestamp=MADE + sent)
 
     for begin in range(0, records, COMMIT):
         producer.begin_transaction()
         for key in range(begin, min(begin + COMMIT, records)):
+            sent = key
             partition = (key + 1) % PARTITIONS
             if bug and key == records // 2:
                 counters = [max(0, counter - 100) for counter in counters]

@@ -98,7 +98,10 @@ def segments_of(
     roles = [{"name": key, "role": name} for key, of in plans.items() for name, role in of.items() if role.committed]
     wanted = f.broadcast(in_memory(spark, roles, "name string, role string"))
     entries = checks.numbered(tables.read_segments(spark, run_folder, keys), stated)
-    return check_segments(entries, checks.numbered(records.join(wanted, ["name", "role"]), stated), stated)
+    undecoded = [{**c, "name": c["trial"]} for c in tables.read_corrupt(run_folder)]
+    places = in_memory(spark, undecoded, "name string, role string, partition int, offset long")
+    seen = records.unionByName(places, allowMissingColumns=True).join(wanted, ["name", "role"])
+    return check_segments(entries, checks.numbered(seen, stated), stated)
 
 
 def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:

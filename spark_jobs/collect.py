@@ -9,12 +9,17 @@ replaces the table.
 
 import argparse
 import shutil
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from pyarrow import csv
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
@@ -22,11 +27,23 @@ from pyspark.sql import functions as f
 from onceproof.model.cell import Trial
 from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.run_folder import Dump, RunFolder, read_contents
 from spark_jobs import tables
 from spark_jobs.transforms.kafka import decoded, faults
 
 ANSWER_SECONDS = 15
+# What stores held, as `tables.RECORDS` without the role, which is a folder's name.
+HELD = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("key", pa.int32()),
+        ("value", pa.int64()),
+        ("headers", pa.string()),
+        ("trial", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -67,8 +84,8 @@ def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
     for broker, trials in clusters.items():
         bootstrap = str(read_json(run_folder.cluster_file(broker))["bootstrap_servers"])
         errors |= collect_cluster(spark, run_folder, bootstrap, trials, draft, corrupt)
-    copy_contents(spark, run_folder, draft)
-    copy_dumps(spark, run_folder, draft)
+    copy_contents(run_folder, draft)
+    copy_dumps(run_folder, draft)
     tables.write_errors(run_folder, errors)
     tables.write_corrupt(run_folder, corrupt)
     if errors:
@@ -150,18 +167,19 @@ def present_topics(
 def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft: Path) -> list[dict[str, Any]]:
     """Append the records of topics that are read alike to the draft.
 
-    Returns those that cannot be decoded, as `corrupt.json` has them. They are only counted on the way, and read again
-    when there are any.
+    Returns those that cannot be decoded, as `corrupt.json` has them. On the way it is only noted in which topics they
+    are; those are read again.
     """
     named = spark.createDataFrame(
         [(x.name, x.trial, x.role, x.value_bytes) for x in topics],
         "topic string, trial string, role string, value_bytes int",
     )
     isolation = "read_committed" if topics[0].committed else "read_uncommitted"
-    messages = decoded(read_topics(spark, bootstrap, [topic.name for topic in topics], isolation), named)
     faulty = Observation("faulty")
+    faulty_topics = f.collect_set(f.when(f.col("fault").isNotNull(), f.col("topic")))
     (
-        messages.observe(faulty, f.count("fault").alias("messages"))
+        decoded(read_topics(spark, bootstrap, [topic.name for topic in topics], isolation), named)
+        .observe(faulty, faulty_topics.alias("topics"))
         .where(f.col("fault").isNull())
         .select(*tables.RECORDS.names)
         # Spark would make a task and a file of each partition of each topic; both cost more than what is in them.
@@ -170,48 +188,52 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
         .partitionBy("role")  # each check looks at the records of one role
         .parquet(str(draft))
     )
-    if not faulty.get["messages"]:
+    if not (again := faulty.get["topics"]):
         return []
-    return [row.asDict() for row in faults(messages).collect()]
+    return [row.asDict() for row in faults(decoded(read_topics(spark, bootstrap, again, isolation), named)).collect()]
 
 
-def copy_contents(spark: SparkSession, run_folder: RunFolder, draft: Path) -> None:
+def copy_contents(run_folder: RunFolder, draft: Path) -> None:
     """Append what stores held to the draft: role `<store>-contents`, `offset` the number of the entry in its store."""
-    files = [str(f) for trial in run_folder.driven_trials() for f in run_folder.trial(trial).contents.glob("*.csv")]
-    if not files:
-        return
-    entries = spark.read.schema("store string, partition int, offset long, key int, value long").csv(files)
-    named = entries.select(
-        "partition",
-        "offset",
-        f.lit(None).cast("timestamp").alias("timestamp"),
-        "key",
-        "value",
-        f.lit(None).cast("string").alias("headers"),
-        f.regexp_extract(f.input_file_name(), "/trials/([^/]+)/contents/", 1).alias("trial"),
-        f.concat("store", f.lit("-contents")).alias("role"),
-    )
-    named.coalesce(1).write.mode("append").partitionBy("role").parquet(str(draft))
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for trial in run_folder.driven_trials():
+        for role, *place in read_contents(run_folder.trial(trial).contents):
+            entry = dict(zip(("partition", "offset", "key", "value"), place, strict=True))
+            rows[role].append({**entry, "trial": trial.key})
+    for role, entries in rows.items():
+        append(draft, role, [pa.Table.from_pylist(entries, HELD)])
 
 
-def copy_dumps(spark: SparkSession, run_folder: RunFolder, draft: Path) -> None:
+def copy_dumps(run_folder: RunFolder, draft: Path) -> None:
     """Append what stores held at the end to the draft: role `<store>-dump`, `offset` the number of the trial's dump."""
-    dumps = [
-        (trial.key, n, d) for trial in run_folder.driven_trials() for n, d in enumerate(run_folder.trial(trial).dumps())
-    ]
-    if not dumps:
-        return
-    named = spark.createDataFrame(
-        [(d.file.as_uri(), trial, f"{d.store}-dump", d.partition, n) for trial, n, d in dumps],
-        "file string, trial string, role string, partition int, offset long",
+    dumps: dict[str, list[tuple[str, int, Dump]]] = defaultdict(list)
+    for trial in run_folder.driven_trials():
+        for number, dump in enumerate(run_folder.trial(trial).dumps()):
+            dumps[dump.store].append((trial.key, number, dump))
+    for store, of_store in dumps.items():
+        append(draft, f"{store}-dump", (read_dump(*dump) for dump in of_store))
+
+
+def read_dump(trial: str, number: int, dump: Dump) -> pa.Table:
+    """The entries of a dump, as records have them."""
+    if not dump.file.stat().st_size:
+        return HELD.empty_table()
+    types = {"key": pa.int32(), "value": pa.int64()}
+    entries = csv.read_csv(
+        dump.file, csv.ReadOptions(column_names=list(types)), convert_options=csv.ConvertOptions(column_types=types)
     )
-    entries = spark.read.schema("key int, value long").csv([str(d.file) for _, _, d in dumps])
-    whole = entries.withColumn("file", f.input_file_name()).join(f.broadcast(named), "file")
-    nothing = {"timestamp": f.lit(None).cast("timestamp"), "headers": f.lit(None).cast("string")}
-    stamped = whole.withColumns(nothing).select(*tables.RECORDS.names)
-    stamped.coalesce(2 * spark.sparkContext.defaultParallelism).write.mode("append").partitionBy("role").parquet(
-        str(draft)
-    )
+    same = {"partition": dump.partition, "offset": number, "timestamp": None, "headers": None, "trial": trial}
+    columns = {name: pa.repeat(pa.scalar(same[name], HELD.field(name).type), len(entries)) for name in same}
+    return pa.table({**columns, "key": entries["key"], "value": entries["value"]}).select(HELD.names)
+
+
+def append(draft: Path, role: str, parts: Iterable[pa.Table]) -> None:
+    """Append rows to the draft without Spark, for which each of many small files is work."""
+    folder = draft / f"role={role}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(folder / "held.parquet", HELD) as file:
+        for rows in parts:
+            file.write_table(rows)
 
 
 def read_topics(spark: SparkSession, bootstrap: str, topics: list[str], isolation: str) -> DataFrame:

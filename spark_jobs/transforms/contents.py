@@ -419,32 +419,25 @@ def _in(where: str) -> Column:
 
 def _lost(keys: DataFrame) -> DataFrame:
     """In: causes, there (numbers of records), first (place of a cause)."""
-    return keys.select(
-        "trial",
-        "promise",
-        "role",
-        "key",
-        f.lit("lost-record").alias("anomaly"),
-        _in("first"),
-        place_text("input", f.col("first")).alias("place"),
-        f.concat(records_text(f.col("causes")), f.lit(" in "), "role").alias("expected"),
-        records_text(f.col("there")).alias("observed"),
+    return _told(
+        keys,
+        "lost-record",
+        partition=partition_of(f.col("first")),
+        place=place_text("input", f.col("first")),
+        expected=f.concat(records_text(f.col("causes")), f.lit(" in "), "role"),
+        observed=records_text(f.col("there")),
     )
 
 
 def _unexpected(rows: DataFrame) -> DataFrame:
     """In: place, partition, raw (the value)."""
-    return rows.select(
-        "trial",
-        "promise",
-        "role",
-        "key",
-        f.lit("unexpected-record").alias("anomaly"),
-        "partition",
-        "place",
-        f.lit("nothing").alias("expected"),
-        value_text(f.col("raw")).alias("observed"),
-    )
+    columns = {name: f.col(name) for name in ("partition", "place")}
+    return _told(rows, "unexpected-record", **columns, expected=f.lit("nothing"), observed=value_text(f.col("raw")))
+
+
+def _told(rows: DataFrame, anomaly: str, **columns: Column) -> DataFrame:
+    named = [column.alias(name) for name, column in columns.items()]
+    return rows.select("trial", "promise", "role", "key", f.lit(anomaly).alias("anomaly"), *named)
 
 
 def _different(pairs: DataFrame) -> DataFrame:

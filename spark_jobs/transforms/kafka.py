@@ -11,9 +11,10 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
     headers ARRAY<STRUCT<key STRING, value BINARY>>);
     topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are).
     Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, fault STRING: what is
-    wrong with the message, null where nothing is. Only a changelog may hold a null value: it is a tombstone.
+    wrong with the message, null where nothing is. Only a changelog, in whatever role, may hold a null value: it is a
+    tombstone.
     """
-    tombstone = f.col("value").isNull() & f.col("role").endswith("-changelog")
+    tombstone = f.col("value").isNull() & f.col("topic").endswith("-changelog")
     key_fault = fault_of("key", f.lit(4))
     value_fault = f.when(~tombstone, fault_of("value", f.col("value_bytes")))
     return messages.join(f.broadcast(topics), "topic").select(

@@ -1,7 +1,8 @@
 """The promises `atomicity`, `isolation` and `fencing`: transactions, from the brokers' log segments.
 
 In: entries, the columns of `onceproof.model.segments.Entry` with the number of the trial; records of the trials' topics
-(trial, role, partition, offset, key, value), as a read_committed reader saw them.
+(trial, role, partition, offset, key, value), as a read_committed reader saw them; one that it could not decode has no
+key.
 """
 
 from dataclasses import dataclass
@@ -55,12 +56,12 @@ def transactions(
     judged = f.broadcast(wanted.select("trial", "role").distinct().withColumn("judged", f.lit(True)))
     of_parts = (
         parts.join(tallied.drop("begin"), list(PART), "left")
-        .withColumn("visible", f.coalesce("visible", f.lit(0)))
+        .withColumns({name: f.coalesce(name, f.lit(0)) for name in ("visible", "decoded")})
         .join(judged, ["trial", "role"], "left")
         .join(pairs, [*TRANSACTION, *LOG[1:]], "left")
     )
-    # What is not seen is not for the promise `atomicity` to say.
-    known = f.col("judged") & (f.col("visible") == f.col("records"))
+    # What is not seen or not decoded is not for the promise `atomicity` to say.
+    known = f.col("judged") & (f.col("decoded") == f.col("records"))
     told = [f.when(known, f.coalesce(name, f.lit(0))).alias(name) for name in COUNTS]
     rows = of_parts.select(*_PLACED, *told, f.when(known, f.col("key")).alias("key"))
     return rows.unionByName(_nothing(pairs, parts, positions)), pairs
@@ -83,8 +84,10 @@ def seen_in(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataF
 
 
 def tally(seen: DataFrame) -> DataFrame:
-    """How many records of each part were seen, and where the first of them stands."""
-    return seen.groupBy(*PART).agg(f.count("*").alias("visible"), f.min("offset").alias("begin"))
+    """How many records of each part were seen, how many of them decoded, and where the first of them stands."""
+    return seen.groupBy(*PART).agg(
+        f.count("*").alias("visible"), f.count("key").alias("decoded"), f.min("offset").alias("begin")
+    )
 
 
 def numbered(entries: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -186,7 +189,7 @@ def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
 def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFrame:
     """What each committed transaction must have written (trial, producer, decision, role, partition, key, once)."""
     ranges = positions.where(f.col("last") >= f.col("first")).select(*LOG, "first", "last", "producer", "decision")
-    inputs = records.where(f.col("role") == "input")
+    inputs = records.where((f.col("role") == "input") & f.col("key").isNotNull())
     committed = _within(inputs, ranges).where("producer is not null")
     # The first of a key may not be committed, and then the second is not the first.
     firsts = inputs.groupBy("trial", "partition", "key").agg(f.min("offset").alias("offset"))

@@ -28,7 +28,8 @@ def decode(
     rows = [(topic, partition, offset, NOW, key, value, headers) for topic, partition, offset, key, value in messages]
     topics = [
         ("in", "t1", "input", 4),
-        ("ids", "t1", "ids-changelog", 4),
+        ("app-ids-changelog", "t1", "ids-changelog", 4),
+        ("app-seen-changelog", "t1", "seen-changelog-all", 4),
         ("pairs", "t1", "output", 8),
         ("padded", "t1", "values-changelog", 10),
         ("other", "t2", "input", 4),
@@ -73,11 +74,12 @@ def test_of_a_padded_value_the_integer_is_read(spark: SparkSession) -> None:
         ("in", ONE, None, "the value is missing, a 4-byte integer was expected"),
         ("in", None, ONE, "the key is missing, a 4-byte integer was expected"),
         ("in", b"\x00" * 5, b"\x00" * 7, "the key has 5 bytes, a 4-byte integer was expected"),
-        ("ids", ONE, b"\x00" * 8, "the value has 8 bytes, a 4-byte integer was expected"),
-        ("ids", None, None, "the key is missing, a 4-byte integer was expected"),
+        ("app-ids-changelog", ONE, b"\x00" * 8, "the value has 8 bytes, a 4-byte integer was expected"),
+        ("app-ids-changelog", None, None, "the key is missing, a 4-byte integer was expected"),
         ("pairs", ONE, ONE, "the value has 4 bytes, an 8-byte integer was expected"),
         ("padded", ONE, ONE, "the value has 4 bytes, a 4-byte integer padded to 10 bytes was expected"),
-        ("ids", ONE, None, None),
+        ("app-ids-changelog", ONE, None, None),
+        ("app-seen-changelog", ONE, None, None),
     ],
 )
 def test_what_is_not_an_integer_has_a_fault(

@@ -4,7 +4,7 @@ All are bent from `HEALTHY`: the keys 1, 2, 1 and then 3, 2 go in; each transact
 changelog, and commits its position in the input. A marker takes an offset of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from onceproof.model.anomaly import Witness
@@ -46,8 +46,8 @@ def decisions(
     ]
 
 
-def records(keys: dict[int, int]) -> list[Record]:
-    """Records with these keys by their offsets."""
+def records(keys: Mapping[int, int | None]) -> list[Record]:
+    """Records with these keys by their offsets; one without a key could not be decoded."""
     return [Record(0, offset, key, 0) for offset, key in keys.items()]
 
 
@@ -75,7 +75,7 @@ class Specimen:
         """Its entries, one of them with other fields."""
         return [replace(entry, **fields) if entry == old else entry for entry in self.entries]
 
-    def seen(self, role: str, keys: dict[int, int]) -> dict[str, list[Record]]:
+    def seen(self, role: str, keys: Mapping[int, int | None]) -> dict[str, list[Record]]:
         """What was seen, with other records in one role."""
         return {**self.topics, role: records(keys)}
 
@@ -334,6 +334,15 @@ LOOK_ALIKES = [
         ],
         topics=HEALTHY.seen(CHANGELOG, {0: 1, 1: 2, 3: 3, 4: 2, 5: -1}),
         punctuated=1,
+    ),
+    replace(
+        HEALTHY,
+        name="what readers saw and could not decode, in the input and behind it",
+        topics={
+            **HEALTHY.seen("input", {0: None, 1: 2, 2: 1, 3: 3, 4: 2}),
+            OUTPUT: records({0: 1, 1: None, 2: 1, 4: 3, 5: 2}),
+            CHANGELOG: records({0: 1, 1: 2, 3: None, 4: 2}),
+        },
     ),
     replace(HEALTHY, name="an empty log", entries=[], topics={role: [] for role in HEALTHY.topics}),
 ]

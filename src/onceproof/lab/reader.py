@@ -102,7 +102,7 @@ class Reader:
         error = message.error()
         if error is None:
             source = self._sources[topic]
-            key, value, tombstones = message.key(), message.value(), source.role.endswith("-changelog")
+            key, value, tombstones = message.key(), message.value(), topic.endswith("-changelog")
             sent = (message.timestamp()[1], message.headers() or ())
             try:
                 record = decode_record(partition, offset, key, value, source.value_bytes, *sent, tombstones=tombstones)

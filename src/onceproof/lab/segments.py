@@ -91,13 +91,13 @@ class Dump:
             UsageError, HarnessError: the program of the brokers' release cannot be had or started.
         """
         self._cluster, self._logs = cluster, logs
-        self._printed, self._errors = folder / "segments.txt", folder / "segments.log"
+        self.printed, self._errors = folder / "segments.txt", folder / "segments.log"
         self._process = self._start(folder)
 
     def _start(self, folder: Path) -> Process:
-        self._printed.unlink(missing_ok=True)
+        self.printed.unlink(missing_ok=True)
         jars = [get_settings().application_jar, *dumper_class_path(self._cluster.release)]
-        main = ["onceproof.streams.LogSegments", str(self._printed), *self._runs()]
+        main = ["onceproof.streams.LogSegments", str(self.printed), *self._runs()]
         self._data = ClassData.of(jars)
         argv = java_command(jars, main, folder, self._data, "-Xmx256m", records=True)
         return spawn(argv, log=self._errors)
@@ -121,6 +121,18 @@ class Dump:
         Raises:
             HarnessError: it failed, or a log is not whole: records are damaged, or were deleted or compacted.
         """
+        self.await_printed()
+        with self.printed.open("rb") as lines:
+            entries = of_the_trial(list(entries_of(lines, self._logs)))
+        self.printed.unlink()
+        return entries
+
+    def await_printed(self) -> None:
+        """Wait until it has printed everything.
+
+        Raises:
+            HarnessError: it failed.
+        """
         try:
             await_condition("the log segments to be read", lambda: not self._process.alive(), timeout=TIMEOUT)
         finally:
@@ -131,10 +143,6 @@ class Dump:
                 f"{self._process.poll()}); {self._errors} ends with:\n{tail(self._errors)}"
             )
         self._data.keep()
-        with self._printed.open("rb") as lines:
-            entries = of_the_trial(list(entries_of(lines, self._logs)))
-        self._printed.unlink()
-        return entries
 
     def stop(self) -> None:
         """End it, if it still runs."""

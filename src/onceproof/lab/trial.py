@@ -4,7 +4,7 @@ import random
 import re
 import shutil
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +31,7 @@ from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
 from onceproof.model.files import Outcome, Planted, Produced, Reading, TrialPlan
 from onceproof.model.json_file import encoded, unwritable, write_json
+from onceproof.model.place import Place
 from onceproof.model.plants import plant
 from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
@@ -372,7 +373,7 @@ class TrialLab:
             records, corrupt = self.read()
             findings = CHECKS[self.system.topology](self._as_far_as_committed(records), self.facts())
             findings.add(corrupt)
-            findings.add(self._compare_segments(dump, records))
+            findings.add(self._compare_segments(dump, records, corrupt))
             findings.add(list(compare_stores(self._folder.dumps(), records)))
             if self._failure is None and not corrupt:
                 self.compare(records["input"])
@@ -626,16 +627,21 @@ class TrialLab:
         roles = {self.trial.topic(planned.topic): role for role, planned in topics if planned.committed}
         return Logs(self.trial.application_id, roles)
 
-    def _compare_segments(self, dump: Dump | None, records: Mapping[str, Sequence[Record]]) -> list[Comparison]:
+    def _compare_segments(
+        self, dump: Dump | None, records: Mapping[str, Sequence[Record]], corrupt: Sequence[Comparison]
+    ) -> list[Comparison]:
         """What the log segments hold beside what was read; they are written down as well.
 
         Markers come a little after the answer to a commit, so where one is missing, the segments are read once more.
         """
         compared: list[Comparison] = []
+        undecoded: dict[str, list[Record]] = defaultdict(list)
+        for place in filter(None, (Place.parse(comparison.place) for comparison in corrupt)):
+            undecoded[place.role].append(Record(place.partition, place.offset, key=None, value=None))
         deadline = self._world.monotonic() + MARKED_WITHIN
         while dump is not None:
             entries = dump.finish()
-            topics = {role: records[role] for role in self._logs().roles.values()}
+            topics = {role: [*records[role], *undecoded[role]] for role in self._logs().roles.values()}
             compared = list(compare_segments(entries, topics, self.system.topology, self.facts()))
             write_segments(self._folder.segments_file, entries)
             is_open = any(comparison.anomaly == "hanging-transaction" for comparison in compared)

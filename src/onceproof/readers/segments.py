@@ -107,7 +107,8 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
 
     Args:
         entries: of the trial's logs, each log in its order.
-        topics: what the readers saw of each topic that is in the logs, by role, each partition in offset order.
+        topics: what the readers saw of each topic that is in the logs, by role, each partition in offset order. One
+            that they could not decode has no key.
         topology: which says what input records make it write.
         facts: `ended` is 0 if the drive failed, so that transactions may be open; `punctuated` is 1 if a punctuator
             writes as well, under keys below 0, which are due to no input.
@@ -193,7 +194,7 @@ def _due(
         inputs = seen.get(("input", partition), {})
         for record in (inputs[offset] for offset in range(reached[partition], position) if offset in inputs):
             for effect in effects:
-                if _happens(effect, record, first):
+                if record.key is not None and _happens(effect, record, first):
                     key = record.key if effect.key is None else effect.key
                     _count(due[transaction][effect.role, partition], key, effect.once)
         reached[partition] = max(reached[partition], position)
@@ -245,17 +246,17 @@ def _pairs(
     once: Mapping[str, bool],
     least: int | None,
 ) -> tuple[Keys, Keys] | None:
-    """The keys that must be in a part and those that are; None where nothing is known to be due, or not all is seen.
+    """The keys that must be in a part and those that are; None where nothing is known to be due, or not all is read.
 
-    What is not seen is not for this promise to say. Keys below `least` are not looked at.
+    What is not seen or not decoded is not for this promise to say. Keys below `least` are not looked at.
     """
     records = seen.get(part.log, {})
-    offsets = part.offsets
-    if part.log[0] not in once or not offsets <= records.keys():
+    keys = [records[offset].key for offset in part.offsets if offset in records]
+    if part.log[0] not in once or len(keys) < part.size or None in keys:
         return None
     written: Keys = Counter()
-    for key in (records[offset].key for offset in offsets):
-        if least is None or key is None or key >= least:
+    for key in keys:
+        if least is None or (key or 0) >= least:
             _count(written, key, once[part.log[0]])
     return due.get(part.log, Counter()), written
 
