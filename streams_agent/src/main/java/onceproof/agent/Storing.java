@@ -7,7 +7,6 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -28,7 +27,7 @@ public final class Storing {
     private static final Set<Object> PROMOTED = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
     private static final Set<File> KNOWN = new HashSet<>(); // databases that were open in this process
-    private static final Map<Object, File> OPEN = new IdentityHashMap<>(); // by store, those that are
+    private static final Map<Object, File> OPEN = new HashMap<>(); // by store, those that are
 
     private Storing() {}
 
