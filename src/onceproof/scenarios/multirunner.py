@@ -25,6 +25,7 @@ from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.timeline import Event, Return, told_return
 from onceproof.scenarios.base import (
+    Bulk,
     Exercise,
     Instance,
     Lab,
@@ -41,6 +42,7 @@ from onceproof.scenarios.base import (
 )
 
 STABLE_WITHIN = 60.0  # seconds that the group is given to become stable after a step
+LASTS = 8.0  # seconds for which there are records when the group has become stable
 PROCESSED_WITHIN = 20.0  # seconds that it is given to process what the next step waits for
 TOGETHER = 3  # instances that run at once at some time in a program that is drawn, if there are as many
 STEPS = 6  # of a program that is drawn, at most
@@ -193,7 +195,7 @@ def drive(lab: Lab) -> Exercise:
             else:
                 running[number] = lab.start_instance(_name(number), log=f"{counter}.{_name(number)}")
             if running:
-                _await_stable(lab, list(running.values()), own)
+                _await_stable(lab, list(running.values()), own, bulk)
                 before = _processed(running)
                 enough = before + own["records.per.step"]
                 lab.holds_within(PROCESSED_WITHIN, partial(_has_processed, running, enough, bulk))
@@ -220,10 +222,12 @@ def _has_processed(running: Mapping[int, Instance], records: int, bulk: Any) -> 
     return _processed(running) >= records or bulk.done()
 
 
-def _await_stable(lab: Lab, running: Sequence[Instance], own: Mapping[str, Any]) -> None:
+def _await_stable(lab: Lab, running: Sequence[Instance], own: Mapping[str, Any], bulk: Bulk) -> None:
+    """Wait for the group; on a slow machine, too, there must be records when it is stable."""
     tasks = {f"0_{p}" for p in range(own["partitions"])}
 
     def stable() -> bool:
+        bulk.make_last(LASTS)
         active = [task for instance in running for task in instance.tasks("active")]
         at_work = all(instance.state == "RUNNING" for instance in running)
         return at_work and len(active) == len(tasks) and set(active) == tasks
