@@ -51,6 +51,7 @@ PLANTS = (
     "restore-ends-early",
     "offsets-outside-transaction",
     "offsets-ahead",
+    "no-abort",
     "batch-lost",
     "record-twice",
     "record-skipped",
