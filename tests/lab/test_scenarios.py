@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.trial import run_trial
+from onceproof.lab.trial import TrialLab, run_trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
 from tests.conftest import a_run_id, a_trial, undisturbed
+from tests.specimens.directories import STRANGER, alter
 
 pytestmark = pytest.mark.broker
 
@@ -39,14 +40,31 @@ def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, clu
     assert run(a_trial("3.4.1", "SEED_PROGRAM", scenario="multirunner"), tmp_path / "good", cluster)[0] == {}
 
 
-def test_multirunner_stops_and_starts_an_instance_that_stays_in_the_group(tmp_path, cluster):
-    parameters = {"program": "1 2 2 2 1", "leave.group": False, "standbys": 1}
+def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_and_standby(
+    tmp_path, cluster, monkeypatch
+):
+    start = TrialLab.start_instance
+
+    def start_on_altered_stores(lab, name, *arguments, **named):
+        stores = lab.state_directory(name).glob("0_*/rocksdb/last")
+        alter(lab.trial.cell.streams, {store: {STRANGER: 7} for store in stores})
+        return start(lab, name, *arguments, **named)
+
+    monkeypatch.setattr(TrialLab, "start_instance", start_on_altered_stores)
+    parameters = {"program": "1 2 2 2", "leave.group": False, "standbys": 1, "stores": "rocksdb"}
     trial = a_trial("3.9.1", scenario="multirunner", **parameters)
     folder = TrialFolder(tmp_path)
     run_once(trial, tmp_path, cluster)
     steps = [e["action"] for e in read_timeline(folder.timeline) if e["event"] == "step"]
-    assert steps == ["[0] start", "[1] start", "[2] stop", "[3] start", "[4] stop"]
-    assert Reading.read(folder.reader_file).anomalies == {}
+    assert steps == ["[0] start", "[1] start", "[2] stop", "[3] start"]
+    found = Reading.read(folder.reader_file)
+    altered = [dump for dump in folder.dumps() if STRANGER in dump.entries()]
+    assert {dump.instance for dump in altered} == {"instance-2"}
+    assert found.anomalies == {
+        "wrong-standby": sum(dump.role == "standby" for dump in altered),
+        "wrong-store": sum(dump.role == "active" for dump in altered),
+    }
+    assert {(w.key, w.expected) for w in found.witnesses} == {(STRANGER, "nothing")}
 
 
 def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):

@@ -117,7 +117,8 @@ def undecodable(clean: Clean, rng: random.Random, role: str) -> Mutation:
     """A topic has a record that nobody can read: a key or a value that is too short, or none where one must be."""
     mutation = Mutation(f"{role}: a corrupt record", clean)
     like = rng.choice(clean.topics[role])
-    size = {("counting", "output"): "an 8-byte integer", ("values", CHANGELOG): "a 4-byte integer padded to 64 bytes"}
+    padded = "a 4-byte integer padded to 1024 bytes"
+    size = {("counting", "output"): "an 8-byte integer", ("values", CHANGELOG): padded}
     whole, expected = like.key.to_bytes(4, "big"), size.get((clean.check, role), "a 4-byte integer")  # type: ignore[union-attr]
     faults: list[tuple[bytes | None, bytes | None, str]] = [
         (b"seven b", whole, "the key has 7 bytes, a 4-byte integer was expected"),
@@ -169,13 +170,15 @@ CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutati
     "counting": {"output": (wrong_number, unexpected_entry), "last-changelog": (tombstone, empty_changelog)},
     "dedup": {"output": (unexpected_entry,), "seen-changelog": (tombstone,)},
     "deleter": {"output": (), "records-changelog": (tombstone,)},
-    "values": {CHANGELOG: (unexpected_entry,)},
+    "values": {CHANGELOG: (unexpected_entry, tombstone)},
 }
 
 
 def kinds(check: str) -> list[Mutate]:
     """The mutations that there are for a check."""
     own: list[Mutate] = [
-        partial(kind, role=role) for role, these in CONTENTS[check].items() for kind in (*these, undecodable)
+        partial(kind, role=role)
+        for role, these in {"input": (), **CONTENTS[check]}.items()
+        for kind in (*these, undecodable)
     ]
     return [*own, deleted_id, unexpected_id] if check == "enumerator" else own

@@ -6,8 +6,8 @@ the records that it touched. Nothing here is shared with the two readers whose s
 
 import itertools
 import random
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,33 @@ class Clean:
                 found[role][record[0]].append(record)
         return found
 
+    @cached_property
+    def caused(self) -> dict[str, list[tuple[Record, Record]]]:
+        """Of each role, the records with those of the input that made the trial write them."""
+        of_keys: dict[int | None, list[Record]] = defaultdict(list)
+        new_keys: dict[int, list[Record]] = defaultdict(list)  # by partition
+        for record in self.topics["input"]:
+            if not of_keys[record.key]:
+                new_keys[record.partition].append(record)
+            of_keys[record.key].append(record)
+        return {role: list(self._caused(role, of_keys, new_keys)) for role in self.topics}
+
+    def _caused(
+        self, role: str, of_keys: Mapping[int | None, list[Record]], new_keys: Mapping[int, list[Record]]
+    ) -> Iterator[tuple[Record, Record]]:
+        seen: Counter[int | None] = Counter()
+        for record in self.topics[role]:
+            if role == "counter-changelog":
+                cause = new_keys[record.partition][record.value or 0]
+            elif role == "last-changelog":
+                cause = of_keys[record.key][(record.value or 0) - 1]
+            elif (self.check, role) == ("deleter", "output"):  # only the deletion, which comes last, is answered
+                cause = of_keys[record.key][-1]
+            else:
+                cause = of_keys[record.key][min(seen[record.key], len(of_keys[record.key]) - 1)]
+            seen[record.key] += 1
+            yield record, cause
+
 
 @dataclass
 class Mutation:
@@ -60,6 +87,11 @@ class Mutation:
     witnesses: list[Witness] = field(default_factory=list)
     # Key and value of records that cannot be decoded, by their role and a record that stands for their place.
     litter: dict[tuple[str, Record], tuple[bytes | None, bytes | None]] = field(default_factory=dict)
+    # Entries of stores at the end, by store, partition and role (active or standby); None: the key is not there.
+    held: dict[tuple[str, int, str], Mapping[int, int | None]] = field(default_factory=dict)
+    # Of the timeline: fields of events, by their names, and events that are there beside them.
+    changed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def topics(self) -> dict[str, list[Record]]:
@@ -382,6 +414,19 @@ def repeated_output(clean: Clean, rng: random.Random) -> Mutation:
     original = rng.choice(clean.topics["output"])
     mutation.add("output", original[0], behind(mutation, "output", original[0]), original[2], original[3])
     surplus(mutation, original[2])
+    return mutation
+
+
+def unexpected_output(clean: Clean, rng: random.Random) -> Mutation:
+    """A key that nobody sent comes out, with an ID of its own that the store does not know."""
+    mutation = Mutation("an unexpected record in output", clean)
+    partition = rng.choice(sorted(clean.by_partition["output"]))
+    identity = a_fresh_id(clean, partition)
+    new = mutation.add("output", partition, behind(mutation, "output", partition), LAST_KEY, identity)
+    place = at("output", new)
+    mutation.found("unexpected-record", partition, LAST_KEY, [place], "0 records", "1 record")
+    mutation.found("changelog-output-mismatch", partition, LAST_KEY, [place], identity, "nothing", ids=(identity,))
+    counters_differ(mutation, partition)
     return mutation
 
 
@@ -828,12 +873,6 @@ def deleted_counter(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
-def planted(clean: Clean, seed: int) -> list[Mutation]:
-    """One mutation of each kind that there is for the check of the trial, at places drawn from the seed."""
-    rng = random.Random(seed)
-    return [mutate(clean, rng) for mutate in MUTATIONS[clean.check]]
-
-
 def untouched(clean: Clean) -> Mutation:
     """The trial as it is."""
     return Mutation("untouched", clean)
@@ -854,6 +893,7 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         counter_falls_back,
         leaked_output,
         repeated_output,
+        unexpected_output,
         unstable_id,
         deleted_counter,
         *(plant(role) for role in ("output", "ids-changelog") for plant in (stamped, headed, moved)),
@@ -900,3 +940,12 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         *(plant(CHANGELOG) for plant in (stamped, headed, valued, swapped)),
     ),
 }
+NOT_CACHED: dict[str, tuple[Mutate, ...]] = {  # where changelogs are looked at record by record
+    "enumerator": (stamped("counter-changelog"), headed("counter-changelog"), swapped("ids-changelog")),
+}
+
+
+def of_records(clean: Clean) -> list[Mutate]:
+    """The kinds that there are for the trial."""
+    more = () if clean.facts["cached"] else NOT_CACHED.get(clean.check, ())
+    return [*MUTATIONS[clean.check], *more]

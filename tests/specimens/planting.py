@@ -1,9 +1,10 @@
-"""Mutated trials in the topics of a real broker, written by real transactional producers.
+"""Mutated trials in the topics of a real broker, written by real transactional producers, as the lab would leave them.
 
 A mutation speaks of the offsets that the clean trial had. Written anew, its records get others: what is expected is
 translated to the offsets that the broker gave. The transactions are those of the clean trial, of which neighbours are
 joined so that no partition has more than a few: each commits the positions in the input of what it writes. Where the
-clean trial holds what a killed process had left, an aborted transaction is written, too.
+clean trial holds what a killed process had left, an aborted transaction is written, too. So the log tells of what was
+planted as well: which transactions are torn follows from what each of them wrote.
 """
 
 import re
@@ -12,47 +13,48 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import pairwise
+from functools import cached_property, partial
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from onceproof.lab.cluster import Cluster
+from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.load import PRODUCER_CONFIG
 from onceproof.lab.reader import Reader, Source
+from onceproof.lab.segments import Dump, Logs, entries_of, of_the_trial, segment_files, write_segments
 from onceproof.lab.topics import Topics
-from onceproof.model.anomaly import Comparison, Findings, Witness, witnesses_of
+from onceproof.model.anomaly import Comparison, Findings, Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Produced
-from onceproof.model.json_file import write_json
+from onceproof.model.json_file import encoded, write_json
+from onceproof.model.place import Place
+from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.run_folder import RunFolder, read_contents
+from onceproof.model.segments import ABORT, COMMIT, COORDINATOR, OFFSETS, Entry
+from onceproof.model.timeline import Timeline, read_timeline
 from onceproof.readers.checks import CHECKS
-from onceproof.scenarios import at_least_once, enumerator, multirunner, quota
+from onceproof.readers.segments import compare_segments
+from onceproof.readers.stores import compare_stores
+from onceproof.scenarios import SCENARIOS, at_least_once, quota
 from onceproof.scenarios.base import Role, System
+from onceproof.scenarios.liveness import PROMISE as LIVENESS
+from onceproof.scenarios.liveness import compare_liveness
+from tests.specimens import directories, timelines
+from tests.specimens.directories import Held, stores_of
 from tests.specimens.files import a_plan, an_outcome
 from tests.specimens.mutations import Clean, Mutation
-from tests.specimens.trials import PROMISES
+from tests.specimens.trials import EPOCH
 
-EPOCH = 1_795_000_000_000  # ms: when the first record of an input was made
+RELEASE = Release(4, 3, 1)  # that the clean trials ran on
 WRITERS = 4  # trials that are written at once
 READ_AT_ONCE = 25  # trials
 BATCHES = 3  # transactions that a partition has at least, if it had as many
-ROLES: dict[str, Mapping[str, Role]] = {
-    "enumerator": enumerator.SYSTEM.roles,
-    "counting": multirunner.SYSTEM.roles,
-    "dedup": {role: Role() for role in ("input", "output", "seen-changelog")},
-    "deleter": {"input": Role(), at_least_once.OUTPUT: Role(), at_least_once.CHANGELOG: Role()},
-    "values": {
-        "input": Role(),
-        quota.CHANGELOG: Role(value_bytes=64),
-        quota.ALL: Role(value_bytes=64, topic=quota.CHANGELOG, committed=False),
-    },
-}
+LOOKS = 20  # at the log segments, until no marker is missing
 # A role that has one record for each of the input, so that its records tell which of them a transaction processed.
 GUIDES = {
     "enumerator": "output",
@@ -61,7 +63,7 @@ GUIDES = {
     "deleter": at_least_once.CHANGELOG,
     "values": quota.ALL,
 }
-Place = tuple[str, int, int]  # role, partition, offset
+OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation speaks of
 
 
 @dataclass(frozen=True)
@@ -80,17 +82,30 @@ class Planted:
 
     trial: Trial
     mutation: Mutation
-    offsets: dict[Place, int] = field(default_factory=dict)  # real ones, by the places that the mutation speaks of
+    offsets: dict[OldPlace, int] = field(default_factory=dict)  # those that the broker gave
+    stores: list[Held] = field(default_factory=list)
+    torn: list[Witness] = field(default_factory=list)  # transactions, by what was written in each
 
     @property
     def check(self) -> str:
         """The name of its check."""
         return self.mutation.clean.check
 
+    @cached_property
+    def system(self) -> System:
+        """Its topology, topics and promises."""
+        return SCENARIOS[self.trial.cell.scenario].system(self.trial)
+
+    @property
+    def logs(self) -> Logs:
+        """Its topics in the brokers' logs."""
+        named = {self.trial.topic(r.topic or name): name for name, r in self.system.roles.items() if r.committed}
+        return Logs(self.trial.application_id, named)
+
     @property
     def facts(self) -> dict[str, int]:
         """The clean trial's facts; where topics ended at a kill, in real offsets."""
-        facts = dict(self.mutation.clean.facts)
+        facts = {**self.mutation.clean.facts, "ended": 1}
         for name, role in (
             ("seen_end", "seen-changelog"),
             ("changelog_end", at_least_once.CHANGELOG),
@@ -105,25 +120,35 @@ class Planted:
     @property
     def witnesses(self) -> list[Witness]:
         """What must be found, in real offsets."""
-        return [
-            replace(
-                witness,
-                offsets=tuple(map(self._real, witness.offsets)),
-                expected=self._real(witness.expected),
-                observed=self._real(witness.observed),
-            )
-            for witness in self.mutation.witnesses
-        ]
+        return [*map(self._translated, self.mutation.witnesses), *self._of_stores(), *self.torn]
 
-    def _real(self, text: str) -> str:
+    def _translated(self, witness: Witness) -> Witness:
+        places = tuple(map(self.real, witness.offsets))
+        return replace(
+            witness, offsets=places, expected=self.real(witness.expected), observed=self.real(witness.observed)
+        )
+
+    def real(self, text: str) -> str:
+        """The text with real offsets in its places."""
+
         def translated(found: re.Match[str]) -> str:
             role, partition, offset = found[1], int(found[2]), int(found[3])
             return f"{role}/{partition}@{self.offsets.get((role, partition, offset), offset)}"
 
         return re.sub(r"([\w-]+)/(\d+)@(\d+)", translated, text)
 
+    def _of_stores(self) -> Iterator[Witness]:
+        for held in self.stores:
+            changed = self.mutation.held.get((held.store, held.partition, held.role), {})
+            for key, value in changed.items():
+                last, expected = held.last.get(key), held.entries.get(key)
+                place = f"{held.store}-changelog/{held.partition}@{last.offset}" if last else held.title
+                told = ["nothing" if number is None else str(number) for number in (expected, value)]
+                anomaly = "wrong-standby" if held.role == "standby" else "wrong-store"
+                yield Witness(anomaly, held.partition, key, (), (place,), told[0], f"{told[1]}: {held.title}")
 
-def plant(folder: Path, cluster: Cluster, mutations: Iterable[Mutation]) -> tuple[RunFolder, list[Planted]]:
+
+def plant(folder: Path, cluster: EmbeddedCluster, mutations: Iterable[Mutation]) -> tuple[RunFolder, list[Planted]]:
     """A run folder and topics as a run of these trials would leave them."""
     run = RunFolder(folder)
     planted = [Planted(trial_of(run, number, mutation.clean), mutation) for number, mutation in enumerate(mutations, 1)]
@@ -131,118 +156,143 @@ def plant(folder: Path, cluster: Cluster, mutations: Iterable[Mutation]) -> tupl
     with ThreadPoolExecutor(WRITERS) as writers:
         list(writers.map(partial(write, cluster), planted))
     for trial in planted:
+        trial.stores = list(chain.from_iterable(stores_of(_in_real_places(trial), p) for p in _partitions(trial)))
         write_folder(run, trial)
+    write_stores(run, planted)
     write_json(run.run_file, {"trials": [trial.trial.to_dict() for trial in planted]})
     write_json(run.cluster_file(str(cluster.release)), {"bootstrap_servers": cluster.bootstrap_servers})
     return run, planted
 
 
 def trial_of(run: RunFolder, number: int, clean: Clean) -> Trial:
-    """A trial of a scenario that there is not; its topics are its own."""
-    return Trial(run.run_id, Cell("mutations", clean.check, Release(4, 3, 1), Release(3, 9, 1)), number, seed=number)
+    """A trial of the scenario and variant that the clean one had; its topics are its own."""
+    scenario, _, variant = clean.name.rpartition("-")
+    return Trial(run.run_id, Cell(scenario, variant, RELEASE, Release(3, 9, 1)), number, seed=number)
 
 
 def create_topics(cluster: Cluster, planted: Iterable[Planted]) -> None:
     """Create the topics of the trials."""
     # The records are as old as their timestamps say.
     forever = {"retention.ms": "-1"}
-    topics = [NewTopic(name, partitions, 1, config=forever) for name, partitions in topics_of(planted).items()]
+    topics = [
+        NewTopic(topic, len(_partitions(trial)), 1, config=forever) for trial in planted for topic in trial.logs.roles
+    ]
     admin = AdminClient(cluster.client())
     for future in admin.create_topics(topics).values():
         future.result(60)
 
 
-def topics_of(planted: Iterable[Planted]) -> dict[str, int]:
-    """The topics of the trials, and the number of their partitions."""
-    return {
-        planting.trial.topic(name): planting.mutation.clean.facts["partitions"]
-        for planting in planted
-        for name, role in ROLES[planting.check].items()
-        if role.topic is None
-    }
+def delete_topics(cluster: Cluster, planted: Iterable[Planted]) -> None:
+    """Delete the topics of the trials."""
+    admin = AdminClient(cluster.client())
+    for future in admin.delete_topics([topic for trial in planted for topic in trial.logs.roles]).values():
+        future.result(60)
+
+
+def _partitions(planted: Planted) -> range:
+    return range(planted.mutation.clean.facts["partitions"])
+
+
+# --- the folder of a trial -----------------------------------------------------------------------------------
 
 
 def write_folder(run: RunFolder, planted: Planted) -> None:
-    """What a trial leaves beside its topics: its plan, its outcome, and what its stores held."""
-    clean, folder = planted.mutation.clean, run.trial(planted.trial)
-    roles = System(clean.check, ROLES[planted.check], ()).topics
-    stated = {"check": clean.check, "promises": PROMISES[clean.check], "partitions": clean.facts["partitions"]}
-    a_plan(planted.trial, roles=roles, **stated).write(folder.trial_file)
+    """What a trial leaves beside its topics: its plan, its outcome, its timeline, and what its store held at a restart."""
+    trial, clean, folder = planted.trial, planted.mutation.clean, run.trial(planted.trial)
+    system = planted.system
+    atomicity = [promise.name for promise in promises_of(TRANSACTION_ATOMICITY)]
+    plan = a_plan(
+        trial,
+        check=clean.check,
+        roles=system.topics,
+        promises=least_of([*system.promises, LIVENESS, *atomicity]),
+        partitions=len(_partitions(planted)),
+        stores=system.stores,
+        partition_stores=system.stores * len(_partitions(planted)),
+        seeded=len(clean.topics.get("seen-contents", ())),
+    )
+    plan.write(folder.trial_file)
     produced = Produced(len(clean.topics["input"]), len(clean.by_key["input"]))
-    an_outcome(planted.trial, facts=planted.facts, produced=produced).write(folder.outcome_file)
-    folder.contents.mkdir(parents=True, exist_ok=True)
-    for role, records in planted.mutation.topics.items():
+    an_outcome(trial, facts=planted.facts, produced=produced).write(folder.outcome_file)
+    timeline = Timeline(folder.timeline)
+    for event in timelines.events_of(trial.cell.scenario, planted.mutation.changed, planted.mutation.events):
+        timeline.append(event)
+    timeline.close()
+    write_json(folder.observations_file, encoded(observations(run, planted)))
+    folder.contents.mkdir()
+    for role, entries in planted.mutation.topics.items():
         store, is_store, _ = role.partition("-contents")
         if is_store:
-            lines = [f"{store},{r.partition},{r.offset},{r.key},{r.value}\n" for r in records]
+            lines = [f"{store},{r.partition},{r.offset},{r.key},{r.value}\n" for r in entries]
             (folder.contents / f"{store}.csv").write_text("".join(lines))
 
 
-# --- timestamps ----------------------------------------------------------------------------------------------
+def observations(run: RunFolder, planted: Planted) -> list[Comparison]:
+    """What the timeline of the trial shows."""
+    events = list(read_timeline(run.trial(planted.trial).timeline))
+    observed = SCENARIOS[planted.trial.cell.scenario].observe(planted.trial, events)
+    return [*observed, *compare_liveness(events)]
 
 
-def stamped(clean: Clean) -> Clean:
-    """The trial with timestamps, which those that are kept lack."""
-    return replace(clean, topics=dict(stamp(clean.check, clean.topics)))
+def write_stores(run: RunFolder, planted: Sequence[Planted]) -> None:
+    """What stores held at the end: those of a task of which one is mutated come from its directory."""
+    laid_out: dict[Path, Mapping[int, int | None]] = {}
+    tasks: list[tuple[Path, list[Held], Planted]] = []
+    for trial in planted:
+        folder = run.trial(trial.trial)
+        folder.dumps_folder.mkdir()
+        for place in {(partition, role) for _, partition, role in trial.mutation.held}:
+            stores = [held for held in trial.stores if (held.partition, held.role) == place]
+            changes = {s: entries for (s, *of), entries in trial.mutation.held.items() if tuple(of) == place}
+            task = folder.state / place[1] / f"0_{place[0]}"
+            laid_out |= directories.lay_out(task, stores, changes, trial.trial.topic)
+            tasks.append((task, stores, trial))
+        read_back = {held.file for _, stores, of in tasks if of is trial for held in stores}
+        for held in (held for held in trial.stores if held.file not in read_back):
+            lines = (f"{key},{value}\n" for key, value in held.entries.items())
+            (folder.dumps_folder / held.file).write_text("".join(lines))
+    directories.alter(RELEASE, laid_out)
+    with ThreadPoolExecutor(2) as readers:
+        list(readers.map(lambda task: directories.dump(RELEASE, task[0], task[1], run.trial(task[2].trial)), tasks))
 
 
-def stamp(check: str, topics: Mapping[str, Sequence[Record]]) -> Iterator[tuple[str, list[Record]]]:
-    """The topics with timestamps: a millisecond between the records of the input, and what they cause has theirs."""
-    inputs = [record._replace(timestamp=EPOCH + record.offset) for record in topics["input"]]
-    causes: dict[int | None, list[Record]] = defaultdict(list)
-    new_keys: dict[int, list[Record]] = defaultdict(list)  # by partition
-    for record in inputs:
-        if not causes[record.key]:
-            new_keys[record.partition].append(record)
-        causes[record.key].append(record)
-    for role, records in topics.items():
-        seen: Counter[int | None] = Counter()
-        stamped = []
-        for record in records:
-            of_key = causes[record.key]
-            if role == "counter-changelog":
-                cause = new_keys[record.partition][record.value or 0]
-            elif role == "last-changelog":
-                cause = of_key[(record.value or 0) - 1]
-            elif (check, role) == ("deleter", "output"):  # only the deletion, which comes last, is answered
-                cause = of_key[-1]
-            else:
-                cause = of_key[min(seen[record.key], len(of_key) - 1)]
-            seen[record.key] += 1
-            stamped.append(record._replace(timestamp=cause.timestamp))
-        yield role, stamped
+def _in_real_places(planted: Planted) -> dict[str, list[Record]]:
+    """The records of the changelogs that can be decoded, with the offsets that the broker gave."""
+    topics = planted.mutation.topics
+    return {
+        role: [r._replace(offset=planted.offsets[role, r.partition, r.offset]) for r in topics[role]]
+        for role in planted.logs.roles.values()
+        if role.endswith("-changelog")
+    }
 
 
 # --- transactions --------------------------------------------------------------------------------------------
 
 
-def transactions_of(mutation: Mutation) -> Iterator[Transaction]:
+def transactions_of(mutation: Mutation, roles: Mapping[str, Role]) -> Iterator[Transaction]:
     """The transactions of a mutated trial, partition by partition, each in its order."""
+    # What is committed of a topic of which all is read is not written as such.
+    read_whole = {role.topic for role in roles.values()}
+    written = [name for name in roles if name != "input" and name not in read_whole]
     for partition in range(mutation.clean.facts["partitions"]):
-        yield from _of_partition(mutation, partition)
+        yield from _of_partition(mutation, written, partition)
 
 
-def _of_partition(mutation: Mutation, partition: int) -> Iterator[Transaction]:
+def _of_partition(mutation: Mutation, written: Sequence[str], partition: int) -> Iterator[Transaction]:
     clean = mutation.clean
-    written = [
-        name for name, role in ROLES[clean.check].items() if name != "input" and _is_written(clean.check, name, role)
-    ]
-    bounds = {role: _bounds(clean, role, partition) for role in written}
-    number = len(bounds[GUIDES[clean.check]]) - 1
-    processed = 0
-    for n in range(number):
-        first, last = ({role: _bound(b, n + k, number) for role, b in bounds.items()} for k in (0, 1))
+    begins = _begins(clean, partition)
+    bounds = {role: _bounds(clean, role, partition, begins) for role in written}
+    for n, position in enumerate([*begins[1:], len(clean.by_partition["input"][partition])]):
+        first, last = ({role: of_role[n + k] for role, of_role in bounds.items()} for k in (0, 1))
         parts = {
-            role: [r for r in _in_topic(mutation, role, partition) if first[role] <= r[1] < last[role]]
+            role: [r for r in _in_topic(mutation, role, partition) if first[role] <= r.offset < last[role]]
             for role in written
         }
-        guide = clean.by_partition[GUIDES[clean.check]][partition]
-        processed += sum(first[GUIDES[clean.check]] <= r[1] < last[GUIDES[clean.check]] for r in guide)
-        yield from _whole_or_aborted(mutation, Transaction(partition, parts, processed))
+        yield from _whole_or_aborted(mutation, Transaction(partition, parts, position))
         left = {role: _aborted(clean, role, partition, last[role]) for role in written}
         if any(left.values()):
-            yield Transaction(partition, left, processed, committed=False)
-    tail = {role: [r for r in _in_topic(mutation, role, partition) if r[1] >= b[-1]] for role, b in bounds.items()}
+            yield Transaction(partition, left, position, committed=False)
+    tail = {role: [r for r in _in_topic(mutation, role, partition) if r.offset >= b[-1]] for role, b in bounds.items()}
     if any(tail.values()):
         yield Transaction(partition, tail, len(mutation.partition("input", partition)))
 
@@ -255,25 +305,20 @@ def _in_topic(mutation: Mutation, role: str, partition: int) -> list[Record]:
     return [record for _, record in sorted(found.items())]
 
 
-def _is_written(check: str, name: str, role: Role) -> bool:
-    """Whether records of the role are written as such; the committed ones of a topic of which all are read are not."""
-    return role.topic is not None or not any(other.topic == name for other in ROLES[check].values())
+def _begins(clean: Clean, partition: int) -> list[int]:
+    """With which of the input's records transactions of the clean trial begin, neighbours joined."""
+    offsets = [r.offset for r in clean.by_partition[GUIDES[clean.check]][partition]]
+    gaps = [(n, after - before) for n, (before, after) in enumerate(pairwise(offsets), 1) if after > before + 1]
+    step = max(1, (len(gaps) + 1) // BATCHES)
+    return [0, *(begin for n, (begin, gap) in enumerate(gaps, 1) if n % step == 0 or gap > 2)]
 
 
-def _bounds(clean: Clean, role: str, partition: int) -> list[int]:
-    """The offsets at which transactions of the clean trial begin, and where the last one ends, neighbours joined."""
-    offsets = [r[1] for r in clean.by_partition[role][partition]]
-    gaps = [(after, after - before) for before, after in pairwise(offsets) if after > before + 1]
-    begins = [offsets[0], *(after for after, _ in gaps)]
-    wide = {after for after, gap in gaps if gap > 2}
-    step = max(1, len(begins) // BATCHES)
-    kept = [begin for n, begin in enumerate(begins) if n % step == 0 or begin in wide]
-    return [*kept, offsets[-1] + 2]
-
-
-def _bound(bounds: Sequence[int], n: int, number: int) -> int:
-    """A role that was not written to in the first transactions has fewer of them: they are the last ones."""
-    return bounds[max(0, n - number - 1 + len(bounds))]
+def _bounds(clean: Clean, role: str, partition: int, begins: Sequence[int]) -> list[int]:
+    """The offsets at which the parts of transactions begin in a role, and where the last one ends."""
+    numbers = {record.offset: n for n, record in enumerate(clean.by_partition["input"][partition])}
+    caused = [(r.offset, numbers[cause.offset]) for r, cause in clean.caused[role] if r.partition == partition]
+    end = max((offset for offset, _ in caused), default=-2) + 2
+    return [*(min((o for o, n in caused if n >= begin), default=end) for begin in begins), end]
 
 
 def _aborted(clean: Clean, role: str, partition: int, before: int) -> list[Record]:
@@ -296,9 +341,61 @@ def _whole_or_aborted(mutation: Mutation, transaction: Transaction) -> Iterator[
             runs.append((record.offset in committed, []))
         runs[-1][1].append(record)
     guide = mutation.clean.by_partition[quota.ALL][transaction.partition]
-    for whole, records in runs:
-        processed = sum(record.offset <= records[-1].offset for record in guide)
-        yield replace(transaction, records={quota.ALL: records}, committed=whole, position=processed)
+    for whole, of_run in runs:
+        processed = sum(record.offset <= of_run[-1].offset for record in guide)
+        yield replace(transaction, records={quota.ALL: of_run}, committed=whole, position=processed)
+
+
+# --- what of it is torn --------------------------------------------------------------------------------------
+
+
+def torn(planted: Planted, transactions: Iterable[Transaction]) -> Iterator[Witness]:
+    """The committed transactions that hold something else than the clean trial wrote for the inputs they commit."""
+    reached: Counter[int] = Counter()
+    for transaction in transactions:
+        partition = transaction.partition
+        if transaction.committed:
+            due = _due(planted, partition, reached[partition], transaction.position)
+            reached[partition] = max(reached[partition], transaction.position)
+            yield from _compare(planted, transaction, due)
+
+
+def _due(planted: Planted, partition: int, first: int, last: int) -> dict[str, Counter[int | None]]:
+    """The keys that the clean trial wrote to each role for these records of the input, and what more input gives."""
+    clean = planted.mutation.clean
+    inputs = planted.mutation.partition("input", partition)
+    more = [record.key for record in inputs[max(first, len(clean.by_partition["input"][partition])) : last]]
+    offsets = {record.offset for record in inputs[first:last]}
+    due = {}
+    for role in planted.logs.roles.values():
+        if role != "input":
+            caused = ((r, cause) for r, cause in clean.caused[role] if r.partition == partition)
+            due[role] = _counted(role, [*(r.key for r, cause in caused if cause.offset in offsets)])
+    if "output" in due:
+        due["output"] += Counter(more)
+    return due
+
+
+def _counted(role: str, keys: Sequence[int | None]) -> Counter[int | None]:
+    """A store may be cached, so of its entries it counts whether they were written."""
+    return Counter(set(keys) if role.endswith("-changelog") else keys)
+
+
+def _compare(planted: Planted, transaction: Transaction, due: Mapping[str, Counter[int | None]]) -> Iterator[Witness]:
+    """The first role in which something is missing or foreign; not where a record is that nobody can read."""
+    partition = transaction.partition
+    for role in sorted(due):
+        part = transaction.records.get(quota.ALL if role == quota.CHANGELOG else role, ())
+        written = _counted(role, [record.key for record in part])
+        missing, foreign = due[role] - written, written - due[role]
+        if (missing or foreign) and not any((role, record) in planted.mutation.litter for record in part):
+            expected, found = (f"{n.total()} effect{'' if n.total() == 1 else 's'}" for n in (due[role], written))
+            amiss = [f"{n.total()} {what}" for n, what in ((missing, "missing"), (foreign, "foreign")) if n]
+            key = min(key for key in missing | foreign if key is not None)
+            place = planted.real(f"{role}/{partition}@{part[0].offset}") if part else OFFSETS
+            observed = ", ".join(["committed", found, *amiss]) if part else "nothing"
+            yield Witness("torn-transaction", partition, key, (), (place,), f"committed, {expected}", observed)
+            return
 
 
 # --- writing -------------------------------------------------------------------------------------------------
@@ -314,7 +411,8 @@ def write(cluster: Cluster, planted: Planted) -> None:
     )
     try:
         producer.init_transactions(30)
-        for transaction in transactions_of(planted.mutation):
+        transactions = list(transactions_of(planted.mutation, planted.system.roles))
+        for transaction in transactions:
             producer.begin_transaction()
             for role, records in transaction.records.items():
                 for record in records:
@@ -332,19 +430,21 @@ def write(cluster: Cluster, planted: Planted) -> None:
         for (role, partition, old), real in list(planted.offsets.items()):
             if role == quota.ALL:
                 planted.offsets[quota.CHANGELOG, partition, old] = real
+    planted.torn = list(torn(planted, transactions))
 
 
 def write_input(cluster: Cluster, planted: Planted) -> None:
     """Write the input as the lab does."""
     producer = Producer({**cluster.client(), **PRODUCER_CONFIG})
-    for record in planted.mutation.topics["input"]:
-        produce(producer, planted, "input", record)
+    for partition in _partitions(planted):
+        for record in planted.mutation.written("input", partition):
+            produce(producer, planted, "input", record)
     producer.flush(30)
 
 
 def produce(producer: Producer, planted: Planted, role: str, record: Record, *, keep: bool = True) -> None:
     """Send one record; `keep` where it came to stand."""
-    stated = ROLES[planted.check][role]
+    stated = planted.system.roles[role]
 
     def delivered(error: Any, message: Any) -> None:
         if error is not None:
@@ -376,41 +476,104 @@ def encode(number: int | None, size: int = 4) -> bytes | None:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def read(cluster: Cluster, planted: Sequence[Planted]) -> list[Findings]:
-    """What the independent reader finds in the trials."""
+def read(run: RunFolder, cluster: EmbeddedCluster, planted: Sequence[Planted]) -> list[Findings]:
+    """What the independent reader finds in the trials; what the log segments hold is written down as well."""
     found = []
+    logs = read_logs(run, cluster, planted)
     for first in range(0, len(planted), READ_AT_ONCE):
         some = planted[first : first + READ_AT_ONCE]
         readers = [list(_readers(cluster, trial)) for trial in some]  # each of them idles for a second when it begins
-        found += [_finish(cluster, trial, of_trial) for trial, of_trial in zip(some, readers, strict=True)]
+        for trial, of_trial in zip(some, readers, strict=True):
+            found.append(_finish(run, cluster, trial, of_trial, logs[trial.trial.key]))
     return found
 
 
 def _readers(cluster: Cluster, planted: Planted) -> Iterator[Reader]:
-    roles = ROLES[planted.check]
+    roles = planted.system.roles
     for committed in sorted({role.committed for role in roles.values()}):
         sources = [
             Source(planted.trial.topic(role.topic or name), name, role.value_bytes)
             for name, role in roles.items()
             if role.committed == committed
         ]
-        partitions = planted.mutation.clean.facts["partitions"]
-        yield Reader(cluster, planted.trial.application_id, sources, partitions, committed)
+        yield Reader(cluster, planted.trial.application_id, sources, len(_partitions(planted)), committed)
 
 
-def _finish(cluster: Cluster, planted: Planted, readers: Iterable[Reader]) -> Findings:
-    topics = Topics(cluster, planted.trial.application_id)
-    ends = topics.ends(topics.names(), planted.mutation.clean.facts["partitions"])
+def _finish(
+    run: RunFolder, cluster: Cluster, planted: Planted, readers: Iterable[Reader], entries: Sequence[Entry]
+) -> Findings:
+    topics, folder = Topics(cluster, planted.trial.application_id), run.trial(planted.trial)
+    ends = topics.ends(topics.names(), len(_partitions(planted)))
     topics.close()
-    records: dict[str, list[Record]] = defaultdict(list)
+    read: dict[str, list[Record]] = defaultdict(list)
     corrupt: list[Comparison] = []
     for reader in readers:
         found, faults = reader.finish(ends)
-        records |= found
+        read |= found
         corrupt += faults
-    for role, entries in planted.mutation.topics.items():
-        if role.endswith("-contents"):
-            records[role] = entries
-    findings = CHECKS[planted.check](records, planted.facts)
-    findings.witnesses += witnesses_of(corrupt)
+    for role, *place in read_contents(folder.contents):
+        read[role].append(Record(*place))
+    findings = CHECKS[planted.check](read, planted.facts)
+    findings.add([*corrupt, *compare_stores(folder.dumps(), read), *observations(run, planted)])
+    seen = {role: list(read[role]) for role in planted.logs.roles.values()}
+    for place in filter(None, (Place.parse(comparison.place) for comparison in corrupt)):
+        if place.role in seen:
+            seen[place.role].append(Record(place.partition, place.offset, key=None, value=None))
+    findings.add(list(compare_segments(entries, seen, planted.check, planted.facts)))
     return findings
+
+
+class Segments(Dump):
+    """The log segments of many trials, read by one program."""
+
+    def __init__(self, cluster: EmbeddedCluster, planted: Sequence[Planted], folder: Path) -> None:
+        """Start it."""
+        self.planted = planted
+        super().__init__(cluster, planted[0].logs, folder)
+
+    def _runs(self) -> Iterator[str]:
+        files = dict.fromkeys(
+            place for trial in self.planted for place in segment_files(self._cluster.folder, trial.logs)
+        )
+        for options, wanted in (
+            ((), lambda role: role == "input"),
+            (("--print-data-log",), lambda role: role not in ("input", OFFSETS, COORDINATOR)),
+            (("--print-data-log", "--offsets-decoder"), lambda role: role == OFFSETS),
+            (("--print-data-log", "--transaction-log-decoder"), lambda role: role == COORDINATOR),
+        ):
+            yield from ("--run", "--files", ",".join(str(file) for role, file in files if wanted(role)), *options)
+
+    def of_trials(self) -> Iterator[list[Entry]]:
+        """What they hold of each trial."""
+        self.await_printed()
+        parts: dict[str, list[bytes]] = defaultdict(list)  # by topic
+        for line in self.printed.read_bytes().splitlines(keepends=True):
+            if line.startswith(b"Dumping "):
+                topic = Path(line.decode().removeprefix("Dumping ").strip()).parent.name.rpartition("-")[0]
+            parts[topic].append(line)
+        for trial in self.planted:
+            logs = trial.logs
+            lines = (parts[topic] for topic in (*logs.roles, OFFSETS, COORDINATOR))
+            yield of_the_trial(list(entries_of(chain.from_iterable(lines), logs)))
+
+
+def read_logs(run: RunFolder, cluster: EmbeddedCluster, planted: Sequence[Planted]) -> dict[str, list[Entry]]:
+    """The log segments of the trials, by trial; markers come a little after the answer to a commit."""
+    for _ in range(LOOKS):
+        segments = Segments(cluster, planted, run.path)
+        try:
+            found = dict(zip((trial.trial.key for trial in planted), segments.of_trials(), strict=True))
+        finally:
+            segments.stop()
+        if not any(map(_lacks_marker, found.values())):
+            break
+    for trial, entries in found.items():
+        write_segments(run.trial(trial).segments_file, entries)
+    return found
+
+
+def _lacks_marker(entries: Sequence[Entry]) -> bool:
+    """Whether a log that belongs to a transaction has no marker of it yet."""
+    decided = Counter((e.of_role, e.of_partition, e.producer) for e in entries if e.role == COORDINATOR)
+    marked = Counter((e.role, e.partition, e.producer) for e in entries if e.kind in (COMMIT, ABORT))
+    return bool(decided - marked)
