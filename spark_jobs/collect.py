@@ -232,7 +232,7 @@ def append(draft: Path, role: str, parts: Iterable[pa.Table]) -> None:
     folder = draft / f"role={role}"
     folder.mkdir(parents=True, exist_ok=True)
     with pq.ParquetWriter(folder / "held.parquet", HELD) as file:
-        for rows in parts:
+        for rows in filter(len, parts):  # Spark warns of each that is empty
             file.write_table(rows)
 
 
