@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms.comparisons import comparison, fact
-from spark_jobs.transforms.places import partition_of, place, place_text
+from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
 
 DELETE = 0  # value of the input
 TRUE, FALSE = 1, 0  # values of the output
@@ -97,8 +97,8 @@ def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
                 observed=f.when(~has_deletion & ~has_answer, f.lit("neither")).otherwise(
                     f.concat_ws(
                         ", ",
-                        _published("deletion records-changelog", "deletion"),
-                        _published("answer output", "answer"),
+                        _published("deletion", "records-changelog", "deletion"),
+                        _published("answer", "output", "answer"),
                     )
                 ),
             )
@@ -106,5 +106,5 @@ def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
 
 
-def _published(what: str, offset: str) -> Column:
-    return f.when(f.col(offset).isNotNull(), f.format_string(f"{what}/%d@%d", "partition", offset))
+def _published(what: str, role: str, offset: str) -> Column:
+    return f.when(f.col(offset).isNotNull(), f.concat(f.lit(f"{what} "), text_of_place(role, offset=offset)))

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms.comparisons import comparison, fact, in_memory, records_text, value_text
-from spark_jobs.transforms.places import partition_of, place, place_text
+from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
 
 DELETE = 0  # value of the input of the topology `deleter`
 
@@ -491,8 +491,9 @@ def _disordered(rows: DataFrame) -> DataFrame:
             "anomaly": f.lit("wrong-order"),
             "place": _at(place()),
             "expected": f.when(
-                f.col("behind").isNotNull(), f.format_string("of a record behind input/%d@%d", "partition", "behind")
+                f.col("behind").isNotNull(),
+                f.concat(f.lit("of a record behind "), text_of_place("input", offset="behind")),
             ).otherwise(f.lit("of the first record")),
-            "observed": f.format_string("of input/%d@%d", "partition", "source"),
+            "observed": f.concat(f.lit("of "), text_of_place("input", offset="source")),
         }
     )

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms.comparisons import records_text, value_text
-from spark_jobs.transforms.places import offset_of, partition_of, place, place_text
+from spark_jobs.transforms.places import offset_of, partition_of, place, place_text, text_of_place
 
 COUNTER_KEY = 0  # the counter store has one entry in each partition, under this key
 NAMED = 5  # of many keys, IDs or places this many are named
@@ -361,7 +361,6 @@ def counter_regressions(logs: DataFrame) -> DataFrame:
 
     In: what the two stores give. Out: as `findings`. A tombstone is less than any value; what follows it starts anew.
     """
-    in_log = "counter-changelog/%d@%d"
     deleted = f.col("changelog_offset").isNotNull() & f.col("changelog_value").isNull()
     fell = f.col("previous_value").isNotNull() & (deleted | (f.col("changelog_value") <= f.col("previous_value")))
     return logs.where((f.col("store") == "counter") & fell).select(
@@ -371,8 +370,8 @@ def counter_regressions(logs: DataFrame) -> DataFrame:
             key=f.col("key"),
             ids=None,
             offsets=f.array(
-                f.format_string(in_log, "partition", "previous_offset"),
-                f.format_string(in_log, "partition", "changelog_offset"),
+                text_of_place("counter-changelog", offset="previous_offset"),
+                text_of_place("counter-changelog", offset="changelog_offset"),
             ),
             expected=f.format_string("more than %d", "previous_value"),
             observed=value_text(f.col("changelog_value")),
@@ -389,11 +388,11 @@ def changelog_mismatches(logs: DataFrame) -> DataFrame:
     is_id = f.col("store") == "ids"
     changelog_place = f.when(
         f.col("changelog_offset").isNotNull(),
-        f.format_string("%s-changelog/%d@%d", "store", "partition", "changelog_offset"),
+        text_of_place(f.concat("store", f.lit("-changelog")), offset="changelog_offset"),
     )
     output_place = f.when(
         f.col("output_offset").isNotNull(),
-        f.format_string("output/%d@%d", "output_partition", "output_offset"),
+        text_of_place("output", "output_partition", "output_offset"),
     )
     return logs.where(f.col("last") & ~stored.eqNullSafe(shown)).select(
         *witness(

@@ -26,6 +26,10 @@ def offset_of(place: Column) -> Column:
 
 
 def place_text(role: str | Column, place: Column) -> Column:
-    """A place for people, as `role/partition@offset`."""
-    named = f.lit(role) if isinstance(role, str) else role
-    return f.format_string("%s/%d@%d", named, partition_of(place), offset_of(place))
+    """The text of a place that is one LONG."""
+    return text_of_place(role, partition_of(place), offset_of(place))
+
+
+def text_of_place(role: str | Column, partition: str | Column = "partition", offset: str | Column = "offset") -> Column:
+    """A place as `role/partition@offset`, as `model.place.Place` is told; a role that is a `str` is its name."""
+    return f.format_string("%s/%d@%d", f.lit(role) if isinstance(role, str) else role, partition, offset)

@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms.comparisons import comparison, fact
+from spark_jobs.transforms.places import text_of_place
 
 
 def compare_reads(records: DataFrame, trials: DataFrame) -> DataFrame:
@@ -37,7 +38,7 @@ def compare_reads(records: DataFrame, trials: DataFrame) -> DataFrame:
                 ),
                 partition=f.col("partition"),
                 key=f.col("key"),
-                place=f.format_string("output/%d@%d", "partition", "offset"),
+                place=text_of_place("output"),
                 expected=expected.cast("string"),
                 observed=found.cast("string"),
             )

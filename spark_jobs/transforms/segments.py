@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 
 from onceproof.model.segments import ABORT, COMMIT, COORDINATOR, DATA, OFFSETS, POSITION, PREPARE_COMMIT
 from spark_jobs.transforms.comparisons import comparison, fact, records_text
+from spark_jobs.transforms.places import text_of_place
 
 # What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of its
 # key, or one that asks to `delete`; under its own key or a fixed one. `once`: an entry of a store, which may be cached.
@@ -114,7 +115,7 @@ def numbered(entries: DataFrame) -> tuple[DataFrame, DataFrame]:
         f.col("of_partition").alias("partition"),
         "producer",
         (f.row_number().over(of_log) - 1).cast("long").alias("number"),
-        f.format_string("%s/%d@%d", "role", "partition", "first").alias("decided_at"),
+        text_of_place(f.col("role"), offset="first").alias("decided_at"),
         f.col("first").alias("decided_offset"),
         f.col("kind").alias("decided_kind"),
     )
@@ -123,9 +124,7 @@ def numbered(entries: DataFrame) -> tuple[DataFrame, DataFrame]:
         *PART,
         f.coalesce("decided_at", f.lit(NONE)).alias("decision"),
         f.when(f.col("decided_at").isNull(), _outcome("marker")).otherwise(_outcome("decided_kind")).alias("decided"),
-        f.when(held.isNull(), f.col("decided_at"))
-        .otherwise(f.format_string("%s/%d@%d", "role", "partition", held))
-        .alias("place"),
+        f.when(held.isNull(), f.col("decided_at")).otherwise(text_of_place(f.col("role"), offset=held)).alias("place"),
         f.coalesce(held, "decided_offset").alias("first_offset"),
         "marker_offset",
         _outcome("marker").alias("outcome"),
@@ -247,7 +246,7 @@ def _nothing(pairs: DataFrame, parts: DataFrame, positions: DataFrame) -> DataFr
         *TRANSACTION,
         f.lit("committed").alias("decided"),
         *LOG[1:],
-        f.format_string(f"{OFFSETS}/%d@%d", "at.at_partition", "at.at_offset").alias("place"),
+        text_of_place(OFFSETS, "at.at_partition", "at.at_offset").alias("place"),
         f.col("at.at_offset").alias("first_offset"),
         f.lit(None).cast("long").alias("marker_offset"),
         f.lit("nothing").alias("outcome"),
@@ -318,7 +317,7 @@ def _effects_text(count: str) -> Column:
 
 
 def _place(offset: str) -> Column:
-    return f.format_string("%s/%d@%d", "role", "partition", offset)
+    return text_of_place(f.col("role"), offset=offset)
 
 
 def _told(promise: str, rows: DataFrame) -> DataFrame:

@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms.comparisons import comparison, value_text
+from spark_jobs.transforms.places import text_of_place
 
 DUMPS = "array<struct<store:string,partition:int,role:string,offset:long,title:string>>"
 
@@ -55,7 +56,7 @@ def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
             key=f.col("of.key"),
             place=f.when(
                 f.col("of.changelog_offset").isNotNull(),
-                f.format_string("%s-changelog/%d@%d", "store", "partition", "of.changelog_offset"),
+                text_of_place(f.concat("store", f.lit("-changelog")), offset="of.changelog_offset"),
             ).otherwise(f.col("title")),
             expected=f.when(amiss, value_text(f.col("of.expected"))).otherwise(number),
             observed=f.when(amiss, f.concat(value_text(f.col("of.observed")), f.lit(": "), "title")).otherwise(number),

@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms.comparisons import comparison, records_text
+from spark_jobs.transforms.places import text_of_place
 
 
 def compare_transactions(records: DataFrame, committed: str, written: str) -> DataFrame:
@@ -33,7 +34,7 @@ def compare_transactions(records: DataFrame, committed: str, written: str) -> Da
             anomaly=f.when(~f.col("kept"), f.lit("aborted-by-throttle")),
             partition=f.col("partition"),
             key=f.lit(None),
-            place=f.format_string(f"{committed}/%d@%d", "partition", "first"),
+            place=text_of_place(committed, offset="first"),
             expected=f.lit("committed"),
             observed=f.concat_ws(", ", outcome, records_text(f.col("size"))),
         )

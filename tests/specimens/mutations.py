@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from onceproof.model.anomaly import Witness
+from onceproof.model.place import Place
 from onceproof.model.record import Record
 
 COUNTER_KEY = 0
@@ -151,7 +152,7 @@ class Mutation:
 
 def at(role: str, record: Record) -> str:
     """The place of a record."""
-    return f"{role}/{record[0]}@{record[1]}"
+    return str(Place(role, record[0], record[1]))
 
 
 def records(count: int) -> str:

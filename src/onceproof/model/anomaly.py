@@ -71,8 +71,8 @@ def witnesses_of(comparisons: Iterable[Comparison]) -> list[Witness]:
 
 def corrupt_record(role: str, partition: int, offset: int, fault: str) -> Comparison:
     """A record that is no pair of integers, and why."""
-    place = f"{role}/{partition}@{offset}"
-    return Comparison("liveness", "corrupt-record", partition, None, place, "integers", fault)
+    place = Place(role, partition, offset)
+    return Comparison("liveness", "corrupt-record", partition, None, str(place), "integers", fault)
 
 
 @dataclass
