@@ -1,11 +1,12 @@
 """The fake things, plugged into the real driver."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from onceproof.lab.plan import plan_of
 from onceproof.lab.trial import TrialLab
 from onceproof.lab.world import World
 from onceproof.model.cell import Trial
@@ -17,7 +18,6 @@ from onceproof.scenarios.base import values_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
 from tests.fakes.instance import FakeInstance
-from tests.specimens.files import a_plan
 
 FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
 
@@ -182,7 +182,7 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
     what, clock, folder = scenario(trial.cell.scenario), FakeClock(), TrialFolder(path)
     first = what.workload(trial).first
     group = Group(clock, nature or Nature(), tasks_of(trial), int(what.config(trial)["num.standby.replicas"]))
-    a_plan(trial, seeded=len(first)).write(folder.trial_file)
+    replace(plan_of(trial, FakeCluster()), seeded=len(first)).write(folder.trial_file)  # type: ignore[arg-type]
 
     def bulk(_cluster: object, _topic: str, partition: Callable[[int], int], *rest: Any) -> FakeBulk:
         return FakeBulk(group, partition, *rest)

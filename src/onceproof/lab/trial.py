@@ -20,10 +20,11 @@ from onceproof.harness import harness_version
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.instance import Instance
-from onceproof.lab.load import PRODUCER_CONFIG, Bulk
+from onceproof.lab.load import Bulk
+from onceproof.lab.plan import broker_config, plan_of, reads_segments
 from onceproof.lab.processes import await_condition, holds_within
 from onceproof.lab.reader import Reader, Source
-from onceproof.lab.segments import Dump, Logs, why_no_segments, write_segments
+from onceproof.lab.segments import Dump, Logs, write_segments
 from onceproof.lab.topics import Topics
 from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Comparison, Findings
@@ -32,8 +33,6 @@ from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofErro
 from onceproof.model.files import Outcome, Planted, Produced, Reading, TrialPlan
 from onceproof.model.json_file import encoded, unwritable, write_json
 from onceproof.model.place import Place
-from onceproof.model.plants import plant
-from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder, read_contents
@@ -43,17 +42,11 @@ from onceproof.readers.inputs import deviation
 from onceproof.readers.segments import compare_segments
 from onceproof.readers.stores import compare_stores
 from onceproof.scenarios import scenario
-from onceproof.scenarios.base import Exercise, System, partition_of_key, values_of
-from onceproof.scenarios.liveness import PROMISE as LIVENESS
+from onceproof.scenarios.base import Exercise, partition_of_key, values_of
 from onceproof.scenarios.liveness import compare_liveness
 
 Report = Callable[[str], None]
 
-# What the lab adds to a scenario's own configuration, and why.
-LAB_CONFIG = {
-    # Members learn of a rebalance by their heartbeats; with Kafka's 3 s each step of a trial would take that long.
-    "main.consumer.heartbeat.interval.ms": "200",
-}
 PATIENCE = 120.0  # seconds without a commit after which a drain is stuck
 SETTLED = 0.2  # seconds between two looks that must show the same
 CLOSING = 5.0  # seconds that the instances of a drive that failed are given to end in good order
@@ -63,7 +56,6 @@ RETRIED_WITHIN = 20_000  # ms in which Kafka Streams tries again to lock a direc
 NOT_LOCKED = re.compile(r"Failed to lock the state directory for task (\S+)")
 NOTICED_WITHIN = 2.0  # the death of a broker
 MARKED_WITHIN = 5.0  # seconds that the last markers are given, when all is drained, closed and read
-ATOMICITY = tuple(promise.name for promise in promises_of(TRANSACTION_ATOMICITY))
 
 
 def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
@@ -72,46 +64,28 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     Raises:
         HarnessError: the brokers refused, or the folder cannot be written.
     """
-    what = scenario(trial.cell.scenario)
-    system, partitions = what.system(trial), what.partitions(trial)
-    why_not = why_no_segments(cluster, _guarantee(trial))
-    if why_not is None:
+    plan = plan_of(trial, cluster)
+    if reads_segments(plan):
         dumper_class_path(cluster.release)  # it takes a while, the first time
     begin = time.monotonic()
     for old in (folder.outcome_file, folder.reader_file, folder.observations_file, folder.segments_file):
         old.unlink(missing_ok=True)
     with _explained(cluster):
         topics = Topics(cluster, trial.application_id)
-        topics.create(_new_topics(trial, system, partitions, cluster))
+        topics.create(_new_topics(plan, cluster))
         topics.close()
-    TrialPlan(
-        trial=trial,
-        application_id=trial.application_id,
-        description=what.variant(trial.cell.variant).description,
-        parameters=trial.parameters,
-        plant=plant(trial.plant).to_dict() if trial.plant else None,
-        partitions=partitions,
-        roles=system.topics,
-        check=system.topology,
-        promises=least_of([*system.promises, LIVENESS, *(ATOMICITY if why_not is None else ())]),
-        not_looked_at={} if why_not is None else dict.fromkeys(ATOMICITY, why_not),
-        stores=system.stores,
-        partition_stores=system.stores * partitions,
-        app=what.app(trial),
-        streams_config=_streams_config(trial),
-        producer_config=PRODUCER_CONFIG,
-        broker_config=_broker_config(cluster),
-        seconds={"provision": _since(begin)},
-    ).write(folder.trial_file)
+    seconds = {"provision": _since(begin)}
+    replace(plan, broker_config=broker_config(cluster), seconds=seconds).write(folder.trial_file)
 
 
-def _new_topics(trial: Trial, system: System, partitions: int, cluster: Cluster) -> Iterator[NewTopic]:
+def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
     """The topics that are there before the application is: it creates its changelogs itself, as a rule.
 
     Raises:
         HarnessError: a topic needs a replica on a dead broker, but the brokers are not ours.
     """
-    for name, role in system.roles.items():
+    trial, partitions = plan.trial, plan.partitions
+    for name, role in scenario(trial.cell.scenario).system(trial).roles.items():
         if role.may_refuse:
             if not isinstance(cluster, EmbeddedCluster):
                 raise HarnessError(
@@ -127,47 +101,26 @@ def _new_topics(trial: Trial, system: System, partitions: int, cluster: Cluster)
             yield NewTopic(trial.topic(name), partitions)
 
 
-def needs_dead_broker(trial: Trial) -> bool:
-    """Whether a topic of the trial must be able to refuse records."""
-    return any(role.may_refuse for role in scenario(trial.cell.scenario).system(trial).roles.values())
-
-
-def _streams_config(trial: Trial) -> dict[str, str]:
-    """Configuration of every instance; its ids, its state directory and the brokers come on top."""
-    return {**LAB_CONFIG, **scenario(trial.cell.scenario).config(trial)}
-
-
-def _guarantee(trial: Trial) -> str:
-    return _streams_config(trial)["processing.guarantee"]
-
-
-def _broker_config(cluster: Cluster) -> dict[str, str]:
-    """Files of the embedded brokers, by name; nothing is known of external ones."""
-    if not isinstance(cluster, EmbeddedCluster):
-        return {}
-    return {file.name: file.read_text() for file in sorted(cluster.folder.glob("*.properties"))}
-
-
 def seed(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     """Produce the first bulk.
 
     Raises:
         HarnessError: a record was not delivered.
     """
-    what = scenario(trial.cell.scenario)
+    plan = TrialPlan.read(folder.trial_file)
     begin = time.monotonic()
     timeline = Timeline(folder.path / "seed.jsonl")
     try:
-        bulk = _bulk(trial, cluster, timeline, "first", what.workload(trial).first, None)
+        records = scenario(trial.cell.scenario).workload(trial).first
+        bulk = _bulk(plan, cluster, timeline, "first", records, None)
         bulk.await_delivered()
     finally:
         timeline.close()
-    plan = TrialPlan.read(folder.trial_file)
     replace(plan, seconds={**plan.seconds, "seed": _since(begin)}, seeded=bulk.delivered).write(folder.trial_file)
 
 
 def _bulk(
-    trial: Trial,
+    plan: TrialPlan,
     cluster: Cluster,
     timeline: Timeline,
     name: str,
@@ -176,10 +129,8 @@ def _bulk(
     world: World = REAL,
 ) -> Bulk:
     """Start producing to the trial's input."""
-    partitions = scenario(trial.cell.scenario).partitions(trial)
-    return world.bulk(
-        cluster, trial.topic("input"), lambda key: partition_of_key(key, partitions), name, records, rate, timeline
-    )
+    partition = partial(partition_of_key, partitions=plan.partitions)
+    return world.bulk(cluster, plan.trial.topic("input"), partition, name, records, rate, timeline)
 
 
 def drive(
@@ -252,10 +203,10 @@ class TrialLab:
         self.trial = trial
         self.rng = random.Random(trial.seed)
         self.what = scenario(trial.cell.scenario)
-        self.system = self.what.system(trial)
         self.parameters: Mapping[str, Any] = values_of(trial, self.what.parameters, self.what.variants)
         self.workload = self.what.workload(trial)
-        self._partitions = self.what.partitions(trial)
+        self._plan = TrialPlan.read(folder.trial_file)
+        self._partitions = self._plan.partitions
         self._cluster, self._folder, self._report, self._world = cluster, folder, report, world
         self._topics = world.topics(cluster, trial.application_id)
         self._instances: dict[str, Instance] = {}
@@ -267,12 +218,11 @@ class TrialLab:
         self._attested: dict[str, Any] = {}
         self._failure: KafkaFailedError | None = None
         self._facts: dict[str, int] = {}
-        plan = TrialPlan.read(folder.trial_file)
-        self._seconds = dict(plan.seconds)
+        self._seconds = dict(self._plan.seconds)
         for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):  # of one that was cut off
             shutil.rmtree(old, ignore_errors=True)
         self._timeline = Timeline(folder.timeline, world.now)
-        self._seeded = plan.seeded
+        self._seeded = self._plan.seeded
         self._ticker = world.ticker(lambda seconds: self.note("stall", ms=round(seconds * 1_000)))
 
     def drive(self) -> Exercise:
@@ -371,7 +321,7 @@ class TrialLab:
             self.measure(ended=int(self._failure is None))
             dump = self._dump_segments()  # beside the readers
             records, corrupt = self.read()
-            findings = CHECKS[self.system.topology](self._as_far_as_committed(records), self.facts())
+            findings = CHECKS[self._plan.check](self._as_far_as_committed(records), self.facts())
             findings.add(corrupt)
             findings.add(self._compare_segments(dump, records, corrupt))
             findings.add(list(compare_stores(self._folder.dumps(), records)))
@@ -426,10 +376,10 @@ class TrialLab:
             "application.id": self.trial.application_id,
             "client.id": f"{self.trial.application_id}-{name}",
             "state.dir": str(self._folder.state / name),
-            **_streams_config(self.trial),
+            **self._plan.streams_config,
             **(config or {}),
         }
-        instance.start(self.system.topology, {**self.what.app(self.trial), **(app or {})}, whole)
+        instance.start(self._plan.check, {**self._plan.app, **(app or {})}, whole)
         self._attested[start] = instance.await_hello()
         return instance
 
@@ -479,21 +429,21 @@ class TrialLab:
 
     def produce(self, name: str, records: Sequence[tuple[int, int]], rate: float | None = None) -> Bulk:
         """Send records in the background."""
-        bulk = _bulk(self.trial, self._cluster, self._timeline, name, records, rate, self._world)
+        bulk = _bulk(self._plan, self._cluster, self._timeline, name, records, rate, self._world)
         self._bulks.append(bulk)
         if not self._readers and self._topic_names() <= (present := self._topics.names()):
             self._start_readers(present)  # reads along
         return bulk
 
     def _topic_names(self) -> set[str]:
-        return {self.trial.topic(planned.topic) for planned in self.system.topics.values()}
+        return {self.trial.topic(planned.topic) for planned in self._plan.roles.values()}
 
     def _start_readers(self, present: set[str]) -> None:
         """One for committed records, and one for all of those topics of which these are wanted."""
         for committed in (True, False):
             sources = [
                 Source(topic, role, planned.value_bytes)
-                for role, planned in self.system.topics.items()
+                for role, planned in self._plan.roles.items()
                 if planned.committed == committed and (topic := self.trial.topic(planned.topic)) in present
             ]
             if sources:
@@ -587,7 +537,7 @@ class TrialLab:
             instance.command(f"dump {instance.name} {self._folder.dumps_folder}")
             stores = instance.last["dump"]["stores"]
             active |= {(store["store"], store["partition"]) for store in stores if store["role"] == "active"}
-        return len(active) == self.system.stores * self._partitions
+        return len(active) == self._plan.partition_stores
 
     def read(self) -> tuple[dict[str, list[Record]], list[Comparison]]:
         """The records of all topics by role, and what stores held as `<store>-contents`; what cannot be decoded.
@@ -597,7 +547,7 @@ class TrialLab:
         if not self._readers:
             self._start_readers(self._awaited_topics())
         ends = {True: self._stable_ends(), False: self._topics.ends(self._present(), self._partitions)}
-        records: dict[str, list[Record]] = {role: [] for role in self.system.roles}
+        records: dict[str, list[Record]] = {role: [] for role in self._plan.roles}
         corrupt: list[Comparison] = []
         while self._readers:
             reader = self._readers.pop()
@@ -617,13 +567,13 @@ class TrialLab:
     def _dump_segments(self) -> Dump | None:
         """Begin to read the brokers' log segments, if these are to be looked at."""
         cluster = self._cluster
-        if why_no_segments(cluster, _guarantee(self.trial)) or not isinstance(cluster, EmbeddedCluster):
+        if not reads_segments(self._plan) or not isinstance(cluster, EmbeddedCluster):
             return None
         self._dump_running = Dump(cluster, self._logs(), self._folder.path)
         return self._dump_running
 
     def _logs(self) -> Logs:
-        topics = self.system.topics.items()
+        topics = self._plan.roles.items()
         roles = {self.trial.topic(planned.topic): role for role, planned in topics if planned.committed}
         return Logs(self.trial.application_id, roles)
 
@@ -642,7 +592,7 @@ class TrialLab:
         while dump is not None:
             entries = dump.finish()
             topics = {role: [*records[role], *undecoded[role]] for role in self._logs().roles.values()}
-            compared = list(compare_segments(entries, topics, self.system.topology, self.facts()))
+            compared = list(compare_segments(entries, topics, self._plan.check, self.facts()))
             write_segments(self._folder.segments_file, entries)
             is_open = any(comparison.anomaly == "hanging-transaction" for comparison in compared)
             dump = self._dump_segments() if is_open and self._world.monotonic() < deadline else None
@@ -685,10 +635,10 @@ class TrialLab:
 
     def facts(self) -> dict[str, int]:
         """What the checks need to know beside the records."""
-        app = self.what.app(self.trial)
+        app = self._plan.app
         return {
             "partitions": self._partitions,
-            "exactly_once": int(_guarantee(self.trial) == "exactly_once_v2"),
+            "exactly_once": int(self._plan.streams_config["processing.guarantee"] == "exactly_once_v2"),
             "cached": int(bool(app["caching"])),
             "punctuated": int(bool(app.get("punctuate.ms"))),
             **self._facts,

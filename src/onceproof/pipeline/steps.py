@@ -193,7 +193,7 @@ def start_cluster(run: RunFolder, broker: str) -> None:
     If they do not serve, the reason stands in the cluster's file and becomes the outcome of each of its trials.
     """
     from onceproof.lab.cluster import EmbeddedCluster
-    from onceproof.lab.trial import needs_dead_broker
+    from onceproof.lab.plan import needs_dead_broker
     from onceproof.model.release import Release
 
     file = run.cluster_file(broker)
