@@ -14,8 +14,7 @@ from pyspark.sql import functions as f
 
 from onceproof.model.anomaly import corrupt_record
 from onceproof.model.cell import Trial
-from onceproof.model.files import Outcome, TrialPlan
-from onceproof.model.json_file import read_json
+from onceproof.model.files import Outcome, TrialPlan, read_observations
 from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
 from spark_jobs.transforms import checks
@@ -107,11 +106,12 @@ def segments_of(
 def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
     """What the timelines of the trials show, and what cannot be decoded, as rows of the table `comparisons`."""
     files = {trial.key: run_folder.trial(trial).observations_file for trial in trials}
-    rows = [{**row, "trial": key} for key, file in files.items() if file.exists() for row in read_json(file)]
+    told = {key: read_observations(file) for key, file in files.items() if file.exists()}
+    rows = [{**vars(comparison), "trial": key} for key, observed in told.items() for comparison in observed]
     for c in tables.read_corrupt(run_folder):
         if c["trial"] in files:
             comparison = corrupt_record(c["role"], c["partition"], c["offset"], c["fault"])
-            rows.append({**comparison.to_dict(), "trial": c["trial"]})
+            rows.append({**vars(comparison), "trial": c["trial"]})
     return rows
 
 

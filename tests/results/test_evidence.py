@@ -18,10 +18,10 @@ import pytest
 from typer.main import get_command
 
 from onceproof.cli import app
-from onceproof.model.anomaly import Witness
+from onceproof.model.anomaly import Comparison, Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome, VerdictRow
+from onceproof.model.files import Outcome, VerdictRow, write_observations
 from onceproof.model.json_file import decoded, write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -94,14 +94,8 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
         found = tuple(decoded(Witness, data) for data in (LOST, WITHOUT_KEY)) if red else ()
         counts = {"lost-record": 1, "aborted-by-throttle": 1} if red else {}
         a_reading(records=100, keys=100, anomalies=counts, witnesses=found).write(folder.reader_file)
-        promise = {
-            "promise": "wipe",
-            "anomaly": None,
-            "place": "task 0_0",
-            "expected": "wiped",
-            "observed": "all is well",
-        }
-        write_json(folder.observations_file, [promise])
+        wiped = Comparison("wipe", None, 0, None, "task 0_0", "wiped", "all is well")
+        write_observations(folder.observations_file, [wiped])
         events = [
             (0, "driver", "phase", {"name": "commit"}),
             (1, "driver", "instance", {"name": "instance-1", "action": "started", "release": "4.1.2"}),

@@ -28,8 +28,8 @@ from onceproof.lab.segments import Dump, Logs, entries_of, of_the_trial, segment
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison, Findings, Witness
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.files import Produced
-from onceproof.model.json_file import encoded, write_json
+from onceproof.model.files import Produced, write_observations
+from onceproof.model.json_file import write_json
 from onceproof.model.place import Place
 from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
@@ -133,7 +133,7 @@ class Planted:
 
         def translated(found: re.Match[str]) -> str:
             role, partition, offset = found[1], int(found[2]), int(found[3])
-            return f"{role}/{partition}@{self.offsets.get((role, partition, offset), offset)}"
+            return str(Place(role, partition, self.offsets.get((role, partition, offset), offset)))
 
         return re.sub(r"([\w-]+)/(\d+)@(\d+)", translated, text)
 
@@ -142,7 +142,7 @@ class Planted:
             changed = self.mutation.held.get((held.store, held.partition, held.role), {})
             for key, value in changed.items():
                 last, expected = held.last.get(key), held.entries.get(key)
-                place = f"{held.store}-changelog/{held.partition}@{last.offset}" if last else held.title
+                place = str(Place(f"{held.store}-changelog", held.partition, last.offset)) if last else held.title
                 told = ["nothing" if number is None else str(number) for number in (expected, value)]
                 anomaly = "wrong-standby" if held.role == "standby" else "wrong-store"
                 yield Witness(anomaly, held.partition, key, (), (place,), told[0], f"{told[1]}: {held.title}")
@@ -218,7 +218,7 @@ def write_folder(run: RunFolder, planted: Planted) -> None:
     for event in timelines.events_of(trial.cell.scenario, planted.mutation.changed, planted.mutation.events):
         timeline.append(event)
     timeline.close()
-    write_json(folder.observations_file, encoded(observations(run, planted)))
+    write_observations(folder.observations_file, observations(run, planted))
     folder.contents.mkdir()
     for role, entries in planted.mutation.topics.items():
         store, is_store, _ = role.partition("-contents")
@@ -392,7 +392,7 @@ def _compare(planted: Planted, transaction: Transaction, due: Mapping[str, Count
             expected, found = (f"{n.total()} effect{'' if n.total() == 1 else 's'}" for n in (due[role], written))
             amiss = [f"{n.total()} {what}" for n, what in ((missing, "missing"), (foreign, "foreign")) if n]
             key = min(key for key in missing | foreign if key is not None)
-            place = planted.real(f"{role}/{partition}@{part[0].offset}") if part else OFFSETS
+            place = planted.real(str(Place(role, partition, part[0].offset))) if part else OFFSETS
             observed = ", ".join(["committed", found, *amiss]) if part else "nothing"
             yield Witness("torn-transaction", partition, key, (), (place,), f"committed, {expected}", observed)
             return

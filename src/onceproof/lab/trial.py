@@ -30,8 +30,8 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
-from onceproof.model.files import Outcome, Planted, Produced, Reading, TrialPlan
-from onceproof.model.json_file import encoded, unwritable, write_json
+from onceproof.model.files import Outcome, Planted, Produced, Reading, TrialPlan, write_observations
+from onceproof.model.json_file import unwritable
 from onceproof.model.place import Place
 from onceproof.model.record import Record
 from onceproof.model.release import Release
@@ -157,7 +157,7 @@ def drive(
         with _explained(cluster):
             exercise = lab.drive()
             findings, observed = lab.judge()
-        write_json(folder.observations_file, encoded(observed))
+        write_observations(folder.observations_file, observed)
         Reading.of(findings).write(folder.reader_file)
         outcome = lab.outcome(exercise)
     except (HarnessError, StoodStillError) as error:

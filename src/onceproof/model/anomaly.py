@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from onceproof.model.place import Place
 
@@ -46,10 +45,6 @@ class Comparison:
     expected: str
     observed: str
     comparisons: int = 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, one entry per field."""
-        return asdict(self)
 
 
 def counted(comparisons: Iterable[Comparison]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from onceproof.model.anomaly import Findings, Witness, first_of_each
+from onceproof.model.anomaly import Comparison, Findings, Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.json_file import JsonFile, encoded, read_as, write_json
 from onceproof.model.promise import Least
@@ -192,3 +192,22 @@ class VerdictRow:
     def as_cell(self) -> Cell:
         """The cell that is judged."""
         return Cell.from_dict(vars(self))
+
+
+def read_observations(path: Path) -> tuple[Comparison, ...]:
+    """The comparisons of `observations.json`.
+
+    Raises:
+        HarnessError: it is missing, no JSON, or not of this form.
+    """
+    observed: tuple[Comparison, ...] = read_as(tuple[Comparison, ...], path)
+    return observed
+
+
+def write_observations(path: Path, observed: Iterable[Comparison]) -> None:
+    """Write what promises expected and the timeline showed, as a whole or not at all.
+
+    Raises:
+        HarnessError: the disk is full or read-only.
+    """
+    write_json(path, encoded(tuple(observed)))

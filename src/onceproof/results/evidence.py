@@ -36,8 +36,8 @@ from pyarrow.dataset import field
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
-from onceproof.model.json_file import encoded, read_json, replacing
+from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow, read_observations
+from onceproof.model.json_file import encoded, replacing
 from onceproof.model.place import Place
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event, time_of_line
@@ -501,13 +501,13 @@ def _observed(folder: TrialFolder) -> str:
     """The comparisons with the timeline, those that are wrong first."""
     file = folder.observations_file
     try:
-        comparisons = read_json(file) if file.exists() else []
+        comparisons = read_observations(file) if file.exists() else ()
     except HarnessError:
-        comparisons = []
+        comparisons = ()
     if not comparisons:
         return "This scenario looked at none."
-    chosen = sorted(comparisons, key=lambda c: c["anomaly"] is None)[:WITNESSES]
-    rows = [(c["promise"], c["place"], c["expected"], c["observed"], c["anomaly"] or "as expected") for c in chosen]
+    chosen = sorted(comparisons, key=lambda c: c.anomaly is None)[:WITNESSES]
+    rows = [(c.promise, c.place, c.expected, c.observed, c.anomaly or "as expected") for c in chosen]
     table = _table(("promise", "place", "expected", "observed", ""), rows)
     more = len(comparisons) - len(chosen)
     return f"{table}\n\n{more:,} more are in `trial/observations.json`." if more else table
