@@ -28,7 +28,7 @@ IDLE = replace(FOUND, plant="idle-plant", trial="t4", fired=0, exercised=False, 
 ONCE = replace(FOUND, plant="plant-seen-once", trial="t5")
 OLD = replace(SURVIVOR, plant="old-plant", trial="t6", harness="0.0.9+00000000")
 OTHER = replace(FOUND, trial="t7", cell=replace(CELL, streams=Release(3, 9, 1)))
-CANNOT = replace(SURVIVOR, plant="commit-timed-out", trial="t9")
+CANNOT = replace(SURVIVOR, plant="record-twice", cell=replace(CELL, scenario="crash"), trial="t9")
 ALL = [CANNOT, FOUND, SURVIVOR, IDLE, ONCE, replace(ONCE, trial="t8", found=False), OLD, OTHER]
 
 
@@ -39,7 +39,7 @@ def test_releases_come_newest_first_and_survivors_before_what_was_found():
         ("plant-seen-once", "found now and then"),
         ("idle-plant", "not exercised"),
         ("stale-cache", "found"),
-        ("commit-timed-out", "cannot show"),
+        ("record-twice", "cannot show"),
         ("old-plant", "survived"),  # of a harness that is no more
     ]
     assert (newest["release"], newest["found"], newest["planted"]) == ("4.3.1", 2, 4)

@@ -309,7 +309,7 @@ def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(
     stored(tmp_path, database_url, [FINE], run_id="20261122T084500-3f2a")  # later
     store_planted(planted(GREEN, "stale-cache", 2, 3), database_url)
     store_planted(planted(GREEN, "eviction-lost", 3, 3), database_url)  # it takes a parameter that no cell has
-    store_planted(planted(GREEN, "commit-timed-out", 0, 3), database_url)  # it cannot show there
+    store_planted(planted(replace(GREEN, scenario="crash"), "record-twice", 0, 3), database_url)  # it cannot show there
     past = past_of(database_url, TONIGHT, registry())
     assert past.controls == {place(CONTROL): Tally(2, 4), place(CONTROL, commit="abad1dea"): Tally(1, 1)}
     [one] = past.plants

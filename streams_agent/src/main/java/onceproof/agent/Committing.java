@@ -8,16 +8,13 @@ import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.TimeoutException;
 
 /** Bugs of transactions, and of the offsets that belong to them. */
 public final class Committing {
 
     private static final int OFTEN = 500; // records between two commits outside the transaction
-    private static final long TIMES_OUT_AFTER = 4_000; // input offsets, added up
     private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
     private static final String OWN = "-" + ProcessHandle.current().pid();
-    private static boolean timedOut;
 
     private Committing() {}
 
@@ -114,48 +111,6 @@ public final class Committing {
             Fired.now();
         }
         return kept;
-    }
-
-    /**
-     * Of {@code StreamsProducer.commitTransaction}: one commit times out, so Kafka Streams takes the tasks for corrupt. It
-     * must cope with that.
-     */
-    static final class TimesOut {
-        @Advice.OnMethodEnter
-        static void enter(@Advice.Argument(0) Map<TopicPartition, OffsetAndMetadata> offsets) {
-            timeOutOnce(offsets, true);
-        }
-    }
-
-    /** The same, as the occasion for a bug that counts for itself. */
-    static final class Occasion {
-        @Advice.OnMethodEnter
-        static void enter(@Advice.Argument(0) Map<TopicPartition, OffsetAndMetadata> offsets) {
-            timeOutOnce(offsets, false);
-        }
-    }
-
-    public static synchronized void timeOutOnce(Map<TopicPartition, OffsetAndMetadata> offsets, boolean counts) {
-        long processed = offsets.values().stream().mapToLong(OffsetAndMetadata::offset).sum();
-        if (timedOut || processed < TIMES_OUT_AFTER) {
-            return;
-        }
-        timedOut = true;
-        if (counts) {
-            Fired.now();
-        }
-        throw new TimeoutException("The commit is planted to time out.");
-    }
-
-    /** Of {@code StreamsProducer.abortTransaction}. */
-    static final class NoAbort {
-        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
-        static boolean enter(@Advice.FieldValue("transactionInFlight") boolean open) {
-            if (open) {
-                Fired.now();
-            }
-            return true;
-        }
     }
 
     /** Of the constructor of {@code TransactionManager}: no process knows the transactional id of the one before. */
