@@ -51,7 +51,6 @@ PLANTS = (
     "restore-ends-early",
     "offsets-outside-transaction",
     "offsets-ahead",
-    "no-abort",
     "batch-lost",
     "record-twice",
     "record-skipped",
