@@ -38,28 +38,35 @@ def airflow(pristine, tmp_path_factory):
         down(settings)
 
 
+@pytest.fixture
+def client(airflow):
+    """The first request makes the server import the page, which takes a while on a machine that has just begun."""
+    with httpx.Client(base_url=airflow.url, timeout=120) as own:
+        yield own
+
+
 @pytest.fixture(scope="module")
 def password(airflow):
     return json.loads(airflow.password_file.read_text())[airflow.username]
 
 
 @pytest.mark.parametrize("path", DATA)
-def test_without_a_login_there_is_nothing_to_see(airflow, path):
-    refused = httpx.get(airflow.url + path, headers={"Accept": "application/json"})
+def test_without_a_login_there_is_nothing_to_see(client, path):
+    refused = client.get(path, headers={"Accept": "application/json"})
     assert refused.status_code == 401
     assert "onceproof trial" not in refused.text
-    sent = httpx.get(airflow.url + path, headers={"Accept": "text/html"})
+    sent = client.get(path, headers={"Accept": "text/html"})
     assert sent.status_code == 307
     assert sent.headers["location"] == f"/auth/login?next={path}"
-    forged = httpx.get(airflow.url + path, headers={"Authorization": "Bearer e30.e30.e30"})
+    forged = client.get(path, headers={"Authorization": "Bearer e30.e30.e30"})
     assert forged.status_code == 403
 
 
-def test_a_token_opens_it(airflow, password):
+def test_a_token_opens_it(airflow, client, password):
     credentials = {"username": airflow.username, "password": password}
-    token = httpx.post(f"{airflow.url}/auth/token", json=credentials).json()["access_token"]
+    token = client.post("/auth/token", json=credentials).json()["access_token"]
     for path in DATA:
-        assert httpx.get(airflow.url + path, headers={"Authorization": f"Bearer {token}"}).status_code == 200
+        assert client.get(path, headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
 def test_a_person_logs_in_and_finds_it_in_the_navigation_and_on_the_run(airflow, password, chromium):
