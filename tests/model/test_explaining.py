@@ -90,6 +90,16 @@ def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():
     assert not explained(stuck, scene(), "KAFKA-19510", "NO_LAG_ACCEPTABLE")
 
 
+def test_a_revocation_explains_torn_transactions_of_the_tasks_that_stay():
+    torn = witness("torn-transaction", "ids-changelog/0@15928", key=27)
+    assert explained(torn, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED")
+    of_the_revoked = witness("torn-transaction", "ids-changelog/1@15928", key=27, partition=1)
+    assert not explained(of_the_revoked, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED")
+    assert not explained(torn, scene(RETURNED[0]), "KAFKA-18943", "CACHING_DISABLED")
+    lost = witness("lost-record", "input/0@15928", key=27)
+    assert not explained(lost, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED")
+
+
 def test_of_each_anomaly_the_unexplained_are_counted():
     rows = [Explanation(("lost-record",), open_at="crash")]
     seen = [witness("lost-record", f"input/0@{offset}", key=key) for offset, key in KEYS.items()]

@@ -3,7 +3,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceproof.model.timeline import Timeline, read_timeline, returns
+from onceproof.model.timeline import Timeline, read_timeline, returns, stayed_beside_revoked
 
 
 def assignment(t, source, **threads):
@@ -40,6 +40,15 @@ def test_a_task_that_comes_back_to_its_thread_is_a_return():
 def test_a_task_that_nobody_advanced_meanwhile_counts_nothing_elsewhere():
     [found] = returns([e for e in JOURNEY if e["event"] == "assignment" or e["source"] == "i1"])
     assert found.elsewhere == 0
+
+
+def test_a_task_stays_beside_one_that_is_revoked():
+    assert stayed_beside_revoked(JOURNEY) == {"0_0"}
+    alone = [assignment(1, "i1", a=("0_1", "")), assignment(3, "i1", a=("", "0_1"))]
+    nothing_taken = [assignment(1, "i1", a=("0_0", "")), assignment(3, "i1", a=("0_0 0_1", ""))]
+    between = [assignment(1, "i1", a=("0_0 0_1", "")), assignment(2, "i1", a=("", "")), JOURNEY[0]]
+    for look_alike in (alone, nothing_taken, between):
+        assert stayed_beside_revoked(look_alike) == set()
 
 
 def test_look_alikes_are_no_returns():

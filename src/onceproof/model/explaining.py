@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from onceproof.model.anomaly import Witness
-from onceproof.model.timeline import Event, returns
+from onceproof.model.timeline import Event, returns, stayed_beside_revoked
 
 # A record of the input: partition, offset, key.
 Input = tuple[int, int, int | None]
@@ -39,6 +39,11 @@ class Scene:
     def returned(self) -> frozenset[int]:
         """The partitions whose task came back to a thread that had left it."""
         return frozenset(int(found.task.partition("_")[2]) for found in returns(self.events))
+
+    @cached_property
+    def stayed(self) -> frozenset[int]:
+        """The partitions whose task stayed on a thread from which another was taken."""
+        return frozenset(int(task.partition("_")[2]) for task in stayed_beside_revoked(self.events))
 
     def is_open(self, name: str, role: str, partition: int, offset: int) -> bool:
         """Whether a place was open when something happened: behind what was committed then."""
@@ -68,6 +73,7 @@ class Explanation:
         open_at: an event; a place of the witness, or the record that its key came in with, was not committed then.
         where: the role of the topic in which one of its places must be.
         returned: its partition's task came back to a thread that had left it.
+        stayed: its partition's task stayed on a thread from which another was taken.
         variants: in which it holds; empty for all of the issue's.
     """
 
@@ -76,6 +82,7 @@ class Explanation:
     open_at: str | None = None
     where: str | None = None
     returned: bool = False
+    stayed: bool = False
     variants: tuple[str, ...] = ()
 
     def explains(self, witness: Witness, scene: Scene) -> bool:
@@ -86,6 +93,8 @@ class Explanation:
         if self.where is not None and all(role != self.where for role, _, _ in places):
             return False
         if self.returned and witness.partition not in scene.returned:
+            return False
+        if self.stayed and witness.partition not in scene.stayed:
             return False
         if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
             return True

@@ -192,8 +192,8 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
         name: _texts(entry[name]) for name in ("anomalies", "variants") if name in entry or name == "anomalies"
     }
     explanation = Explanation(**{**entry, **lists})
-    if not (explanation.after or explanation.open_at or explanation.returned):
-        raise ValueError("an explanation says nothing of its witnesses; give it after, open_at or returned.")
+    if not (explanation.after or explanation.open_at or explanation.returned or explanation.stayed):
+        raise ValueError("an explanation says nothing of its witnesses; give it after, open_at, returned or stayed.")
     return explanation
 
 

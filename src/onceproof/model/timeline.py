@@ -184,6 +184,21 @@ def returns(events: Iterable[Event]) -> list[Return]:
     ]
 
 
+def stayed_beside_revoked(events: Iterable[Event]) -> frozenset[str]:
+    """Tasks that stayed active on a thread from which another was taken (the precondition of KAFKA-18943)."""
+    active: dict[str, frozenset[str]] = {}  # by thread
+    stayed: set[str] = set()
+    for event in _threads_told_apart(events):
+        for thread in event["threads"] if event["event"] == "assignment" else ():
+            if not thread["active"] and not thread["standby"]:  # between two assignments, which says nothing
+                continue
+            before, now = active.get(thread["thread"], frozenset()), frozenset(thread["active"])
+            if before - now:
+                stayed |= before & now
+            active[thread["thread"]] = now
+    return frozenset(stayed)
+
+
 def _threads_told_apart(events: Iterable[Event]) -> Iterator[Event]:
     """The events with threads named after the start of their instance, too, if that is not its first."""
     starts: Counter[str] = Counter()
