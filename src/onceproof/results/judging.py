@@ -137,11 +137,11 @@ def evidence(
             return TrialEvidence(trial.key, trial.seed, reason=outcome.void)
         reader = Reading.read(run.trial(trial).reader_file)
         suites = _suites(run, trial)
-        odd = _unexplained(run, trial, reader.anomalies)
         contradictions = [
             *disagreements(outcome, reader, spark.get(trial.key)),
             *_suite_contradictions(reader.anomalies, suites, _is_whole(outcome, reader)),
         ]
+        odd = {} if contradictions else _unexplained(run, trial, reader.anomalies)
     except HarnessError as error:
         return TrialEvidence(trial.key, trial.seed, error=str(error))
     if contradictions:
