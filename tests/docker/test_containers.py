@@ -20,7 +20,7 @@ ASKED = {
     "matrix": "seed",
     "scenarios": ["enumerator"],
     "variants": ["DEFAULT_CONFIG"],
-    "streams": ["3.3.1", "3.4.1"],
+    "streams": ["3.3.1", "4.3.1"],
 }
 OUTCOMES = f"*/{RUN}/trials/*/outcome.json"
 IMAGE, GIBIBYTE = "onceproof:0.1.0", 2**30
@@ -116,7 +116,7 @@ def test_what_had_ended_before_the_kills_is_not_lost_and_not_repeated(deployment
 
 
 def test_the_bad_release_is_known_and_the_good_one_clean(deployment, judged):
-    assert {streams: verdict["verdict"] for streams, verdict in judged.items()} == {"3.3.1": "known", "3.4.1": "clean"}
+    assert {streams: verdict["verdict"] for streams, verdict in judged.items()} == {"3.3.1": "known", "4.3.1": "clean"}
     assert judged["3.3.1"]["issues"] == ["KAFKA-14172"]
     assert judged["3.3.1"]["anomalies"]["duplicate-id"] > 100
     assert deployment.history() == {RUN: {"known": 1, "clean": 1}}
@@ -126,7 +126,7 @@ def test_page_and_data_docs_are_behind_the_login(deployment, judged):
     token = deployment.token()
     page = f"/onceproof/runs/{RUN}/cells/{judged['3.3.1']['cell']}"
     docs = f"/onceproof/runs/{RUN}/data_docs/index.html"
-    for path, shown in ((page, "KAFKA-14172"), (docs, "id_uniqueness"), ("/onceproof/", "3.4.1")):
+    for path, shown in ((page, "KAFKA-14172"), (docs, "id_uniqueness"), ("/onceproof/", "4.3.1")):
         assert deployment.get(path, Accept="application/json").status_code == 401
         opened = deployment.get(path, Accept="text/html", **token)
         assert opened.status_code == 200

@@ -37,7 +37,7 @@ def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, clu
         "1.instance-2.log",
         "2.instance-3.log",
     }
-    assert run(a_trial("3.4.1", "SEED_PROGRAM", scenario="multirunner"), tmp_path / "good", cluster)[0] == {}
+    assert run(a_trial("4.3.1", "SEED_PROGRAM", scenario="multirunner"), tmp_path / "good", cluster)[0] == {}
 
 
 def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_and_standby(
@@ -105,7 +105,8 @@ def test_the_damage_follows_the_killed_release_into_an_upgrade(tmp_path, cluster
 
 
 def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, cluster):
-    assert run(a_trial("3.3.1", restart_on="3.4.1"), tmp_path / "up", cluster)[0] == {}
+    by_chance = {"torn-transaction"}  # KAFKA-18943, on 3.4.1
+    assert run(a_trial("3.3.1", restart_on="3.4.1"), tmp_path / "up", cluster)[0].keys() <= by_chance
     assert run(a_trial("3.4.1", restart_on="3.3.1"), tmp_path / "down", cluster)[0]["duplicate-id"] > 100
 
 

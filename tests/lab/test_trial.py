@@ -42,13 +42,13 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
 
 def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_path, cluster):
     external = Cluster(cluster.release, cluster.bootstrap_servers)
-    outcome = undisturbed(lambda: run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=external))
+    outcome = undisturbed(lambda: run_trial(a_trial("4.3.1"), TrialFolder(tmp_path), cluster=external))
     assert outcome.exercised, outcome.reason
     assert Reading.read(tmp_path / "reader.json").anomalies == {}
     dumps = [(dump.store, dump.partition, dump.role) for dump in TrialFolder(tmp_path).dumps()]
     assert sorted(dumps) == sorted(product(("counter", "ids"), (0, 1), ("active", "standby")))
     attested = outcome.attested["instance-1"]
-    assert attested["streams_version"] == attested["clients_version"] == "3.4.1"
+    assert attested["streams_version"] == attested["clients_version"] == "4.3.1"
     assert attested["clients_commit"]
 
 
@@ -125,7 +125,7 @@ def witnesses(folder):
 def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(
-        lambda: run_with_corrupt_record(a_trial("3.4.1", "CACHING_DISABLED"), "output", folder, cluster)
+        lambda: run_with_corrupt_record(a_trial("4.3.1", "CACHING_DISABLED"), "output", folder, cluster)
     )
     assert outcome.failed is None
     # It was sent outside of any transaction, which is true as well.

@@ -123,6 +123,19 @@ def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
     assert not found["sure"]
 
 
+def test_what_an_incidental_issue_shows_by_chance_makes_no_release_unknown(cardboard, monkeypatch):
+    def torn(trial, folder, cluster):
+        outcome = run_trial(trial, folder, cluster)
+        if trial.cell.streams == Release(3, 4, 1):
+            a_reading(anomalies={"torn-transaction": 2}).write(folder.reader_file)
+        return outcome
+
+    monkeypatch.setattr(bisection, "run_trial", torn)
+    found = bisect(cardboard, search_from_params(DEFAULTS, seed=7))
+    assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
+    assert "3.4.1" in found["good"]
+
+
 def test_where_no_issue_is_known_any_anomaly_counts(cardboard):
     search = search_from_params(DEFAULTS | {"variant": "CACHING_DISABLED"}, seed=7)
     assert search.issue is None

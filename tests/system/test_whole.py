@@ -46,7 +46,7 @@ def ran(home):
     command = [sys.executable, "-m", "onceproof.cli", "run"]
     asked = ["--variant", "DEFAULT_CONFIG", "--scenario", "enumerator", "--scenario", "at-least-once"]
     first = subprocess.Popen(
-        [*command, *asked, "--streams", "3.4.1"],
+        [*command, *asked, "--streams", "4.3.1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -89,13 +89,13 @@ def test_an_interrupted_run_goes_on_and_repeats_nothing_that_is_finished(ran):
 
 def test_the_fixed_release_is_green_and_its_control_red(ran):
     verdicts = {(v["scenario"], v["streams"]): v for v in ran.result["verdicts"]}
-    assert verdicts.keys() == {("enumerator", "3.4.1"), ("enumerator", "3.3.1"), ("at-least-once", "3.4.1")}
-    green, red = verdicts["enumerator", "3.4.1"], verdicts["enumerator", "3.3.1"]
+    assert verdicts.keys() == {("enumerator", "4.3.1"), ("enumerator", "3.3.1"), ("at-least-once", "4.3.1")}
+    green, red = verdicts["enumerator", "4.3.1"], verdicts["enumerator", "3.3.1"]
     assert (red["verdict"], red["issues"]) == ("known", ["KAFKA-14172"])
     assert red["anomalies"]["duplicate-id"] > 100
     assert (green["verdict"], green["counted"]) == ("clean", 1)
     assert green["missed"] <= 0.25
-    parted = verdicts["at-least-once", "3.4.1"]  # promises that are compared place by place take the same way
+    parted = verdicts["at-least-once", "4.3.1"]  # promises that are compared place by place take the same way
     assert parted["verdict"] == "known"
     assert parted["anomalies"].keys() == {"false-after-true", "changelog-output-mismatch"}
 
@@ -112,9 +112,9 @@ def test_the_verdicts_are_in_the_results_database(ran, home):
     with Session(create_engine(f"sqlite:///{home}/results.db")) as session:
         stored = session.execute(select(CellRow.scenario, CellRow.streams, CellRow.verdict)).all()
     assert sorted(map(tuple, stored)) == [
-        ("at-least-once", "3.4.1", "known"),
+        ("at-least-once", "4.3.1", "known"),
         ("enumerator", "3.3.1", "known"),
-        ("enumerator", "3.4.1", "clean"),
+        ("enumerator", "4.3.1", "clean"),
     ]
 
 

@@ -19,6 +19,11 @@ from onceproof.model.verdict import is_red
 from onceproof.scenarios import scenario
 
 
+def _by_chance(cell: Cell) -> set[str]:
+    """Anomalies that a cell may show of an incidental issue, whatever is searched for."""
+    return {name for issue in registry().explaining(cell) if issue.incidental for name in issue.anomalies}
+
+
 def bisect_cell(
     run: RunFolder,
     scenario_name: str,
@@ -68,8 +73,9 @@ def bisect_cell(
             return Probe(red=False, green=False, reason=str(error))
         found, exercised = Reading.read(folder.reader_file).anomalies, outcome.exercised
         seen = set(found) if is_red(trial.cell, found, registry()) else set()
-        others = seen - seen.intersection(seen if anomalies is None else anomalies)
-        red = bool(seen - others)
+        wanted = seen if anomalies is None else seen.intersection(anomalies)
+        others = seen - wanted - _by_chance(trial.cell)
+        red = bool(wanted)
         if others and not red:
             reason = f"It showed {', '.join(sorted(others))}, which is not what is searched for."
             report(f"trial {tried}: {release}: {reason}")
