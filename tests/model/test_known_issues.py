@@ -11,8 +11,8 @@ ROW = """
 [[issue]]
 key = "KAFKA-1"
 title = "t"
-scenario = "enumerator"
-variants = ["DEFAULT_CONFIG"]
+variants.enumerator = ["DEFAULT_CONFIG"]
+variants.crash = ["ENUMERATOR"]
 explains = [{ anomalies = ["duplicate-id"], returned = true }]
 affected = [{ first = "3.1.0", last = "3.2.3" }, { first = "3.9.0", last = "3.9.0" }]
 fixed = ["3.3.0"]
@@ -20,15 +20,21 @@ sources = ["JIRA"]
 """
 
 
-def cell(streams, variant="DEFAULT_CONFIG"):
-    return Cell("enumerator", variant, Release.parse(streams), Release.parse("3.9.1"))
+def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator"):
+    return Cell(scenario, variant, Release.parse(streams), Release.parse("3.9.1"))
 
 
 def test_ranges_are_inclusive_and_may_be_several():
     [issue] = parse_registry(ROW).issues
     affected = [v for v in ("3.0.2", "3.1.0", "3.2.3", "3.3.0", "3.9.0", "3.9.1") if issue.affects(cell(v))]
     assert affected == ["3.1.0", "3.2.3", "3.9.0"]
-    assert not issue.affects(cell("3.1.0", "CACHING_DISABLED"))
+
+
+def test_a_row_says_of_each_scenario_which_variants_show_it():
+    [issue] = parse_registry(ROW).issues
+    asked = [(scenario, v) for scenario in ("enumerator", "crash", "quota") for v in ("DEFAULT_CONFIG", "ENUMERATOR")]
+    affected = [(scenario, variant) for scenario, variant in asked if issue.affects(cell("3.1.0", variant, scenario))]
+    assert affected == [("enumerator", "DEFAULT_CONFIG"), ("crash", "ENUMERATOR")]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +48,10 @@ def test_ranges_are_inclusive_and_may_be_several():
         (ROW.replace('["3.3.0"]', '["3.3.0", "3.2.0"]'), "3.2.0 is fixed, and yet in an affected range"),
         (ROW.replace('"duplicate-id"', '"duplicate-ids"'), "there is no anomaly 'duplicate-ids'"),
         (ROW.replace('["DEFAULT_CONFIG"]', '"DEFAULT_CONFIG"'), "'DEFAULT_CONFIG' should be a list of texts"),
+        (
+            ROW.replace('variants.enumerator = ["DEFAULT_CONFIG"]\nvariants.crash', "variants"),
+            r"variants is \['ENUMERATOR'\]; write variants.SCENARIO",
+        ),
         (ROW.replace('["JIRA"]', "[]"), "it has no source"),
         (ROW.replace(", returned = true", ""), "an explanation says nothing of its witnesses"),
         (ROW.replace("returned = true", 'under = "crash"'), "there is no field 'under'"),
@@ -79,7 +89,7 @@ def test_ranges_that_touch_do_not_overlap():
 
 def test_the_registry_names_only_what_exists_and_its_sources():
     for row in (*registry().issues, *registry().avoided):
-        assert set(row.variants) <= set(CATALOGUE[row.scenario].variants)
+        assert all(set(names) <= set(CATALOGUE[scenario].variants) for scenario, names in row.variants.items())
         assert row.sources
     for issue in registry().issues:
         assert set(issue.anomalies) <= set(ANOMALIES)

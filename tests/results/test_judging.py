@@ -29,9 +29,9 @@ COUNTS = {"records": 5, "outputs": 5, "keys": 4, "ids": 4}
 PASSED = {name: {"success": True, "error": None, "evaluated": 5} for name in ("id_uniqueness", "changelog_consistency")}
 
 
-def make_run(home, streams="3.4.1", anomalies=(), **told) -> tuple[RunFolder, object]:
+def make_run(home, streams="3.4.1", anomalies=(), scenario="enumerator", **told) -> tuple[RunFolder, object]:
     """A run of one trial, as the tasks leave it."""
-    trial = a_trial(streams)
+    trial = a_trial(streams, scenario=scenario)
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"matrix": "seed", "created": "now", "risk": 0.25, "trials": []})
     write_json(run.table("errors.json"), {})
@@ -239,3 +239,13 @@ def test_a_witness_that_a_known_issue_cannot_have_caused_is_a_regression_there_t
         "regression",
         "1 duplicate-id: no known issue explains 1 of the 1 duplicate-id on 3.3.1.",
     )
+
+
+@pytest.mark.parametrize("scenario", ["enumerator", "multirunner"])
+@pytest.mark.parametrize(("streams", "expected"), [("3.4.1", "known"), ("3.9.0", "known"), ("3.9.1", "regression")])
+def test_one_issue_is_known_in_several_scenarios(tmp_path, scenario, streams, expected):
+    revoked = [
+        {**RETURNED[0], "threads": [{**RETURNED[0]["threads"][0], "active": a}]} for a in (["0_0", "0_1"], ["0_1"])
+    ]
+    run, _ = make_run(tmp_path, streams, ["torn-transaction"], scenario, timeline=revoked)
+    assert verdict(run)[0] == expected

@@ -24,8 +24,7 @@ class KnownIssue:
 
     key: str
     title: str
-    scenario: str
-    variants: tuple[str, ...]
+    variants: Mapping[str, tuple[str, ...]]  # by scenario, those in which it shows
     explains: tuple[Explanation, ...]
     affected: tuple[tuple[Release, Release], ...]
     fixed: tuple[Release, ...]
@@ -52,29 +51,29 @@ class KnownIssue:
         fixed = " and ".join(str(release) for release in self.fixed)
         return f"{self.key} (fixed in {fixed})" if fixed else self.key
 
-    def concerns(self, cell: Cell) -> bool:
-        """Whether it can show in the cell's scenario and variant, on some release."""
-        return self.scenario == cell.scenario and cell.variant in self.variants
+    def concerns(self, scenario: str, variant: str) -> bool:
+        """Whether it can show in a variant of a scenario, on some release."""
+        return variant in self.variants.get(scenario, ())
 
     def affects(self, cell: Cell) -> bool:
         """Whether it may show in the cell; and is expected to, unless it is incidental."""
         release = cell.streams if self.culprit == "killed" else cell.running
-        return self.concerns(cell) and any(release.within(*affected) for affected in self.affected)
+        concerned = self.concerns(cell.scenario, cell.variant)
+        return concerned and any(release.within(*affected) for affected in self.affected)
 
 
 @dataclass(frozen=True)
 class Avoidance:
     """A declaration that variants avoid the mechanism of their scenario."""
 
-    scenario: str
-    variants: tuple[str, ...]
+    variants: Mapping[str, tuple[str, ...]]  # by scenario
     releases: tuple[tuple[Release, Release], ...]
     reason: str
     sources: tuple[str, ...]
 
     def declares(self, cell: Cell) -> bool:
         """Whether it speaks of the cell: the variant, and a release on which it was seen."""
-        if self.scenario != cell.scenario or cell.variant not in self.variants:
+        if cell.variant not in self.variants.get(cell.scenario, ()):
             return False
         return all(any(r.within(*seen) for seen in self.releases) for r in (cell.streams, cell.running))
 
@@ -119,7 +118,7 @@ def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
             row = str(entry.get("key", "an issue without key"))
             issues.append(_issue(entry))
         for entry in data.get("avoided", []):
-            row = f"avoided {entry.get('scenario')}"
+            row = f"avoided {', '.join(entry.get('variants', {}))}"
             avoided.append(_avoidance(entry))
     except KeyError as error:
         raise HarnessError(f"{name}: {row} lacks the field {error.args[0]!r}; add it.") from error
@@ -157,8 +156,7 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
     issue = KnownIssue(
         entry["key"],
         entry["title"],
-        entry["scenario"],
-        _texts(entry["variants"]),
+        _variants(entry["variants"]),
         tuple(_explanation(explanation) for explanation in entry["explains"]),
         _ranges(entry["affected"]),
         tuple(Release.parse(text) for text in entry["fixed"]),
@@ -181,7 +179,7 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
     named = {*issue.anomalies, *(name for names in issue.must_show.values() for name in names)}
     if unknown := sorted(named - ANOMALIES.keys()):
         raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them.")
-    if unknown := sorted(set(issue.must_show) - set(issue.variants)):
+    if unknown := sorted(set(issue.must_show).difference(*issue.variants.values())):
         raise ValueError(f"{unknown[0]!r} is not one of its variants.")
     return issue
 
@@ -200,12 +198,18 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
 def _avoidance(entry: dict[str, Any]) -> Avoidance:
     _check_fields(entry, {f.name for f in fields(Avoidance)})
     return Avoidance(
-        entry["scenario"],
-        _texts(entry["variants"]),
+        _variants(entry["variants"]),
         _ranges(entry["releases"]),
         entry["reason"],
         _texts(entry["sources"]),
     )
+
+
+def _variants(entry: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Variants by scenario."""
+    if not isinstance(entry, dict):
+        raise ValueError(f"variants is {entry!r}; write variants.SCENARIO = [...] for each scenario.")
+    return {scenario: _texts(names) for scenario, names in entry.items()}
 
 
 def _texts(values: Any) -> tuple[str, ...]:

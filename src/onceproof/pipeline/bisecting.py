@@ -68,7 +68,7 @@ def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | No
     Raises:
         UsageError: none of this key concerns the variant, or several do and none is named.
     """
-    issues = {i.key: i for i in registry().issues if i.scenario == scenario_name and variant in i.variants}
+    issues = {i.key: i for i in registry().issues if i.concerns(scenario_name, variant)}
     expected = [issue for issue in issues.values() if not issue.incidental]
     if key is None and len(expected) <= 1:
         return next(iter(expected), None)
