@@ -4,9 +4,7 @@ Reads `records`, writes `assignments`, `changelogs`, `transactions`, `comparison
 trials at once. A trial that could not be collected has no rows in any of them. Running it again replaces the tables.
 """
 
-import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,21 +15,15 @@ from onceproof.model.cell import Trial
 from onceproof.model.files import Outcome, TrialPlan, read_observations
 from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
+from spark_jobs.application import run_application
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings, in_memory
 from spark_jobs.transforms.segments import Segments, check_segments
 
 
 def main() -> None:
-    """Read the arguments, check, stop."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--run-folder", type=Path, required=True)
-    run_folder = RunFolder(parser.parse_args().run_folder)
-    spark = SparkSession.builder.appName(f"check {run_folder.run_id}").getOrCreate()
-    try:
-        check(spark, run_folder)
-    finally:
-        spark.stop()
+    """Check the run folder that is given."""
+    run_application("check", __doc__, check)
 
 
 def check(spark: SparkSession, run_folder: RunFolder) -> None:

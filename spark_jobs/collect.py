@@ -7,7 +7,6 @@ its drive before the application created them; so do the trials of a cluster tha
 replaces the table.
 """
 
-import argparse
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable
@@ -29,6 +28,7 @@ from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import Dump, RunFolder, read_contents
 from spark_jobs import tables
+from spark_jobs.application import run_application
 from spark_jobs.transforms.kafka import decoded, faults
 
 ANSWER_SECONDS = 15
@@ -58,16 +58,8 @@ class Topic:
 
 
 def main() -> None:
-    """Read the arguments, collect, stop."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--run-folder", type=Path, required=True)
-    run_folder = RunFolder(parser.parse_args().run_folder)
-    spark = SparkSession.builder.appName(f"collect {run_folder.run_id}").getOrCreate()
-    try:
-        errors = collect(spark, run_folder)
-    finally:
-        spark.stop()
-    for trial, error in errors.items():
+    """Collect into the run folder that is given."""
+    for trial, error in run_application("collect", __doc__, collect).items():
         print(f"{trial}: {error}")
 
 

@@ -3,27 +3,23 @@
 For trials whose brokers are kept up for it, as those with planted bugs: they do without a second start of Spark.
 """
 
-import argparse
-from pathlib import Path
-
 from pyspark.sql import SparkSession
 
 from onceproof.model.run_folder import RunFolder
+from spark_jobs.application import run_application
 from spark_jobs.check import check
 from spark_jobs.collect import collect
 
 
 def main() -> None:
-    """Read the arguments, collect, check, stop."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--run-folder", type=Path, required=True)
-    run_folder = RunFolder(parser.parse_args().run_folder)
-    spark = SparkSession.builder.appName(f"collect and check {run_folder.path}").getOrCreate()
-    try:
-        collect(spark, run_folder)
-        check(spark, run_folder)
-    finally:
-        spark.stop()
+    """Collect into the run folder that is given, and check it."""
+    run_application("collect and check", __doc__, collect_and_check)
+
+
+def collect_and_check(spark: SparkSession, run_folder: RunFolder) -> None:
+    """Write the tables of both."""
+    collect(spark, run_folder)
+    check(spark, run_folder)
 
 
 if __name__ == "__main__":
