@@ -52,11 +52,7 @@ def a_reading(**told: Any) -> Reading:
 def a_verdict(cell: Cell, verdict: str, /, **told: Any) -> VerdictRow:
     """What is said of a cell of one trial, which was exercised."""
     row = VerdictRow(
-        scenario=cell.scenario,
-        variant=cell.variant,
-        streams=str(cell.streams),
-        broker=str(cell.broker),
-        restart_on=str(cell.restart_on) if cell.restart_on else None,
+        **cell.to_dict(),
         cell=cell.key,
         verdict=Verdict(verdict),
         sentence="why",

@@ -45,7 +45,7 @@ class Cell:
         """The release of Kafka Streams that runs in the end."""
         return self.restart_on or self.streams
 
-    def to_dict(self) -> dict[str, str | None]:
+    def to_dict(self) -> dict[str, Any]:
         """JSON form: scenario, variant, streams, broker, restart_on (null if there is no restart)."""
         return {
             "scenario": self.scenario,

@@ -95,11 +95,7 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> Ver
         promises.update(reader.promises)
     cell = verdict.cell
     return VerdictRow(
-        scenario=cell.scenario,
-        variant=cell.variant,
-        streams=str(cell.streams),
-        broker=str(cell.broker),
-        restart_on=str(cell.restart_on) if cell.restart_on else None,
+        **cell.to_dict(),
         cell=cell.key,
         verdict=verdict.verdict,
         sentence=verdict.sentence,
