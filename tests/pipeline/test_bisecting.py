@@ -40,6 +40,18 @@ def run_trial(trial, folder, cluster):
     return an_outcome(trial)
 
 
+def showing(release, anomaly):
+    """A `run_trial` by which a release shows this anomaly."""
+
+    def show(trial, folder, cluster):
+        outcome = run_trial(trial, folder, cluster)
+        if trial.cell.streams == release:
+            a_reading(anomalies={anomaly: 1}).write(folder.reader_file)
+        return outcome
+
+    return show
+
+
 @pytest.fixture
 def cardboard(registry: Registry, home, monkeypatch):
     registry.publish("3.3.2", "3.4.0", "3.4.1", "4.0.0-rc1", "4.0.0")
@@ -108,13 +120,7 @@ def test_sigterm_stops_the_brokers(cardboard, monkeypatch):
 
 
 def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
-    def other_bug(trial, folder, cluster):
-        outcome = run_trial(trial, folder, cluster)
-        if trial.cell.streams == Release(4, 0, 0):
-            a_reading(anomalies={"lost-record": 1}).write(folder.reader_file)
-        return outcome
-
-    monkeypatch.setattr(bisection, "run_trial", other_bug)
+    monkeypatch.setattr(bisection, "run_trial", showing(Release(4, 0, 0), "lost-record"))
     search = search_from_params(DEFAULTS, seed=7)
     assert search.issue.key == "KAFKA-14172"
     found = bisect(cardboard, search)
@@ -124,13 +130,7 @@ def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
 
 
 def test_what_an_incidental_issue_shows_by_chance_makes_no_release_unknown(cardboard, monkeypatch):
-    def torn(trial, folder, cluster):
-        outcome = run_trial(trial, folder, cluster)
-        if trial.cell.streams == Release(3, 4, 1):
-            a_reading(anomalies={"torn-transaction": 2}).write(folder.reader_file)
-        return outcome
-
-    monkeypatch.setattr(bisection, "run_trial", torn)
+    monkeypatch.setattr(bisection, "run_trial", showing(Release(3, 4, 1), "torn-transaction"))
     found = bisect(cardboard, search_from_params(DEFAULTS, seed=7))
     assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
     assert "3.4.1" in found["good"]
