@@ -469,17 +469,16 @@ def test_the_command_writes_it_and_tells_where(tmp_path):
     assert len(refused.stderr.strip().splitlines()) == 1
 
 
-def test_the_archive_has_the_thread_dumps_of_a_trial_that_was_stuck(tmp_path, run):
-    threads = run.trial(f"{RED.key}-t2").threads
-    threads.mkdir(parents=True)
-    (threads / "instance-1.txt").write_text('"StreamThread-1" waiting')
-    members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
-    assert members["logs/threads/instance-1.txt"] == '"StreamThread-1" waiting'
-
-
-def test_the_archive_has_what_the_stores_held(tmp_path, run):
-    dumps = run.trial(f"{RED.key}-t2").dumps_folder
+@pytest.mark.parametrize(
+    ("folder", "name", "text", "member"),
+    [
+        pytest.param("threads", "instance-1.txt", '"StreamThread-1" waiting', "logs/threads/", id="thread dumps"),
+        pytest.param("dumps_folder", "instance-1.ids.0.active.7.csv", "3,4\n", "trial/dumps/", id="stores"),
+    ],
+)
+def test_the_archive_has_what_was_dumped(tmp_path, run, folder, name, text, member):
+    dumps = getattr(run.trial(f"{RED.key}-t2"), folder)
     dumps.mkdir(parents=True)
-    (dumps / "instance-1.ids.0.active.7.csv").write_text("3,4\n")
+    (dumps / name).write_text(text)
     members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
-    assert members["trial/dumps/instance-1.ids.0.active.7.csv"] == "3,4\n"
+    assert members[member + name] == text
