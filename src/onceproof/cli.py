@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -36,6 +36,9 @@ from onceproof.model.verdict import is_red
 from onceproof.results.table import cells_table, change_line, history_table, places, sensitivity_table, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
 from onceproof.settings import get_settings
+
+if TYPE_CHECKING:
+    from onceproof.page.exports import Told
 
 app = typer.Typer(
     help="Proves or disproves that a Kafka Streams release keeps its promises.",
@@ -504,21 +507,23 @@ def run(
         out.print(f"Run folder  {finished.run.path}", markup=False, soft_wrap=True)
         for cell, folder in places(verdicts):
             out.print(f"  {cell}: {folder}", markup=False, soft_wrap=True)
-    _export(finished.run, junit, summary)
-    if os.environ.get("GITHUB_ACTIONS") == "true":
+    annotated = os.environ.get("GITHUB_ACTIONS") == "true"
+    if junit or summary or annotated:
         from onceproof.page.exports import annotations, told_of
 
-        for line in annotations(told_of(finished.run)):
+        whole = told_of(finished.run)
+        _export(whole, junit, summary)
+        for line in annotations(whole) if annotated else ():
             print(line, file=sys.stderr)  # stdout may be JSON
     raise typer.Exit(finished.exit_code)
 
 
-def _export(run: RunFolder, junit: Path | None, summary: Path | None) -> None:
-    from onceproof.page.exports import told_of, write_junit, write_summary
+def _export(told: "Told", junit: Path | None, summary: Path | None) -> None:
+    from onceproof.page.exports import write_junit, write_summary
 
     for write, target in ((write_junit, junit), (write_summary, summary)):
         if target is not None:
-            write(told_of(run), target)
+            write(told, target)
 
 
 def _since(begin: float) -> float:
@@ -619,18 +624,18 @@ def report(
     from onceproof.results.evidence import find_run
 
     found, url = find_run(get_settings().runs, run_id), get_settings().database_url
-    _export(found, junit, summary)
-    if vote:
-        print(as_vote(told_of(found)))
-        return
-    if html is None and (junit or summary):
-        return
-    if html is None:
+    if junit or summary or vote:
+        told = told_of(found)
+        _export(told, junit, summary)
+        if vote:
+            print(as_vote(told))
+            return
+    if html is not None:
+        write_report(found, url, html)
+        out.print(f"{html} ({html.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
+    elif not (junit or summary):
         for part in terminal(shown_run(found, url)):
             out.print(part)
-        return
-    write_report(found, url, html)
-    out.print(f"{html} ({html.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
 
 
 @app.command()
