@@ -26,7 +26,7 @@ from rich.table import Table
 
 from benchmarks.kafka_tests import Ended, run_class
 from onceproof.harness import harness_version
-from onceproof.lab.sensitivity import Planting, try_plantings
+from onceproof.lab.sensitivity import Planting, planned, try_planned
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import BROKER, NEWEST
 from onceproof.model.plants import Claim, plant, plants
@@ -130,7 +130,7 @@ def run_trial_of(job: Job) -> Done:
     for seed in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
             run = RunFolder(Path(folder, "20260101T000000-0000"))
-            [(_, [trial])] = try_plantings(run, [planting], broker, 1, seed, lambda _: None)
+            [trial] = try_planned(run, planned(run.run_id, [planting], 1, seed), broker, lambda _: None)
         if trial.found or not trial.error:
             break
     found = None if trial.error and not trial.found else trial.found

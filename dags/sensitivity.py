@@ -8,7 +8,8 @@ waits for the pool `drive`, so it takes turns with the trials of `regression`.
 task returns. What was found on one release, with one harness, adds up over runs.
 
 **It is red.** A plant survived, did not fire, or showed where it cannot: the last line of the log names it, and all of
-it is stored. Any other last line says what to do. Marking it failed ends the trial and the brokers; nothing is stored.
+it is stored. Any other last line says what to do. Marking it failed ends the trial and the brokers; what had ended is
+stored, and clearing the task goes on with it.
 """
 
 from datetime import timedelta

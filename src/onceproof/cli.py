@@ -275,9 +275,10 @@ def sensitivity(
     trials: Annotated[int, typer.Option(min=1, help="Trials of each plant in each scenario.")] = 1,
     broker: BrokerOption = BROKER,
     seed: SeedOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew, even if such a call was cut short.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Plant bugs into a release, and see which of them its trials find.
+    """Plant bugs into a release, and see which of them its trials find; a call that was cut short is gone on with.
 
     Exit: 0 all found or unable to show, as declared, 1 one survived, 2 usage, 3 one did not fire, 4 error.
     """
@@ -286,7 +287,8 @@ def sensitivity(
 
     params = {"streams": streams, "broker": broker, "scenario": scenario_, "plant": plant_}
     asked = sensing.sense_from_params({**params, "trials": trials, "seed": seed}, _drawn(seed))
-    run = RunFolder(get_settings().runs / new_run_id())
+    begun = None if again else sensing.unfinished(asked, seed)
+    run, asked = begun or (RunFolder(get_settings().runs / new_run_id()), asked)
     with interruptible(), _progress(asked.title) as report:
         told = sensing.sense(run, asked, report)
     if as_json:

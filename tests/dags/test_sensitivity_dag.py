@@ -1,6 +1,5 @@
 """DAG `sensitivity`: its params, its turn with the machine, and a release of cardboard that bugs are planted into."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,17 +83,15 @@ def cardboard(home, found, monkeypatch):
         plantings = tuple(sensitivity.Planting(one, cell, one.claim("enumerator")) for one in named)
         return sensing.Sense(release, cell.broker, plantings, params["trials"], seed, {})
 
-    def try_plantings(run, plantings, broker, trials, seed, report, then):
-        shown = PlantedTrial(run.run_id, "", "", plantings[0].cell, "c0ffee", "h", seed, 3, True, False, {}, 1.0)
+    def try_planned(run, plan, broker, report, each, then):
         return [
-            (one, [replace(shown, trial=f"{one.plant.name}-t{n}", plant=one.plant.name, found=one.plant.name in found)
-                   for n in range(trials)])
-            for one in plantings
-        ]  # fmt: skip
+            PlantedTrial(t.run, t.key, t.plant, t.cell, "c0ffee", "h", t.seed, 3, True, t.plant in found, {}, 1.0)
+            for _, t in plan
+        ]
 
     monkeypatch.setattr(sensing, "sense_from_params", sense_from_params)
-    monkeypatch.setattr(sensitivity, "try_plantings", try_plantings)
-    monkeypatch.setattr(sensing, "read_by_both", lambda planted, tried: tried)
+    monkeypatch.setattr(sensitivity, "try_planned", try_planned)
+    monkeypatch.setattr(sensing, "read_by_both", lambda planted, tried: [trial for _, trial in tried])
 
 
 def run_it(dag, **params: object):

@@ -35,12 +35,13 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     state = tmp_path / "runs" / "r" / "trials" / "t" / "state"
     log = tmp_path / "runs" / "r" / "trials" / "t" / "instances" / "instance-1.log"
     bisected = tmp_path / "runs" / "b" / "cluster" / "data-1"
-    for folder in (unused, in_use, state, bisected, log.parent):
+    planted = tmp_path / "runs" / "p" / "planted" / "clusters" / "3.9.1" / "data-1"
+    for folder in (unused, in_use, state, bisected, planted, log.parent):
         folder.mkdir(parents=True)
     log.write_text("a log stays")
     young = tmp_path / "runs" / "r" / "trials" / "u" / "state"
     young.mkdir(parents=True)
-    for folder in (unused, in_use, state, bisected):
+    for folder in (unused, in_use, state, bisected, planted):
         os.utime(folder, (0, 0))
     runs = tmp_path / "runs"
     await_condition("both to be seen", lambda: len(list(marked(runs))) == 2, timeout=5)
@@ -53,6 +54,7 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     assert not unused.exists()
     assert not state.exists()
     assert not bisected.exists()
+    assert not planted.exists()
     assert in_use.exists()
     assert young.exists()  # its process may be about to start
     assert log.exists()

@@ -65,7 +65,7 @@ def read(home, anomalies, by_reader=None, **told):
     run, ordinary = make_run(home, "4.3.1", anomalies, seen_by_reader=by_reader, **told)
     one = plant("stale-cache")
     trial = replace(planted(), trial=ordinary.key)
-    [(_, [trial])] = read_by_both(run, [(Planting(one, CELL, one.claims[0]), [trial])])
+    [trial] = read_by_both(run, [(Planting(one, CELL, one.claims[0]), trial)])
     return trial
 
 

@@ -70,12 +70,14 @@ def test_those_that_need_a_parameter_or_are_hidden_by_a_known_issue_are_not_trie
 
 
 def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
-    def try_plantings(run, plantings, broker, trials, seed, report, then):
-        one = PlantedTrial(run.run_id, "", "", GREEN, "c0ffee", harness_version(), seed, 3, True, True)
-        return [(p, [replace(one, trial=f"{p.plant.name}-t1", plant=p.plant.name, cell=p.cell)]) for p in plantings]
+    def try_planned(run, plan, broker, report, each, then):
+        return [
+            PlantedTrial(t.run, t.key, t.plant, t.cell, "c0ffee", harness_version(), t.seed, 3, True, True)
+            for _, t in plan
+        ]
 
-    monkeypatch.setattr(sensitivity, "try_plantings", try_plantings)
-    monkeypatch.setattr(sensing, "read_by_both", lambda planted, tried: tried)
+    monkeypatch.setattr(sensitivity, "try_planned", try_planned)
+    monkeypatch.setattr(sensing, "read_by_both", lambda planted, tried: [trial for _, trial in tried])
     run = steps.plan(
         RUN, Request("nightly", ("3.3.2", "4.3.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
     )

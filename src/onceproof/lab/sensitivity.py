@@ -1,6 +1,6 @@
 """Runs trials with planted bugs, one after the other on brokers of their own, and tells which were found."""
 
-import time
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -37,61 +37,82 @@ class Planting:
         return bool(self.claim.breaches(anomalies) if self.claim else list(anomalies))
 
 
-def try_plantings(
+def planned(run_id: str, plantings: Sequence[Planting], trials: int, seed: int) -> list[tuple[Planting, Trial]]:
+    """The same number of trials of each planting; `seed` is that of its first, each further one takes the next."""
+    return [
+        (planting, Trial(run_id, planting.cell, number, seed + turn, planting.parameters, planting.plant.name))
+        for number, (planting, turn) in enumerate(product(plantings, range(trials)), 1)
+    ]
+
+
+def try_planned(
     run: RunFolder,
-    plantings: Sequence[Planting],
+    plan: Sequence[tuple[Planting, Trial]],
     broker: Release,
-    trials: int,
-    seed: int,
     report: Callable[[str], None],
+    each: Callable[[PlantedTrial], None] = lambda _: None,
     then: Callable[[EmbeddedCluster], None] = lambda _: None,
-) -> list[tuple[Planting, list[PlantedTrial]]]:
-    """Run the same number of trials of each planting.
+) -> list[PlantedTrial]:
+    """Run the trials of a plan, but those that have ended before in this folder, with this harness.
+
+    If it is cut short, the brokers' data stays, so that a repeated call goes on.
 
     Args:
         run: takes the trials, in its folder `planted`.
-        plantings: what is tried.
+        plan: what is tried.
         broker: release of the brokers, which all share.
-        trials: of each planting.
-        seed: of the first trial of each; each further one takes the next.
         report: called with what is tried and what was seen.
+        each: called with each trial as soon as it has ended and the independent reader has judged it.
         then: called after the last trial, while the brokers still serve.
 
     Raises:
         HarnessError: the brokers could not be started, or died.
     """
-    planned = [
-        (planting, Trial(run.run_id, planting.cell, number, seed + turn, planting.parameters, planting.plant.name))
-        for number, (planting, turn) in enumerate(product(plantings, range(trials)), 1)
-    ]
-    write_json(run.planted.run_file, {"run": run.run_id, "trials": [trial.to_dict() for _, trial in planned]})
-    tried: list[PlantedTrial] = []
-    cluster = EmbeddedCluster.start(broker, run.path / "cluster")
+    planted, tried, is_done = run.planted, [], False
+    data = {"run": run.run_id, "harness": harness_version(), "trials": [trial.to_dict() for _, trial in plan]}
+    write_json(planted.run_file, data)
+    folder = planted.cluster_file(str(broker)).with_suffix("")
+    has_topics = EmbeddedCluster.has_data(folder)
+    if not has_topics:
+        shutil.rmtree(folder, ignore_errors=True)
+    cluster = EmbeddedCluster.start(broker, folder)
     try:
-        for planting, trial in planned:
-            tried.append(_try(planting, trial, run.planted.trial(trial), cluster))
-            report(f"{planting.plant.name} in {planting.cell.scenario}: {_told(tried[-1])}")
+        for planting, trial in plan:
+            if has_topics and _has_ended(planted, trial):
+                shown = _shown(planting, trial, planted.trial(trial))
+            else:
+                planted.set_aside(trial)
+                shown = _try(planting, trial, planted.trial(trial), cluster)
+            each(shown)
+            report(f"{planting.plant.name} in {planting.cell.scenario}: {_told(shown)}")
+            tried.append(shown)
             cluster.check_alive()
         then(cluster)
+        is_done = True
     finally:
-        cluster.stop()
-    return [(planting, tried[n * trials : (n + 1) * trials]) for n, planting in enumerate(plantings)]
+        cluster.stop(keep_data=not is_done)
+    return tried
+
+
+def _has_ended(planted: RunFolder, trial: Trial) -> bool:
+    outcome = planted.outcome(trial)
+    return outcome is not None and outcome.says_something and outcome.harness == harness_version()
 
 
 def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster) -> PlantedTrial:
     """One trial; its failure is recorded, so that the number of trials stays what was fixed beforehand."""
-    begin = time.monotonic()
-    outcome: Outcome | None = None
-    anomalies: Mapping[str, int] = {}
     error = None
     try:
-        outcome = run_trial(trial, folder, cluster=cluster)
-        anomalies = Reading.read(folder.reader_file).anomalies
-        error = outcome.void
+        error = run_trial(trial, folder, cluster=cluster).void
     except (HarnessError, UsageError) as failed:
         error = str(failed)
-        if folder.outcome_file.is_file():
-            outcome = Outcome.read(folder.outcome_file)
+    return _shown(planting, trial, folder, error)
+
+
+def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | None = None) -> PlantedTrial:
+    """What a trial showed, by the files that it left."""
+    outcome = Outcome.read(folder.outcome_file) if folder.outcome_file.is_file() else None
+    anomalies = Reading.read(folder.reader_file).anomalies if error is None else {}
     fired = outcome.plant.fired if outcome and outcome.plant else 0
     return PlantedTrial(
         run=trial.run,
@@ -105,7 +126,7 @@ def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster
         exercised=fired > 0 and outcome is not None and outcome.exercised,
         found=fired > 0 and planting.shown_by(anomalies),
         anomalies=anomalies,
-        seconds=round(time.monotonic() - begin, 2),
+        seconds=outcome.seconds["total"] if outcome else None,
         error=error,
     )
 

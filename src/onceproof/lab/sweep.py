@@ -12,6 +12,15 @@ import psutil
 from onceproof.lab.processes import is_kept, marked
 
 STARTING = 60.0  # seconds within which a process that uses new data may be about to start
+# Data of brokers (shared by a run, of a trial, of a bisection, of plants), and state of instances.
+PLACES = (
+    "clusters/*/data-*",
+    "trials/*/cluster/data-*",
+    "cluster/data-*",
+    "planted/clusters/*/data-*",
+    "trials/*/state",
+    "planted/trials/*/state",
+)
 
 
 def sweep(runs: Path) -> Iterator[str]:
@@ -28,9 +37,7 @@ def sweep(runs: Path) -> Iterator[str]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
             yield f"process {process.pid}"
-    # Of a run that shares its brokers, of a trial with its own, and of a bisection or plants.
-    brokers = (runs.glob(f"*/{where}/data-*") for where in ("clusters/*", "trials/*/cluster", "cluster"))
-    for data in [*chain.from_iterable(brokers), *runs.glob("*/trials/*/state")]:
+    for data in chain.from_iterable(runs.glob(f"*/{place}") for place in PLACES):
         young = time.time() - data.stat().st_mtime < STARTING
         if not young and not any(folder.is_relative_to(data.parent) for folder in in_use):
             shutil.rmtree(data, ignore_errors=True)

@@ -26,7 +26,8 @@
   data_docs/index.html             the suites' results in the browser
   verdicts.json                    one verdict per cell
   evidence/<run>-<cell>.zip        archives for a JIRA, where somebody asked for them
-  planted/                         trials with planted bugs, as a run folder of their own: run.json, trials/, tables/
+  planted/                         trials with planted bugs, as a run folder of their own: run.json, clusters/, trials/,
+                                   tables/
   sensitivity.json                 what became of planted bugs, if that was all the run was for
   bisect.json                      boundaries, if the run is a bisection; it has nothing of the above but trials
 ```

@@ -32,7 +32,7 @@ class PlantedTrial:
     anomalies: Mapping[str, int] = field(default_factory=dict)
     seconds: float | None = None
     error: str | None = None  # the sentence, if the harness failed, or the readers do not tell the same
-    found_by: tuple[str, ...] = ()  # the readers that saw such a breach; none of a trial that only one has read
+    found_by: tuple[str, ...] = ()  # the readers that saw such a breach
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the fields, those of the cell among them."""

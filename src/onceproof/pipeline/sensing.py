@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
+
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import Outcome, Reading
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from onceproof.lab.sensitivity import Planting
 
 INDEPENDENT, SPARK = "independent", "spark"  # the readers
+UNREAD = "Spark has not read it yet; if the call was cut short, the same command goes on with it."
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def sense(run: RunFolder, asked: Sense, report: Callable[[str], None] = print) -
     Raises:
         HarnessError: the brokers failed, or the database refuses.
     """
-    report(f"{asked.title}: {len(asked.plantings)} plantings, {asked.trials} trials each, seed {asked.seed}")
+    report(f"{len(asked.plantings)} plantings, {asked.trials} trials each, seed {asked.seed}, folder {run.path}")
     tried = _try_and_store(run, asked.plantings, asked.broker, asked.trials, asked.seed, report)
     rows = [row(planting, trials) for planting, trials in tried]
     told = {
@@ -144,17 +147,72 @@ def _try_and_store(
     seed: int,
     report: Callable[[str], None],
 ) -> list[tuple["Planting", list[PlantedTrial]]]:
-    """Try the plants, have Spark read the same topics, and store what both readers saw."""
-    from onceproof.lab.sensitivity import try_plantings
-    from onceproof.pipeline.steps import ended_by_sigterm
-    from onceproof.results.sensitivity import store_planted
+    """Try the plants, have Spark read the same topics, and store what both readers saw.
 
-    with ended_by_sigterm():
-        read = partial(_read_by_spark, run.planted, report)
-        tried = try_plantings(run, plantings, broker, trials, seed, report, read)
-    tried = read_by_both(run.planted, tried)
-    store_planted([trial for _, of_planting in tried for trial in of_planting], get_settings().database_url)
-    return tried
+    Each trial is stored as soon as it has ended, for the time being as one that Spark has not read. What the run has
+    tried before it was cut short is not tried again.
+    """
+    from onceproof.harness import harness_version
+    from onceproof.lab.sensitivity import planned, try_planned
+    from onceproof.pipeline.steps import ended_by_sigterm
+    from onceproof.results.sensitivity import planted_trials, store_planted
+
+    url = get_settings().database_url
+    plan = planned(run.run_id, plantings, trials, seed)
+    with ended_by_sigterm(), _lock(run):
+        mine = [one for one in planted_trials(url) if (one.run, one.harness) == (run.run_id, harness_version())]
+        judged = {one.trial: one for one in mine if not one.error}
+        left = [(planting, trial) for planting, trial in plan if trial.key not in judged]
+        if left:
+            read = partial(_read_by_spark, run.planted, report)
+            tried = try_planned(run, left, broker, report, lambda one: store_planted([unread(one)], url), read)
+            both = read_by_both(run.planted, list(zip((planting for planting, _ in left), tried, strict=True)))
+            store_planted(both, url)
+            judged |= {one.trial: one for one in both}
+    shown = [judged[trial.key] for _, trial in plan]
+    return [(planting, shown[n * trials : (n + 1) * trials]) for n, planting in enumerate(plantings)]
+
+
+def _lock(run: RunFolder) -> FileLock:
+    """Held by the process that tries plants in a run folder; the kernel takes it from one that is killed."""
+    return FileLock(run.planted.path / "lock", blocking=False)
+
+
+def unfinished(asked: Sense, seed: int | None) -> tuple[RunFolder, Sense] | None:
+    """The newest call that asked the same of this harness and was cut short, with the seed that it had.
+
+    Args:
+        asked: what is asked for.
+        seed: that it must have had; None for any.
+    """
+    from onceproof.harness import harness_version
+    from onceproof.lab.sensitivity import planned
+
+    for file in sorted(get_settings().runs.glob("*/planted/run.json"), reverse=True):
+        run, begun = RunFolder(file.parents[1]), read_json(file)
+        if run.sensitivity_file.exists() or run.run_file.exists() or begun.get("harness") != harness_version():
+            continue
+        first = begun["trials"][0]["seed"]
+        plan = planned(run.run_id, asked.plantings, asked.trials, first)
+        if seed in (None, first) and [trial.to_dict() for _, trial in plan] == begun["trials"] and _is_free(run):
+            return run, replace(asked, seed=first)
+    return None
+
+
+def _is_free(run: RunFolder) -> bool:
+    try:
+        with _lock(run):
+            return True
+    except Timeout:
+        return False
+
+
+def unread(trial: PlantedTrial) -> PlantedTrial:
+    """A trial as it is stored until Spark has read it, too: it counts for nothing yet."""
+    if trial.error:
+        return trial
+    found_by = (INDEPENDENT,) if trial.found else ()
+    return replace(trial, found=False, exercised=False, found_by=found_by, error=UNREAD)
 
 
 def _read_by_spark(planted: RunFolder, report: Callable[[str], None], cluster: "EmbeddedCluster") -> None:
@@ -165,9 +223,7 @@ def _read_by_spark(planted: RunFolder, report: Callable[[str], None], cluster: "
     submit("collect_and_check", planted)
 
 
-def read_by_both(
-    planted: RunFolder, tried: Sequence[tuple["Planting", list[PlantedTrial]]]
-) -> list[tuple["Planting", list[PlantedTrial]]]:
+def read_by_both(planted: RunFolder, tried: Sequence[tuple["Planting", PlantedTrial]]) -> list[PlantedTrial]:
     """The trials, each with the readers that found its plant.
 
     One of which they do not tell the same, witness by witness, is an error, and nothing was found in it.
@@ -191,7 +247,7 @@ def read_by_both(
         found_by = [name for name, anomalies in seen.items() if trial.fired and planting.shown_by(anomalies)]
         return replace(trial, found=len(found_by) == len(seen), found_by=tuple(found_by))
 
-    return [(planting, [both(planting, trial) for trial in trials]) for planting, trials in tried]
+    return [both(planting, trial) for planting, trial in tried]
 
 
 def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Planting"]:
