@@ -20,6 +20,10 @@ from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings, in_memory
 from spark_jobs.transforms.segments import Segments, check_segments
 
+# Of a trial whose drive Kafka ended: what was open when the independent reader looked may be decided since.
+READ = "_read/"
+COMMITTED = "_end/"  # the input behind it was never processed
+
 
 def main() -> None:
     """Check the run folder that is given."""
@@ -34,8 +38,9 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
     facts = {trial.key: Outcome.read(run_folder.trial(trial).outcome_file).facts for trial in trials}
     stated = in_memory(spark, stated_trials(run_folder, facts), checks.TRIALS)
     records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
+    records = as_far_as(READ, records, facts)
     logs = segments_of(spark, run_folder, trials, records, stated)
-    records = as_far_as_committed(records, facts)
+    records = as_far_as(COMMITTED, records, facts)
     checked = checks.check(records, stated)
     observed = in_memory(spark, observations_of(run_folder, trials), tables.CHECKED["comparisons"])
     shared = [frame.persist() for frame in (*checked.shared, *logs.shared)]
@@ -61,15 +66,14 @@ def stated_trials(run_folder: RunFolder, facts: Mapping[str, Mapping[str, int]])
     return rows
 
 
-def as_far_as_committed(records: DataFrame, facts: Mapping[str, Mapping[str, int]]) -> DataFrame:
-    """The records without the input that was never processed, of trials whose drive Kafka ended.
+def as_far_as(mark: str, records: DataFrame, facts: Mapping[str, Mapping[str, int]]) -> DataFrame:
+    """The records before what a fact names, `<role><mark><partition>`, of trials whose drive Kafka ended.
 
-    In and out: records (name, role, partition, offset, ...). `facts` by trial; `input_end/<partition>` says how far it
-    was committed.
+    In and out: records (name, role, partition, offset, ...). `facts` by trial.
     """
     for trial, known in facts.items():
         for fact, end in known.items():
-            role, _, partition = fact.partition("_end/")
+            role, _, partition = fact.partition(mark)
             if partition:
                 place = (f.col("name") == trial) & (f.col("role") == role) & (f.col("partition") == int(partition))
                 records = records.where(~(place & (f.col("offset") >= end)))

@@ -547,6 +547,8 @@ class TrialLab:
         if not self._readers:
             self._start_readers(self._awaited_topics())
         ends = {True: self._stable_ends(), False: self._topics.ends(self._present(), self._partitions)}
+        if self._failure is not None:
+            self._facts |= self._looked_at(ends[True])
         records: dict[str, list[Record]] = {role: [] for role in self._plan.roles}
         corrupt: list[Comparison] = []
         while self._readers:
@@ -557,6 +559,11 @@ class TrialLab:
         for role, partition, line, key, value in read_contents(self._folder.contents):
             records.setdefault(role, []).append(Record(partition, line, key, value))
         return records, corrupt
+
+    def _looked_at(self, ends: Mapping[tuple[str, int], int]) -> dict[str, int]:
+        """How far committed records are read: a transaction that is open now may have ended before Spark looks."""
+        roles = self._logs().roles
+        return {f"{roles[topic]}_read/{p}": end for (topic, p), end in ends.items() if topic in roles}
 
     def _as_far_as_committed(self, records: Mapping[str, list[Record]]) -> dict[str, list[Record]]:
         """The records; if the drive failed, without the input that was never processed."""
