@@ -4,6 +4,7 @@ import java.io.File;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -152,6 +153,29 @@ public final class Storing {
                 @Advice.FieldValue("baseDir") File directory) throws Exception {
             checkpointAhead(manager, records, directory);
         }
+    }
+
+    /** Of {@code ProcessorStateManager.initializeStoreOffsetsFromCheckpoint}: the same, before anything is restored. */
+    static final class BeginsAhead {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.This Object manager, @Advice.Argument(0) boolean empty,
+                @Advice.FieldValue("baseDir") File directory) throws Exception {
+            beginsAhead(manager, empty, directory);
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    public static void beginsAhead(Object manager, boolean empty, File directory) throws Exception {
+        if (!empty) {
+            return;
+        }
+        Method changelogs = manager.getClass().getDeclaredMethod("changelogPartitions");
+        changelogs.setAccessible(true);
+        Map<TopicPartition, Long> offsets = new HashMap<>();
+        ((Collection<TopicPartition>) changelogs.invoke(manager)).forEach(changelog -> offsets.put(changelog, AHEAD));
+        Fired.now();
+        new OffsetCheckpoint(new File(directory, ".checkpoint")).write(offsets);
     }
 
     public static void checkpointAhead(Object manager, List<ConsumerRecord<byte[], byte[]>> records, File directory)
