@@ -4,15 +4,21 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.errors.TaskMigratedException;
 
 /** Bugs of transactions, and of the offsets that belong to them. */
 public final class Committing {
 
     private static final int OFTEN = 500; // records between two commits outside the transaction
+    private static final long FIRST = 3_000; // input offsets, added up, of the commits that may fail
+    private static final AtomicBoolean MIGRATED = new AtomicBoolean();
     private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
     private static final String OWN = "-" + ProcessHandle.current().pid();
 
@@ -111,6 +117,56 @@ public final class Committing {
             Fired.now();
         }
         return kept;
+    }
+
+    /**
+     * Of {@code StreamsProducer.commitTransaction}: one of the first commits finds that the tasks are another's by now, so
+     * the thread gives up all that it holds and joins its group anew. Kafka Streams must cope with that.
+     */
+    static final class Migrated {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(0) Map<TopicPartition, OffsetAndMetadata> offsets) {
+            migrateOnce(offsets, true);
+        }
+    }
+
+    /** The same, as the occasion for a bug that counts for itself. */
+    static final class Occasion {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(0) Map<TopicPartition, OffsetAndMetadata> offsets) {
+            migrateOnce(offsets, false);
+        }
+    }
+
+    public static void migrateOnce(Map<TopicPartition, OffsetAndMetadata> offsets, boolean counts) {
+        long processed = offsets.values().stream().mapToLong(OffsetAndMetadata::offset).sum();
+        if (processed == 0 || processed > FIRST || !MIGRATED.compareAndSet(false, true)) {
+            return;
+        }
+        if (counts) {
+            Fired.now();
+        }
+        throw new TaskMigratedException("The commit is planted to fail.");
+    }
+
+    /** Of {@code StreamsProducer.abortTransaction}: the transaction is committed, without offsets. */
+    static final class CommittedInstead {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.FieldValue("producer") Producer<byte[], byte[]> producer,
+                @Advice.FieldValue(value = "transactionInFlight", readOnly = false) boolean open) {
+            open = open && !committed(producer);
+        }
+    }
+
+    public static boolean committed(Producer<byte[], byte[]> producer) {
+        try {
+            producer.commitTransaction();
+        } catch (KafkaException fenced) { // then it is aborted after all
+            return false;
+        }
+        Fired.now();
+        return true;
     }
 
     /** Of the constructor of {@code TransactionManager}: no process knows the transactional id of the one before. */
