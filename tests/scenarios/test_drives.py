@@ -228,6 +228,15 @@ def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(lab: TrialLa
     assert sum(committed) == lab.committed()
 
 
+@pytest.mark.parametrize("lab", [Way("at-least-once", "", False, "", nature=Nature(throws_after=3_500))], indirect=True)
+def test_topics_of_a_drive_that_failed_take_records_again(lab: TrialLab) -> None:
+    lab.drive()
+    group = lab._topics.group  # type: ignore[attr-defined]
+    assert group.refusing
+    lab.stop()
+    assert not group.refusing
+
+
 @pytest.mark.parametrize(
     ("lab", "locked"),
     [(Way("enumerator", "", False, "", nature=Nature(halts_after=10_000, keeps_lock=it)), it) for it in (True, False)],

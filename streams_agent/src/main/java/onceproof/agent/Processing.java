@@ -19,6 +19,7 @@ public final class Processing {
     // A task that is assigned anew has a topology of its own, so it is new where its source node is.
     private static final Set<Object> BEGUN = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
+    private static final int MANY = 100_000; // records of a poll, so that it has those of all partitions
     private static boolean stayed;
 
     private Processing() {}
@@ -84,6 +85,14 @@ public final class Processing {
         static void enter(@Advice.Argument(value = 0, readOnly = false) ConsumerRecords<byte[], byte[]> records)
                 throws ReflectiveOperationException {
             records = swapped(records);
+        }
+    }
+
+    /** Of {@code StreamsConfig.getMainConsumerConfigs}: else one partition has often enough records for a whole poll. */
+    static final class ManyAtOnce {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return Map<String, Object> config) {
+            config.put("max.poll.records", MANY);
         }
     }
 
