@@ -57,7 +57,7 @@ class FakeInstance(Instance):
         self._committed_at = self._started_at = clock.now()
         self._throttled_at: float | None = None
         self._frozen = False
-        self._restoring: list[tuple[float, str, int, int]] = []  # when it ends, store, partition, records
+        self._restoring: list[tuple[float, str, Task, int]] = []  # when it ends, store, task, records
 
     # --- the process -----------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class FakeInstance(Instance):
             return
         for done in [restoring for restoring in self._restoring if restoring[0] <= now]:
             self._restoring.remove(done)
-            self._tell("restored", store=done[1], partition=done[2], records=done[3])
+            self._tell("restored", store=done[1], partition=done[2].partition, records=done[3])
         if any(member.standby for member in self._members):
             self._tell_lags()
         self._tell_progress()
@@ -301,6 +301,8 @@ class FakeInstance(Instance):
 
     def _open_stores(self, directory: Path, task: Task) -> None:
         """Restore from what the checkpoint names; from the beginning, where there is none."""
+        if not directory.exists():
+            self._group.on_disk[task.name] = 0
         checkpoint = directory / ".checkpoint"
         trusted = int(checkpoint.read_text().split()[-1]) if checkpoint.exists() else None
         if trusted is None and list(directory.glob("rocksdb/*/*.sst")):
@@ -319,7 +321,7 @@ class FakeInstance(Instance):
             if end > start:
                 task.ready_at = self._clock.now() + self._nature.restoration
                 self._tell("restore", store=store, partition=task.partition, **{"from": start, "end": end})
-                self._restoring.append((task.ready_at, store, task.partition, end - start))
+                self._restoring.append((task.ready_at, store, task, end - start))
         if not self._nature.keeps_checkpoint:
             checkpoint.unlink(missing_ok=True)
 
@@ -332,7 +334,12 @@ class FakeInstance(Instance):
         self._touch(directory / ".checkpoint", "\n".join(["0", str(len(ends)), *ends]) + "\n")
 
     def _flush(self) -> None:
-        """Have RocksDB write a file for each so many records."""
+        """Have RocksDB write a file for each so many records, restored or processed."""
+        for end, store, task, records in self._restoring:
+            left = (end - self._clock.now()) / self._nature.restoration
+            files = int(records * (1 - left)) // RECORDS_A_FILE
+            self._write_files(self._directory / task.name, store, files)
+            self._group.on_disk[task.name] = files * RECORDS_A_FILE
         for member in self._members:
             for directory, task in self._directories(member):
                 for store in stores_of(task):
@@ -340,10 +347,13 @@ class FakeInstance(Instance):
                     if files:
                         at_start = task.position - member.processed[task.name]
                         self._group.on_disk[task.name] = at_start + files * RECORDS_A_FILE
-                    for number in range(files):
-                        file = directory / "rocksdb" / store / f"{self._started_at:.0f}-{number:06}.sst"
-                        if not file.exists():
-                            self._touch(file, "")
+                    self._write_files(directory, store, files)
+
+    def _write_files(self, directory: Path, store: str, files: int) -> None:
+        for number in range(files):
+            file = directory / "rocksdb" / store / f"{self._started_at:.0f}-{number:06}.sst"
+            if not file.exists():
+                self._touch(file, "")
 
     def _touch(self, file: Path, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -102,7 +102,15 @@ WAYS = [
     Way("crash", "killed between transactions", False, "with 0 processed", parameters={"commit.interval.ms": 1}),
     Way("crash", "nothing was flushed", False, "on disk: 0 in seen", nature=Nature(flushes=False)),
     Way("crash", "nothing was to be flushed", False, "on disk: 0 in seen", "ROCKSDB_OWN_MEMORY", all_steps_tried=True),
-    Way("crash", "killed while restoring", True, "not ended", "DURING_RESTORATION"),
+    Way("crash", "killed while restoring", True, "not ended; entries on disk: [1-9]", "DURING_RESTORATION"),
+    Way(
+        "crash",
+        "killed before anything is restored to disk",
+        False,
+        "not ended; entries on disk: 0 in seen",
+        "DURING_RESTORATION",
+        nature=Nature(restoration=40.0, flushes=False),
+    ),
     Way(
         "crash",
         "restored before it is killed",
