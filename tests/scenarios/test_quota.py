@@ -240,14 +240,17 @@ def exception(at, name="TimeoutException", message="late"):
 def test_throttling_alone_is_no_anomaly():
     told, *slowdown = observe(trial(), [SEEDED, BULK, {**THROTTLED, "stall_ms": 500}])
     assert told == SLIGHTLY
-    assert [(row.anomaly, row.observed) for row in slowdown] == [(None, "56 ms on average"), (None, "242 records")]
+    assert [(row.anomaly, row.observed) for row in slowdown] == [
+        (None, "1,234 ms at most, 56 on average"),
+        (None, "242 records"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("measured", "anomaly"),
     [
-        ({"avg": 500.0}, None),
-        ({"avg": 501.0}, "long-throttle"),
+        ({"max": 2_936.0}, None),  # twice 16 KiB at 35,000 bytes/s, and a second
+        ({"max": 2_937.0}, "long-throttle"),
         ({"lag": 2 * 189 + 109}, None),  # 109 records come in the 3 seconds over which a quota is measured
         ({"lag": 2 * 189 + 110}, "runaway-lag"),
     ],

@@ -120,9 +120,12 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
             "told": ("no TaskCorruptedException", "1 lines in the log, the first after 3.5 s: so it is"),
         },
         "long-throttle": {
-            "changed": {"load": {"avg": 800.0}},
+            "changed": {"load": {"max": 5_000.0}},
             "place": "instance-1",
-            "told": ("throttled for about 100 ms on average, 500 at most", "800 ms on average"),
+            "told": (
+                "throttled for 1,468 ms at most, which the quota explains, or twice that",
+                "5,000 ms at most, 90 on average",
+            ),
         },
         "runaway-lag": {
             "changed": {"load": {"lag": 9_000}},
