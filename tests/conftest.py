@@ -20,7 +20,7 @@ hypothesis.settings.register_profile("onceproof", deadline=None)
 hypothesis.settings.load_profile("onceproof")
 
 T = TypeVar("T")
-UNDISTURBED = 4  # attempts
+UNDISTURBED = 8  # attempts
 
 
 def pytest_collection_finish() -> None:
