@@ -8,6 +8,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+COMPARISONS = (
+    "trial int, promise string, anomaly string, partition int, key int, place string, expected string, "
+    "observed string, comparisons long"
+)
+
 
 def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:
     """A frame of a few rows of the driver. Of a plain list, Spark would make a job wherever the frame is used."""
@@ -39,6 +44,15 @@ def comparison(
         observed.alias("observed"),
         (f.lit(1) if comparisons is None else comparisons).cast("long").alias("comparisons"),
     ]
+
+
+def fingerprint(of_record: Column) -> Column:
+    """An aggregate that is equal for two sets of records only if (but for one case in 2^62) their hashes, LONG, are."""
+    return f.struct(
+        f.count("*").alias("records"),
+        f.sum(of_record.bitwiseAND(f.lit(2**31 - 1))).alias("low"),  # of these sums neither can overflow
+        f.sum(f.shiftrightunsigned(of_record, 33)).alias("high"),
+    )
 
 
 def comparison_findings(comparisons: DataFrame) -> DataFrame:

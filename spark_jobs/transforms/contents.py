@@ -15,7 +15,15 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.comparisons import comparison, fact, in_memory, records_text, value_text
+from spark_jobs.transforms.comparisons import (
+    COMPARISONS,
+    comparison,
+    fact,
+    fingerprint,
+    in_memory,
+    records_text,
+    value_text,
+)
 from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
 
 DELETE = 0  # value of the input of the topology `deleter`
@@ -96,7 +104,7 @@ def compare_contents(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
     topics = fingerprinted(records, logs).collect()  # a row a topic; that all is well costs nothing more
     spark = records.sparkSession
-    together = in_memory(spark, [{**row.asDict(), **WELL} for row in topics if row["comparisons"]], TOGETHER)
+    together = in_memory(spark, [{**row.asDict(), **WELL} for row in topics if row["comparisons"]], COMPARISONS)
     for folded_, once in sorted({(row["folded"], row["exactly_once"]) for row in topics if row["differs"]}):
         differing = [
             {"trial": row["trial"], "role": row["place"]}
@@ -109,10 +117,6 @@ def compare_contents(records: DataFrame, trials: DataFrame) -> DataFrame:
     return together
 
 
-TOGETHER = (
-    "trial int, promise string, anomaly string, partition int, key int, place string, expected string, "
-    "observed string, comparisons long"
-)
 WELL = {"anomaly": None, "partition": 0, "key": None, "expected": "what the replay says", "observed": "the same"}
 
 
@@ -219,12 +223,7 @@ def fingerprints(rows: DataFrame, side: str) -> DataFrame:
     print_ = f.xxhash64(number, "key", f.coalesce("value", absent), f.unix_micros("timestamp"), "headers")
     return rows.groupBy("trial", "promise", "role", "partition").agg(
         f.count("*").alias(side),
-        # Two sums, neither of which can overflow; equal only if (but for one case in 2^62) the records are.
-        f.struct(
-            f.count("*").alias("records"),
-            f.sum(print_.bitwiseAND(f.lit(2**31 - 1))).alias("low"),
-            f.sum(f.shiftrightunsigned(print_, 33)).alias("high"),
-        ).alias(f"{side}_print"),
+        fingerprint(print_).alias(f"{side}_print"),
         *(f.first(name).alias(f"{side}_{name}") for name in KIND),
     )
 

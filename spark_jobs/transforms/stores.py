@@ -1,12 +1,20 @@
-"""The promise `stores`: what a store holds at the end is its changelog up to the offset that it claims."""
+"""The promise `stores`: what a store holds at the end is its changelog up to the offset that it claims.
+
+First each store is fingerprinted beside its changelog: where the two are the same, all is well, and nothing else is
+looked at. Only stores that differ are joined, key by key.
+"""
+
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.comparisons import comparison, value_text
+from spark_jobs.transforms.comparisons import COMPARISONS, comparison, fingerprint, in_memory, value_text
 from spark_jobs.transforms.places import text_of_place
 
-DUMPS = "array<struct<store:string,partition:int,role:string,offset:long,title:string>>"
+DUMP = "store string, partition int, role string, offset long, title string"
+DUMPS = f"array<struct<{DUMP}>>"
+CHANGELOG = ("trial", "store", "partition", "end")  # the changelog of a store before the offset `end`
 
 
 def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
@@ -16,49 +24,81 @@ def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
     with the number of the dump in place of an offset. A tombstone deletes, so a key that has one and is not in the
     store is well. Out: as the table `comparisons`.
     """
+    spark = records.sparkSession
     dumps = trials.select("trial", f.posexplode("dumps").alias("dump", "of")).select("trial", "dump", "of.*")
-    stores = f.broadcast(dumps.withColumnRenamed("offset", "end").drop("title"))
-    changed = (
+    entries = records.where(f.col("role").endswith("-dump")).select(
+        "trial", f.col("offset").cast("int").alias("dump"), "key", "value"
+    )
+    tables = folded(records, dumps)
+    claimed = dumps.withColumnRenamed("offset", "end")
+    looked_at = (
+        claimed.join(printed(tables.where("value is not null"), *CHANGELOG), list(CHANGELOG), "left")
+        .withColumnRenamed("print", "due")
+        .join(printed(entries, "trial", "dump"), ["trial", "dump"], "left")
+        .select(*claimed.columns, f.coalesce("print.records", f.lit(0)).alias("entries"), "due", "print")
+        .withColumn("differs", ~f.col("due").eqNullSafe(f.col("print")))
+        .drop("due", "print")
+        .collect()  # a row a store
+    )
+    well = in_memory(spark, [_well(row.asDict()) for row in looked_at if not row["differs"]], COMPARISONS)
+    differing = [row.asDict() for row in looked_at if row["differs"]]
+    if not differing:
+        return well
+    closer = in_memory(spark, differing, f"trial int, dump int, {DUMP.replace('offset', 'end')}")
+    return well.unionByName(breaches(f.broadcast(closer), tables, entries))
+
+
+def folded(records: DataFrame, dumps: DataFrame) -> DataFrame:
+    """The tables that the changelogs make up to the offsets which stores claim.
+
+    Out: trial, store, partition, end, key, value LONG (null where a tombstone came last), changelog_offset LONG.
+    """
+    ends = dumps.select("trial", "store", "partition", f.col("offset").alias("end")).distinct()
+    return (
         records.where(f.col("role").endswith("-changelog"))
         .withColumn("store", f.regexp_replace("role", "-changelog$", ""))
-        .join(stores.drop("role"), ["trial", "store", "partition"])
+        .join(f.broadcast(ends), ["trial", "store", "partition"])
         .where(f.col("offset") < f.col("end"))
-        .select("trial", "dump", "key", "value", "offset", f.lit(False).alias("held"))
+        .groupBy(*CHANGELOG, "key")
+        .agg(f.max_by("value", "offset").alias("value"), f.max("offset").alias("changelog_offset"))
     )
-    entries = records.where(f.col("role").endswith("-dump")).select(
-        "trial", f.col("offset").cast("int").alias("dump"), "key", "value", "offset", f.lit(True).alias("held")
+
+
+def printed(entries: DataFrame, *of: str) -> DataFrame:
+    """The fingerprint of the entries (key, value) of each table, with the columns `of`, and `print`."""
+    return entries.groupBy(*of).agg(fingerprint(f.xxhash64("key", "value")).alias("print"))
+
+
+def breaches(dumps: DataFrame, tables: DataFrame, entries: DataFrame) -> DataFrame:
+    """One comparison for each key in which these stores differ from what `folded` gives. As the table `comparisons`."""
+    of_key = ["trial", "dump", "key"]
+    due = tables.join(dumps.select(*CHANGELOG, "dump"), list(CHANGELOG)).select(
+        *of_key, f.col("value").alias("expected"), "changelog_offset"
     )
-    held = f.col("held")
-    keys = (
-        changed.unionByName(entries)
-        .groupBy("trial", "dump", "key")
-        .agg(
-            f.max_by("value", f.when(~held, f.col("offset"))).alias("expected"),
-            f.max(f.when(held, f.col("value"))).alias("observed"),
-            f.max(f.when(~held, f.col("offset"))).alias("changelog_offset"),
-        )
+    held = entries.join(dumps.select("trial", "dump"), ["trial", "dump"]).select(
+        *of_key, f.col("value").alias("observed")
     )
-    wrong = ~f.col("expected").eqNullSafe(f.col("observed"))
-    whole = keys.groupBy("trial", "dump").agg(
-        f.count("observed").alias("entries"),
-        f.collect_list(f.when(wrong, f.struct("key", "expected", "observed", "changelog_offset"))).alias("wrong"),
-    )
-    seen = dumps.join(whole, ["trial", "dump"], "left").select(
-        *dumps.columns, f.coalesce("entries", f.lit(0)).alias("entries"), f.explode_outer("wrong").alias("of")
-    )
-    amiss = f.col("of").isNotNull()
-    number = f.format_string("%d entries", "entries")
-    return seen.select(
+    wrong = due.join(held, of_key, "full").where(~f.col("expected").eqNullSafe(f.col("observed")))
+    return wrong.join(dumps, ["trial", "dump"]).select(
         *comparison(
             "stores",
-            anomaly=f.when(amiss & (f.col("role") == "standby"), "wrong-standby").when(amiss, "wrong-store"),
+            anomaly=f.when(f.col("role") == "standby", "wrong-standby").otherwise("wrong-store"),
             partition=f.col("partition"),
-            key=f.col("of.key"),
+            key=f.col("key"),
             place=f.when(
-                f.col("of.changelog_offset").isNotNull(),
-                text_of_place(f.concat("store", f.lit("-changelog")), offset="of.changelog_offset"),
+                f.col("changelog_offset").isNotNull(),
+                text_of_place(f.concat("store", f.lit("-changelog")), offset="changelog_offset"),
             ).otherwise(f.col("title")),
-            expected=f.when(amiss, value_text(f.col("of.expected"))).otherwise(number),
-            observed=f.when(amiss, f.concat(value_text(f.col("of.observed")), f.lit(": "), "title")).otherwise(number),
+            expected=value_text(f.col("expected")),
+            observed=f.concat(value_text(f.col("observed")), f.lit(": "), "title"),
         )
     )
+
+
+def _well(store: dict[str, Any]) -> dict[str, Any]:
+    told = f"{store['entries']} entries"
+    return {
+        **{name: store[name] for name in ("trial", "partition")},
+        **{"promise": "stores", "anomaly": None, "key": None, "place": store["title"]},
+        **{"expected": told, "observed": told, "comparisons": 1},
+    }
