@@ -10,7 +10,9 @@ from onceproof.pipeline.steps import connector_jars
 from onceproof.settings import get_settings
 
 # `check` compiles many plans and runs each once: the thorough compiler would cost more than its code saves.
-QUICK_COMPILER = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"}
+QUICK_COMPILER = {
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods -XX:TieredStopAtLevel=1"
+}
 MASTER = "local[*]"
 TIMEOUT = 1_800.0  # seconds
 
