@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from onceproof.lab import trial as trial_module
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.processes import await_condition
+from onceproof.lab.ticker import MISSED
 from onceproof.lab.trial import TrialLab, _explained, drive, provision, run_trial, seed
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
@@ -24,6 +25,7 @@ from onceproof.scenarios import enumerator
 from tests.conftest import a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
+STANDSTILL = MISSED + 1.0  # seconds
 
 
 def running() -> set[psutil.Process]:
@@ -180,7 +182,7 @@ def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
         if phase == "rebalance":
             [pid] = [p.pid for p in running() if "onceproof.streams.Main" in p.cmdline() and "java" in p.name()][:1]
             os.kill(pid, signal.SIGSTOP)
-            threading.Timer(2, os.kill, (pid, signal.SIGCONT)).start()
+            threading.Timer(STANDSTILL, os.kill, (pid, signal.SIGCONT)).start()
 
     folder = TrialFolder(tmp_path)
     outcome = run_trial(a_trial("4.3.1"), folder, report, cluster)
@@ -215,7 +217,7 @@ def test_a_driver_that_was_given_no_time_says_so(tmp_path, project):
     )
     assert next((line for line in driver.stderr if "sync" in line), None)
     driver.send_signal(signal.SIGSTOP)
-    threading.Timer(2, driver.send_signal, (signal.SIGCONT,)).start()
+    threading.Timer(STANDSTILL, driver.send_signal, (signal.SIGCONT,)).start()
     said, _ = driver.communicate(timeout=120)
     assert driver.returncode == 3
     assert "The machine stood still for " in json.loads(said)["reason"]
