@@ -60,7 +60,8 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.bindAddress", "127.0.0.1")  # the default is the first network interface
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.jars", ",".join(map(str, jars)))  # for those that read from brokers
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # each plan runs once, over a few rows
+        # Each plan runs once, over a few rows; there are many, and this compiler has 48 MB for code by default.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m")
         .config("spark.log.level", "ERROR")  # a failing test shows its own lines
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()

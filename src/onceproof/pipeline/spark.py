@@ -11,7 +11,8 @@ from onceproof.settings import get_settings
 
 # `check` compiles many plans and runs each once: the thorough compiler would cost more than its code saves.
 QUICK_COMPILER = {
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods -XX:TieredStopAtLevel=1"
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m "
+    "-XX:TieredStopAtLevel=1"
 }
 MASTER = "local[*]"
 TIMEOUT = 1_800.0  # seconds
