@@ -86,8 +86,8 @@ def segments_of(
     """What comes of the brokers' log segments, of those trials whose segments could be read."""
     keys = [trial.key for trial in trials if run_folder.trial(trial).segments_file.exists()]
     if not keys:
-        made = [tables.CHECKED[name].replace("trial string", "trial int") for name in ("transactions", "comparisons")]
-        transactions, comparisons = (in_memory(spark, [], columns) for columns in made)
+        made = ("transactions", "comparisons")
+        transactions, comparisons = (in_memory(spark, [], tables.numbered(name)) for name in made)
         return Segments(transactions, comparisons, ())
     plans = {key: TrialPlan.read(run_folder.trial(key).trial_file).roles for key in keys}
     roles = [{"name": key, "role": name} for key, of in plans.items() for name, role in of.items() if role.committed]

@@ -85,6 +85,11 @@ def columns_of(table: str) -> list[str]:
     return [column.split()[0] for column in CHECKED[table].split(", ")]
 
 
+def numbered(table: str) -> str:
+    """Columns of a table while the checks make it, with types: with the trial's number in place of its name."""
+    return CHECKED[table].replace("trial string", "trial int", 1)
+
+
 def errors_file(run_folder: RunFolder) -> Path:
     """Where the sentences about unreadable trials stand, as JSON object from trial key to sentence."""
     return run_folder.path / "tables" / "errors.json"

@@ -8,10 +8,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-COMPARISONS = (
-    "trial int, promise string, anomaly string, partition int, key int, place string, expected string, "
-    "observed string, comparisons long"
-)
+from spark_jobs import tables
+
+COMPARISONS = tables.numbered("comparisons")
 
 
 def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:

@@ -12,8 +12,7 @@ from pyspark.sql import functions as f
 from spark_jobs.transforms.comparisons import COMPARISONS, comparison, fingerprint, in_memory, value_text
 from spark_jobs.transforms.places import text_of_place
 
-DUMP = "store string, partition int, role string, offset long, title string"
-DUMPS = f"array<struct<{DUMP}>>"
+DUMPS = "array<struct<store:string,partition:int,role:string,offset:long,title:string>>"
 CHANGELOG = ("trial", "store", "partition", "end")  # the changelog of a store before the offset `end`
 
 
@@ -35,17 +34,20 @@ def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
         claimed.join(printed(tables.where("value is not null"), *CHANGELOG), list(CHANGELOG), "left")
         .withColumnRenamed("print", "due")
         .join(printed(entries, "trial", "dump"), ["trial", "dump"], "left")
-        .select(*claimed.columns, f.coalesce("print.records", f.lit(0)).alias("entries"), "due", "print")
-        .withColumn("differs", ~f.col("due").eqNullSafe(f.col("print")))
-        .drop("due", "print")
+        .select(
+            *("trial", "dump", "partition", "title"),
+            f.coalesce("print.records", f.lit(0)).alias("entries"),
+            (~f.col("due").eqNullSafe(f.col("print"))).alias("differs"),
+        )
         .collect()  # a row a store
     )
     well = in_memory(spark, [_well(row.asDict()) for row in looked_at if not row["differs"]], COMPARISONS)
     differing = [row.asDict() for row in looked_at if row["differs"]]
     if not differing:
         return well
-    closer = in_memory(spark, differing, f"trial int, dump int, {DUMP.replace('offset', 'end')}")
-    return well.unionByName(breaches(f.broadcast(closer), tables, entries))
+    closer = in_memory(spark, differing, "trial int, dump int")
+    wrong = f.broadcast(claimed.join(f.broadcast(closer), ["trial", "dump"]))
+    return well.unionByName(breaches(wrong, tables, entries))
 
 
 def folded(records: DataFrame, dumps: DataFrame) -> DataFrame:

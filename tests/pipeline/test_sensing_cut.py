@@ -144,7 +144,7 @@ def test_a_call_that_is_cut_while_spark_reads_has_only_that_left(lab):
 
 def test_without_the_topics_all_of_it_is_tried_again(lab):
     cut_short(lab, (SECOND, 7))
-    shutil.rmtree(begin().planted.cluster_file("3.9.1").with_suffix(""))  # as `sweep` does
+    shutil.rmtree(begin().planted.cluster_folder("3.9.1"))  # as `sweep` does
     sense(*unfinished(ASKED, None))
     assert lab.tried == ALL
     assert [found for _, _, found, _ in stored()] == [True] * 4

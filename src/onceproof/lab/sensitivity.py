@@ -71,7 +71,7 @@ def try_planned(
     planted, tried, is_done = run.planted, [], False
     data = {"run": run.run_id, "harness": harness_version(), "trials": [trial.to_dict() for _, trial in plan]}
     write_json(planted.run_file, data)
-    folder = planted.cluster_file(str(broker)).with_suffix("")
+    folder = planted.cluster_folder(str(broker))
     has_topics = EmbeddedCluster.has_data(folder)
     if not has_topics:
         shutil.rmtree(folder, ignore_errors=True)

@@ -173,6 +173,10 @@ class RunFolder:
         """The brokers of one release."""
         return self.path / "clusters" / f"{broker}.json"
 
+    def cluster_folder(self, broker: str) -> Path:
+        """Logs and data of the brokers of one release."""
+        return self.path / "clusters" / broker
+
     def trial(self, trial: Trial | str) -> TrialFolder:
         """Folder of the trial with this key."""
         key = trial if isinstance(trial, str) else trial.key

@@ -10,10 +10,7 @@ from onceproof.pipeline.steps import connector_jars
 from onceproof.settings import get_settings
 
 # `check` compiles many plans and runs each once: the thorough compiler would cost more than its code saves.
-QUICK_COMPILER = {
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m "
-    "-XX:TieredStopAtLevel=1"
-}
+QUICK_COMPILER = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}  # behind those of spark.conf
 MASTER = "local[*]"
 TIMEOUT = 1_800.0  # seconds
 

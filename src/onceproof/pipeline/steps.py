@@ -196,8 +196,7 @@ def start_cluster(run: RunFolder, broker: str) -> None:
     from onceproof.lab.plan import needs_dead_broker
     from onceproof.model.release import Release
 
-    file = run.cluster_file(broker)
-    folder = file.with_suffix("")
+    file, folder = run.cluster_file(broker), run.cluster_folder(broker)
     if not EmbeddedCluster.has_data(folder):
         for trial in run.trials():  # their topics are gone
             if str(trial.cell.broker) == broker:
@@ -233,7 +232,7 @@ def discard_data(run: RunFolder) -> None:
     from onceproof.lab.cluster import EmbeddedCluster
 
     for file in sorted(run.path.glob("clusters/*.json")):
-        EmbeddedCluster.delete_data(file.with_suffix(""))
+        EmbeddedCluster.delete_data(run.cluster_folder(file.stem))
 
 
 def provision(run: RunFolder, cell: str) -> None:
