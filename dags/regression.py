@@ -36,7 +36,6 @@ from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
 from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
-from onceproof.pipeline.spark import QUICK_COMPILER
 from onceproof.settings import get_settings
 
 RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw an arrow from `plan` to every task
@@ -169,7 +168,7 @@ def regression() -> None:
 
     sensed = step(steps.sense, pool="drive", **GOES_ON)(RUN)
     strengthened = step(steps.strengthen, pool="drive", **GOES_ON)(RUN)
-    collected, checked = spark("collect", **GOES_ON), spark("check", conf=QUICK_COMPILER)
+    collected, checked = spark("collect", **GOES_ON), spark("check")
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 

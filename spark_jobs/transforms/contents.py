@@ -255,7 +255,13 @@ def told_beside(records: DataFrame, wanted: DataFrame) -> DataFrame:
         .groupBy("trial", "role", "beside", "key")
         .agg(f.count("*").alias("causes"))
     )
-    there = records.groupBy("trial", f.col("role").alias("beside"), "key").agg(f.count("*").alias("there"))
+    beside = f.broadcast(causes.select("trial", "beside").distinct())
+    there = (
+        records.withColumnRenamed("role", "beside")
+        .join(beside, ["trial", "beside"], "left_semi")
+        .groupBy("trial", "beside", "key")
+        .agg(f.count("*").alias("there"))
+    )
     return (
         causes.join(there, ["trial", "beside", "key"], "left")
         .where(f.coalesce("there", f.lit(0)) < f.col("causes"))

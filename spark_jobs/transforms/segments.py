@@ -81,7 +81,7 @@ def seen_in(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataF
         "number", f.lit(-1).cast("long")
     )
     intervals = batches.where(f.col("kind") == DATA).unionByName(outside, allowMissingColumns=True)
-    return _within(records, intervals.select(*LOG, "first", "last", "producer", "number"))
+    return within(records, intervals.select(*LOG, "first", "last", "producer", "number"))
 
 
 def tally(seen: DataFrame) -> DataFrame:
@@ -141,28 +141,25 @@ def _outcome(kind: str) -> Column:
     )
 
 
-def _within(records: DataFrame, intervals: DataFrame) -> DataFrame:
+def within(records: DataFrame, intervals: DataFrame) -> DataFrame:
     """Records with the columns of the interval (trial, role, partition, first, last, ...) of offsets in which they lie.
 
-    Null where they lie in none. Intervals do not overlap, so it is the last one that begins before: one sort, where a
-    join would compare them all.
+    Null where they lie in none; intervals do not overlap. The offsets are cut into stretches, and a record is compared
+    with the few intervals of its own: there is no need to sort the records, or to move them.
     """
-    carried = [name for name in intervals.columns if name not in (*LOG, "first")]
-    begins = intervals.select(
-        *LOG, f.col("first").alias("offset"), f.lit(0).alias("is_record"), f.struct(*carried).alias("interval")
+    carried = [name for name in intervals.columns if name not in (*LOG, "first", "last")]
+    stretches = f.explode(f.sequence(_stretch("first"), _stretch("last")))
+    of = f.broadcast(intervals.withColumn("stretch", stretches)).alias("of")
+    read = records.withColumn("stretch", _stretch("offset")).alias("read")
+    same = [f.col(f"read.{name}") == f.col(f"of.{name}") for name in (*LOG, "stretch")]
+    inside = f.col("read.offset").between(f.col("of.first"), f.col("of.last"))
+    return read.join(of, [*same, inside], "left").select(
+        *(f"read.{name}" for name in records.columns), *(f"of.{name}" for name in carried)
     )
-    everything = records.select(*LOG, "offset", "key", "value").withColumn("is_record", f.lit(1))
-    in_order = Window.partitionBy(*LOG).orderBy("offset", "is_record")
-    inside = f.col("offset") <= f.col("interval.last")
-    return (
-        everything.unionByName(begins, allowMissingColumns=True)
-        .withColumn("interval", f.last("interval", ignorenulls=True).over(in_order))
-        .where(f.col("is_record") == 1)
-        .select(
-            *LOG, "offset", "key", "value",
-            *(f.when(inside, f.col(f"interval.{name}")).alias(name) for name in carried if name != "last"),
-        )
-    )  # fmt: skip
+
+
+def _stretch(offset: str) -> Column:
+    return f.shiftright(offset, 7)  # as long as a batch has records, more or less
 
 
 def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
@@ -188,18 +185,20 @@ def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
 def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFrame:
     """What each committed transaction must have written (trial, producer, decision, role, partition, key, once)."""
     ranges = positions.where(f.col("last") >= f.col("first")).select(*LOG, "first", "last", "producer", "decision")
-    inputs = records.where((f.col("role") == "input") & f.col("key").isNotNull())
-    committed = _within(inputs, ranges).where("producer is not null")
     # The first of a key may not be committed, and then the second is not the first.
-    firsts = inputs.groupBy("trial", "partition", "key").agg(f.min("offset").alias("offset"))
-    first = committed.join(firsts, ["trial", "partition", "key", "offset"]).withColumn("when", f.lit("first"))
-    others = committed.withColumn("when", f.lit("each")).unionByName(
-        committed.where(f.col("value") == DELETE).withColumn("when", f.lit("delete"))
+    is_first = f.min("offset").over(Window.partitionBy("trial", "partition", "key")) == f.col("offset")
+    inputs = records.where((f.col("role") == "input") & f.col("key").isNotNull()).withColumn("is_first", is_first)
+    gives = (
+        f.when(f.col("when") == "first", f.col("is_first"))
+        .when(f.col("when") == "delete", f.col("value") == DELETE)
+        .otherwise(f.lit(True))
     )
     return (
-        others.unionByName(first)
+        within(inputs, ranges)
+        .where("producer is not null")
         .drop("role")
-        .join(wanted, ["trial", "when"])
+        .join(wanted, "trial")
+        .where(gives)
         .select(*TRANSACTION, "role", "partition", f.coalesce("fixed_key", "key").alias("key"), "once")
     )
 
@@ -207,7 +206,7 @@ def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFra
 def _written(seen: DataFrame, parts: DataFrame, wanted: DataFrame) -> DataFrame:
     """What each committed transaction wrote, as `_due`; not what a punctuator did, which is due to no input."""
     return (
-        seen.join(parts.where(f.col("decided") == "committed").select(*PART, "decision"), list(PART))
+        seen.join(f.broadcast(parts.where(f.col("decided") == "committed").select(*PART, "decision")), list(PART))
         .join(f.broadcast(wanted.select("trial", "role", "once", "punctuated").distinct()), ["trial", "role"])
         .where(~(f.col("punctuated") & (f.col("key") < 0)))
         .select(*TRANSACTION, "role", "partition", "key", "once")
@@ -417,4 +416,4 @@ def check_segments(entries: DataFrame, records: DataFrame, trials: DataFrame) ->
         compare_isolation(parts, entries, tallied),
         compare_fencing(entries),
     )
-    return Segments(parts, reduce(DataFrame.unionByName, compared), (batches, numbers, seen, tallied, pairs, parts))
+    return Segments(parts, reduce(DataFrame.unionByName, compared), (batches, numbers, tallied, pairs, parts))

@@ -28,10 +28,9 @@ def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
     entries = records.where(f.col("role").endswith("-dump")).select(
         "trial", f.col("offset").cast("int").alias("dump"), "key", "value"
     )
-    tables = folded(records, dumps)
     claimed = dumps.withColumnRenamed("offset", "end")
     looked_at = (
-        claimed.join(printed(tables.where("value is not null"), *CHANGELOG), list(CHANGELOG), "left")
+        claimed.join(printed(folded(records, claimed).where("value is not null"), *CHANGELOG), list(CHANGELOG), "left")
         .withColumnRenamed("print", "due")
         .join(printed(entries, "trial", "dump"), ["trial", "dump"], "left")
         .select(
@@ -47,15 +46,15 @@ def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
         return well
     closer = in_memory(spark, differing, "trial int, dump int")
     wrong = f.broadcast(claimed.join(f.broadcast(closer), ["trial", "dump"]))
-    return well.unionByName(breaches(wrong, tables, entries))
+    return well.unionByName(breaches(wrong, records, entries))
 
 
 def folded(records: DataFrame, dumps: DataFrame) -> DataFrame:
-    """The tables that the changelogs make up to the offsets which stores claim.
+    """The tables that the changelogs make up to the offsets `end` which stores claim.
 
     Out: trial, store, partition, end, key, value LONG (null where a tombstone came last), changelog_offset LONG.
     """
-    ends = dumps.select("trial", "store", "partition", f.col("offset").alias("end")).distinct()
+    ends = dumps.select(*CHANGELOG).distinct()
     return (
         records.where(f.col("role").endswith("-changelog"))
         .withColumn("store", f.regexp_replace("role", "-changelog$", ""))
@@ -71,11 +70,13 @@ def printed(entries: DataFrame, *of: str) -> DataFrame:
     return entries.groupBy(*of).agg(fingerprint(f.xxhash64("key", "value")).alias("print"))
 
 
-def breaches(dumps: DataFrame, tables: DataFrame, entries: DataFrame) -> DataFrame:
-    """One comparison for each key in which these stores differ from what `folded` gives. As the table `comparisons`."""
+def breaches(dumps: DataFrame, records: DataFrame, entries: DataFrame) -> DataFrame:
+    """One comparison for each key in which these stores differ from their changelogs. As the table `comparisons`."""
     of_key = ["trial", "dump", "key"]
-    due = tables.join(dumps.select(*CHANGELOG, "dump"), list(CHANGELOG)).select(
-        *of_key, f.col("value").alias("expected"), "changelog_offset"
+    due = (
+        folded(records, dumps)
+        .join(dumps.select(*CHANGELOG, "dump"), list(CHANGELOG))
+        .select(*of_key, f.col("value").alias("expected"), "changelog_offset")
     )
     held = entries.join(dumps.select("trial", "dump"), ["trial", "dump"]).select(
         *of_key, f.col("value").alias("observed")

@@ -9,7 +9,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.readers.segments import compare_segments
 from spark_jobs import tables
 from spark_jobs.check import in_memory
-from spark_jobs.transforms.segments import check_segments
+from spark_jobs.transforms.segments import check_segments, within
 from tests.specimens.segments import SPECIMENS
 
 pytestmark = pytest.mark.spark
@@ -47,3 +47,23 @@ def test_both_readers_compare_the_same_and_the_table_has_every_part(spark: Spark
     }
     for frame in checked.shared:
         frame.unpersist()
+
+
+def test_records_lie_in_intervals_of_any_length(spark: SparkSession) -> None:
+    ends = [(0, 0), (1, 126), (127, 128), (130, 255), (256, 256), (257, 700), (703, 1023), (1024, 1024)]  # inclusive
+    place = {"trial": 0, "role": "output", "partition": 1}
+    intervals = [{**place, "first": first, "last": last, "number": n} for n, (first, last) in enumerate(ends)]
+    records = [{**place, "partition": partition, "offset": offset} for partition in (0, 1) for offset in range(1100)]
+    columns = "trial int, role string, partition int"
+    placed = within(
+        in_memory(spark, records, f"{columns}, offset long"),
+        in_memory(spark, intervals, f"{columns}, first long, last long, number int"),
+    )
+    expected = {
+        (partition, offset): next((n for n, (a, b) in enumerate(ends) if partition == 1 and a <= offset <= b), None)
+        for partition in (0, 1)
+        for offset in range(1100)
+    }
+    rows = placed.collect()
+    assert len(rows) == len(expected)
+    assert {(row["partition"], row["offset"]): row["number"] for row in rows} == expected

@@ -9,8 +9,6 @@ from onceproof.pipeline.environment import spark_environment
 from onceproof.pipeline.steps import connector_jars
 from onceproof.settings import get_settings
 
-# `check` compiles many plans and runs each once: the thorough compiler would cost more than its code saves.
-QUICK_COMPILER = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}  # behind those of spark.conf
 MASTER = "local[*]"
 TIMEOUT = 1_800.0  # seconds
 
@@ -26,9 +24,8 @@ def submit(job: str, run: RunFolder) -> None:
 
     settings = get_settings()
     jobs = settings.project / "spark_jobs"
-    options = [part for name, value in QUICK_COMPILER.items() for part in ("--conf", f"{name}={value}")]
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER]
-    command += ["--properties-file", str(jobs / "spark.conf"), "--jars", connector_jars(), *options]
+    command += ["--properties-file", str(jobs / "spark.conf"), "--jars", connector_jars()]
     command += [str(jobs / f"{job}.py"), "--run-folder", str(run.path)]
     log = run.path / f"{job}.log"
     process = spawn(command, log=log, env=spark_environment(settings))
