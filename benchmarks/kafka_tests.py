@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.java import FAST_START, LOG4J
 from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
 from onceproof.lab.processes import open_pipes, spawn, tail
@@ -75,8 +76,12 @@ def read_feed(lines: Iterable[str]) -> Feed:
     return Feed(passed, None)
 
 
-def run_class(release: Release, name: str, limit: float = 600, plant: str | None = None) -> Ended:
+def run_class(
+    release: Release, name: str, limit: float = 600, plant: str | None = None, streams: Release | None = None
+) -> Ended:
     """Run a test class of a release, with a plant or without, until a test fails or `limit` seconds are over.
+
+    It tests Kafka Streams of its own release, or of the release `streams`.
 
     Raises:
         HarnessError: none of its tests ran, though nothing failed.
@@ -85,7 +90,9 @@ def run_class(release: Release, name: str, limit: float = 600, plant: str | None
         report, log = Path(folder, "fired"), Path(folder, "stderr")
         agent = [f"-javaagent:{get_settings().agent_jar}=plant={plant},report={report}"] if plant else []
         options = [*FAST_START, HEAP, *agent, f"-Djava.io.tmpdir={folder}", f"-Dlog4j.configuration={LOG4J.as_uri()}"]
-        tests = ["-cp", class_path(release), *LAUNCHER, "-c", f"{PACKAGE}{name}"]
+        under_test = streams_class_path(streams) if streams else ()
+        first = [str(jar) for jar in under_test if jar.name.startswith("kafka-streams-")]
+        tests = ["-cp", ":".join([*first, class_path(release)]), *LAUNCHER, "-c", f"{PACKAGE}{name}"]
         begin = time.monotonic()
         process = spawn([get_settings().java, *options, *tests], log=log, piped=True)
         alarm = threading.Timer(limit, process.kill)

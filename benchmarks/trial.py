@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/trial.py [TRIALS]
 
-The peer is StandbyTaskEOSMultiRebalanceIntegrationTest from the test jars of 3.4.1, as its authors wrote it.
+The peer is StandbyTaskEOSMultiRebalanceIntegrationTest from the test jars of 3.4.1, as its authors wrote it. It came
+with the fix of KAFKA-14172; it is also run on Kafka Streams 3.4.0, which has the bug.
 """
 
 import statistics
@@ -22,6 +23,7 @@ from onceproof.model.run_folder import TrialFolder
 
 PEER = "StandbyTaskEOSMultiRebalanceIntegrationTest"
 RELEASE, BROKER = Release.parse("3.4.1"), Release.parse("3.9.1")
+AFFECTED = Release.parse("3.4.0")
 
 
 def ours(number: int) -> float:
@@ -51,6 +53,9 @@ def main() -> None:
         figures = (min(seconds), statistics.median(seconds), max(seconds))
         table.add_row(name, str(len(seconds)), *(f"{figure:.1f}" for figure in figures))
     Console().print(table)
+    print(
+        f"On Kafka Streams {AFFECTED}, which has the bug, that test {run_class(RELEASE, PEER, streams=AFFECTED).how}."
+    )
 
 
 if __name__ == "__main__":

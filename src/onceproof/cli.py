@@ -10,6 +10,7 @@ import random
 import secrets
 import sys
 import time
+import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -165,6 +166,30 @@ def trial(
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     if not outcome.exercised and not avoided:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+@app.command()
+def demo(
+    seed: SeedOption = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page with the timelines in a browser.")] = False,
+) -> None:
+    """Show the bug of KAFKA-14172 with two real trials: red on Kafka Streams 3.4.0, green on 3.4.1.
+
+    Exit: 0 as told, 1 an anomaly on 3.4.1, 2 usage, 3 no anomaly on 3.4.0 or not exercised on 3.4.1, 4 error.
+    """
+    from onceproof.demo import tell
+    from onceproof.lab.processes import interruptible
+
+    drawn = _drawn(seed)
+    cells = [_asked("enumerator", "DEFAULT_CONFIG", release, BROKER, None, [])[0] for release in ("3.4.0", "3.4.1")]
+    run, target = RunFolder(get_settings().runs / new_run_id()), get_settings().home / "demo.html"
+    with interruptible():
+        told = tell([Trial(run.run_id, cell, 1, drawn) for cell in cells], run, target, out, _progress)
+    out.print(f"Both timelines are in {target.as_uri()}", markup=False, soft_wrap=True)
+    has_display = {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    if open_ and not (has_display and webbrowser.open(target.as_uri())):
+        err.print("There is no display here on which a browser could open it.")
+    raise typer.Exit(told)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from itertools import product
 import psutil
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
+from rich.console import Console
 
+from onceproof.demo import played
 from onceproof.lab import trial as trial_module
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.processes import await_condition
@@ -20,7 +23,8 @@ from onceproof.lab.trial import TrialLab, _explained, drive, provision, run_tria
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
-from onceproof.model.run_folder import TrialFolder
+from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.page.report import write_trials
 from onceproof.scenarios import enumerator
 from tests.conftest import a_trial, undisturbed
 
@@ -33,13 +37,18 @@ def running() -> set[psutil.Process]:
 
 
 def test_the_affected_release_is_caught(tmp_path, cluster):
-    folder = TrialFolder(tmp_path)
-    outcome = undisturbed(lambda: run_trial(a_trial("3.3.1"), folder, cluster=cluster))
-    found = Reading.read(folder.reader_file)
-    assert outcome.exercised, outcome.reason
+    trial, run = a_trial("3.4.0"), RunFolder(tmp_path)
+    act = undisturbed(lambda: played(trial, run, cluster, lambda _: None), lambda act: act.outcome.void)
+    found = act.reading
+    assert act.outcome.exercised, act.outcome.reason
     assert found.anomalies["duplicate-id"] > 100
     assert found.ids + found.anomalies["duplicate-id"] == found.records == 63_000
-    assert not folder.state.exists()
+    assert not act.folder.state.exists()
+    console = Console(record=True, width=80)
+    console.print(*act.told())
+    assert re.search(r"ID [\d,]+ was given to \d+ keys", console.export_text())
+    write_trials(run, "A trial", [act.trial], tmp_path / "page.html")
+    assert "recycled" in (tmp_path / "page.html").read_text()
 
 
 def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_path, cluster):

@@ -11,11 +11,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import encoded, read_json, replacing
-from onceproof.model.run_folder import RunFolder
-from onceproof.page.cell import cell_view, records_view, timeline_json
+from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
 from onceproof.page.matrix import Filters, Matrix, Square, matrix_of, sign_of
 from onceproof.page.rendering import STATIC, Links, render
 from onceproof.page.runs import NotThereError, find_folder, trials_of
@@ -94,11 +95,37 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
         matrix=matrix,
         cells=[redaction.data(cell) for cell in cells],
         has_docs=False,
-        style=_inline("page.css"),
-        scripts=[_inline("page.js"), _inline("plotly.min.js")],
+        **_assets(),
     )
+    _write(page, target)
+
+
+def write_trials(run: RunFolder, title: str, trials: Sequence[Trial], target: Path) -> None:
+    """Write trials that were driven, judged or not, with their timelines as one file, as `write_report` does.
+
+    Raises:
+        HarnessError: a file of a trial is damaged, or the target cannot be written.
+    """
+    redaction = Redaction.of(run)
+    shown = [
+        {**redaction.data(trial_view(run, {}, trial, ())), "figures": redaction.data(_figures(run.trial(trial)))}
+        for trial in trials
+    ]
+    _write(render("trials_alone.html", _WithinReport("#", run.run_id), title=title, trials=shown, **_assets()), target)
+
+
+def _write(page: str, target: Path) -> None:
     with replacing(target) as draft:
         draft.write_text(page, encoding="utf-8")
+
+
+def _assets() -> dict[str, Any]:
+    """Look and behaviour of a page that needs nothing beside it."""
+    return {"style": _inline("page.css"), "scripts": [_inline("page.js"), _inline("plotly.min.js")]}
+
+
+def _figures(folder: TrialFolder) -> dict[str, Any]:
+    return {theme: json.loads(timeline_json(folder, dark=theme == "dark")) for theme in ("light", "dark")}
 
 
 def redaction_of(run: RunFolder, verdicts: Sequence[VerdictRow]) -> Redaction:
@@ -127,9 +154,7 @@ def _cell(run: RunFolder, url: str, verdict: VerdictRow) -> dict[str, Any]:
     for anomaly in view["anomalies"]:
         for witness in anomaly["first"][:1]:
             witness["records"] = records_view(run, verdict, witness["number"])
-    folder = run.trial(view["shown"])
     try:
-        figures = {theme: json.loads(timeline_json(folder, dark=theme == "dark")) for theme in ("light", "dark")}
+        return {**view, "problem": "", "figures": _figures(run.trial(view["shown"]))}
     except HarnessError as error:
         return {**view, "problem": str(error), "figures": None}
-    return {**view, "problem": "", "figures": figures}
