@@ -53,7 +53,7 @@ test-java: prerequisites ## The application's topology tests, on its oldest and 
 	@$(MVN) -f streams_app/pom.xml test
 	@$(MVN) -f streams_app/pom.xml test -Dkafka.version=4.3.1
 
-benchmarks: setup ## Measure every figure the README claims, beside its peer
+benchmarks: setup ## Measure the figures of docs/figures.md, each beside its peer
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit $$?; done
 
 lock: $(VENV)/.installed ## Resolve the Python environment anew from pyproject.toml

@@ -44,6 +44,16 @@ def test_what_a_document_links_to_is_there(document):
             assert (document.parent / target).exists(), target
 
 
+def test_every_figure_has_a_command_and_every_benchmark_is_there():
+    rows = re.findall(r"^\| (?!what |---).* \|$", (ROOT / "docs" / "figures.md").read_text(), re.MULTILINE)
+    assert len(rows) > 15
+    for row in rows:
+        command = row.split("|")[-2]
+        assert re.search(r"`.+`", command), row
+        for file in re.findall(r"benchmarks/\w+\.py", command):
+            assert (ROOT / file).exists(), row
+
+
 def test_make_targets_that_are_named_exist():
     made = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for document in DOCUMENTS:

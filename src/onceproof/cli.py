@@ -177,11 +177,11 @@ def demo(
 
     Exit: 0 as told, 1 an anomaly on 3.4.1, 2 usage, 3 no anomaly on 3.4.0 or not exercised on 3.4.1, 4 error.
     """
-    from onceproof.demo import tell
+    from onceproof.demo import RELEASES, tell
     from onceproof.lab.processes import interruptible
 
     drawn = _drawn(seed)
-    cells = [_asked("enumerator", "DEFAULT_CONFIG", release, BROKER, None, [])[0] for release in ("3.4.0", "3.4.1")]
+    cells = [_asked("enumerator", "DEFAULT_CONFIG", release, BROKER, None, [])[0] for release in RELEASES]
     run, target = RunFolder(get_settings().runs / new_run_id()), get_settings().home / "demo.html"
     with interruptible():
         told = tell([Trial(run.run_id, cell, 1, drawn) for cell in cells], run, target, out, _progress)
@@ -696,13 +696,14 @@ def down() -> None:
 
 @app.command()
 def setup() -> None:
-    """Resolve what the default matrix needs, so that a run works without reaching any registry."""
+    """Resolve what the default matrix and the demo need, so that they work without reaching any registry."""
+    from onceproof.demo import RELEASES
     from onceproof.lab.artifacts import broker_class_path, streams_class_path
     from onceproof.lab.jars import install_jars
 
     matrix = MATRICES[DEFAULT_MATRIX]
     with _progress("setup") as report:
-        for version in matrix.releases():
+        for version in dict.fromkeys((*matrix.releases(), *RELEASES)):
             report(f"Kafka Streams {version}")
             streams_class_path(Release.parse(version))
         for version in matrix.brokers:

@@ -23,6 +23,7 @@ from onceproof.page.timeline import read_events
 
 Progress = Callable[[str], AbstractContextManager[Report]]  # of a title: shows the phase that is under way
 
+RELEASES = ("3.4.0", "3.4.1")  # the last with the bug, the first without
 ATTEMPTS = 2  # at a trial that is no evidence
 WIDTH = 46  # characters of a timeline
 SIGNS = {"active": "█", "standby": "░"}
