@@ -1,4 +1,4 @@
-"""Rule 3 of the verdict: what a green is worth is told by bugs that must be found.
+"""Rule 3 of the verdict (`docs/architecture.md`): what a green is worth is told by bugs that must be found.
 
 First by *plants*: bugs put into the very release that the cell is about, in its scenario, on its broker line and with
 its restart; their trials are in the results database. Else by a *positive control*: a cell of the run on another
