@@ -96,7 +96,9 @@ SummaryOption = Annotated[
 ]
 BrokerOption = Annotated[str, typer.Option("--broker", metavar="V", help="Broker release.")]
 VariantOption = Annotated[str, typer.Option("--variant", metavar="NAME", help="See `onceproof list`.")]
-SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="Of the first trial; drawn if not given.")]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Seed of the first trial; by default a random one.")
+]
 ScenariosOption = Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -111,12 +113,12 @@ def trial(
         str | None, typer.Option(metavar="V", help="Restart the application on this Kafka Streams release.")
     ] = None,
     program: Annotated[
-        str | None, typer.Option(metavar="'1 2 3'", help="Of multirunner: the instances to toggle, or `random`.")
+        str | None, typer.Option(metavar="'1 2 3'", help="For multirunner: instances to start or stop, or `random`.")
     ] = None,
     set_: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof list`; repeatable.")
     ] = [],
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the random choices; drawn if not given.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the schedule; by default a random one.")] = None,
     plant_: Annotated[
         str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
     ] = None,
@@ -173,7 +175,7 @@ def demo(
     seed: SeedOption = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page with the timelines in a browser.")] = False,
 ) -> None:
-    """Show the bug of KAFKA-14172 with two real trials: red on Kafka Streams 3.4.0, green on 3.4.1.
+    """Show the bug of KAFKA-14172 in two real trials: red on Kafka Streams 3.4.0, green on 3.4.1.
 
     Exit: 0 as told, 1 an anomaly on 3.4.1, 2 usage, 3 no anomaly on 3.4.0 or not exercised on 3.4.1, 4 error.
     """
@@ -194,18 +196,20 @@ def demo(
 
 @app.command()
 def shrink(
-    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="multirunner.")],
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="Only multirunner has programs.")],
     streams: StreamsOption,
     program: Annotated[str, typer.Option(metavar="'1 2 3'", help="A program that is red.")],
     broker: BrokerOption = BROKER,
     variant: VariantOption = "DEFAULT_CONFIG",
-    set_: Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="As of `trial`; repeatable.")] = [],
-    trials: Annotated[int, typer.Option(min=1, help="Trials in which a smaller program must be red, all.")] = 2,
-    budget: Annotated[float, typer.Option(min=1, help="Seconds after which the smallest so far is taken.")] = 900.0,
+    set_: Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="As in `trial`; repeatable.")] = [],
+    trials: Annotated[int, typer.Option(min=1, help="Trials of a smaller program, all of which must be red.")] = 2,
+    budget: Annotated[
+        float, typer.Option(min=1, help="Seconds after which the smallest program so far is taken.")
+    ] = 900.0,
     seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reduce a red program of multirunner to a smallest one that stays red, and print it with its rate.
+    """Reduce a red program of multirunner to a smallest one that is still red, and print it with its rate.
 
     Exit: 1 a smallest program was found, 2 usage, 3 the program was not red to begin with, 4 error.
     """
@@ -236,12 +240,12 @@ def bisect(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
     variant: VariantOption = "DEFAULT_CONFIG",
     issue: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The known issue that is searched for, if several concern it.")
+        str | None, typer.Option(metavar="KEY", help="The known issue to search for, if several concern the variant.")
     ] = None,
     from_: Annotated[str, typer.Option("--from", metavar="V", help="First release.")] = str(OLDEST),
-    to: Annotated[str | None, typer.Option(metavar="V", help="Last release; the newest if not given.")] = None,
+    to: Annotated[str | None, typer.Option(metavar="V", help="Last release; by default the newest.")] = None,
     broker: BrokerOption = BROKER,
-    trials: Annotated[int, typer.Option(min=2, help="Trials in all, at most.")] = 60,
+    trials: Annotated[int, typer.Option(min=2, help="At most so many trials in all.")] = 60,
     seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -278,7 +282,7 @@ def bisect(
 
 @app.command("plants")
 def plants_(as_json: JsonOption = False) -> None:
-    """Show the bugs that can be planted into a release: what each does, and which scenario must find it by what."""
+    """Show the bugs that can be planted into a release: what each does, and which scenarios must find it by what."""
     if as_json:
         print(json.dumps([one.to_dict() for one in plants().values()]))
         return
@@ -300,10 +304,10 @@ def sensitivity(
     trials: Annotated[int, typer.Option(min=1, help="Trials of each plant in each scenario.")] = 1,
     broker: BrokerOption = BROKER,
     seed: SeedOption = None,
-    again: Annotated[bool, typer.Option("--again", help="Begin anew, even if such a call was cut short.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Start afresh, even if such a call was interrupted.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Plant bugs into a release, and see which of them its trials find; a call that was cut short is gone on with.
+    """Plant bugs into a release, and see which of them its trials find; an interrupted call is resumed.
 
     Exit: 0 all found or unable to show, as declared, 1 one survived, 2 usage, 3 one did not fire, 4 error.
     """
@@ -331,7 +335,7 @@ def releases(
     pre_releases: Annotated[bool, typer.Option("--pre-releases", help="Also candidates, such as 4.4.0-rc1.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the releases of Kafka Streams that are published, what was run of each, and what `release_watch` saw.
+    """List the published releases of Kafka Streams, what was run on each, and what `release_watch` saw.
 
     Exit: 0, 4 Maven could not be asked.
     """
@@ -457,20 +461,24 @@ def run(
     broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")] = [],
     scenario_: ScenariosOption = [],
     variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
-    trials: Annotated[int | None, typer.Option(min=1, help="Trials of each cell, whatever they show.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Exactly so many trials of each cell, whatever they show.")
+    ] = None,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="Trials of a cell whose verdict needs more, at most.")
+        int | None, typer.Option(min=1, help="At most so many trials of a cell whose verdict needs more.")
     ] = None,
     risk: Annotated[
         float | None,
-        typer.Option(min=0.01, max=0.5, metavar="P", help="Of a green: that it misses a bug, at most, e.g. 0.05."),
+        typer.Option(
+            min=0.01, max=0.5, metavar="P", help="How probable it may be that a green misses a bug, e.g. 0.05."
+        ),
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Go on with an interrupted run, or with `last`."),
+        typer.Option(metavar="RUN", help="Resume this interrupted run; `last` is the newest."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell cells, trials and hours, and start nothing.")
+        bool, typer.Option("--dry-run", help="Show cells, trials and hours without starting anything.")
     ] = False,
     junit: JunitOption = None,
     summary: SummaryOption = None,
@@ -497,9 +505,7 @@ def run(
     interrupted = None
     if resume is not None:
         if request != Request():
-            raise UsageError(
-                f"--resume {resume} goes on with what that run was asked for; leave the other options out."
-            )
+            raise UsageError(f"--resume {resume} resumes that run as it was requested; leave the other options out.")
         interrupted, request = pipeline.find_interrupted(resume)
     if dry_run:
         from onceproof.pipeline.estimate import estimate, table
@@ -562,7 +568,7 @@ def history(
     cell: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Cells whose releases, scenario and variant have all its words.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="The last runs that are shown.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many runs are shown, the newest first.")] = 20,
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all that is stored to a file.")] = None,
     import_: Annotated[
         Path | None, typer.Option("--import", metavar="FILE", help="Store what another database has exported.")
@@ -609,13 +615,15 @@ def _transfer(export: Path | None, import_: Path | None) -> None:
 
 @app.command()
 def evidence(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest that is judged.")],
-    cell: Annotated[str, typer.Argument(metavar="CELL", help="Key of a cell, or a part that only one cell has.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest judged one.")],
+    cell: Annotated[
+        str, typer.Argument(metavar="CELL", help="Key of a cell, or any part of it that no other cell has.")
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="The zip; default in `evidence/` of the run folder.")
     ] = None,
 ) -> None:
-    """Write what is known of a cell into one archive that can be attached to a JIRA as it is."""
+    """Write all that is known about a cell into one archive that can be attached to a JIRA issue as it is."""
     from onceproof.results.evidence import find_run, write_evidence
 
     written = write_evidence(find_run(get_settings().runs, run_id), cell, output)
@@ -626,7 +634,7 @@ def evidence(
 def page(
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On 127.0.0.1; 0 for any.")] = 8766,
 ) -> None:
-    """Show the results page by itself, without Airflow and its login, to this machine only."""
+    """Serve the results page without Airflow and its login, on this machine only."""
     from onceproof.page.serve import serve
 
     serve(get_settings(), port, lambda url: out.print(f"The page is at {url}, until Ctrl-C.", soft_wrap=True))
@@ -635,7 +643,7 @@ def page(
 @app.command()
 def report(
     run_id: Annotated[
-        str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest that is judged.")
+        str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest judged one.")
     ] = "last",
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write matrix, cells and timelines as one page instead.")
@@ -644,7 +652,7 @@ def report(
     summary: SummaryOption = None,
     vote: Annotated[bool, typer.Option("--vote", help="Print plain text for the vote on a release instead.")] = False,
 ) -> None:
-    """Print the matrix of a run, or write all of it as one page that needs nothing beside it."""
+    """Print the matrix of a run, or write the whole run as one self-contained page."""
     from onceproof.page.exports import told_of
     from onceproof.page.exports import vote as as_vote
     from onceproof.page.report import shown_run, terminal, write_report
@@ -669,7 +677,7 @@ def report(
 def up(
     foreground: Annotated[bool, typer.Option(help="Stay until Ctrl-C, for service managers.")] = False,
 ) -> None:
-    """Start Airflow with its pages, to browse, trigger and schedule."""
+    """Start Airflow and its pages, to browse results and to trigger and schedule runs."""
     from onceproof.pipeline import services
 
     if foreground:
@@ -696,7 +704,7 @@ def down() -> None:
 
 @app.command()
 def setup() -> None:
-    """Resolve what the default matrix and the demo need, so that they work without reaching any registry."""
+    """Resolve what the default matrix and the demo need, so that afterwards they need no registry."""
     from onceproof.demo import RELEASES
     from onceproof.lab.artifacts import broker_class_path, streams_class_path
     from onceproof.lab.jars import install_jars
@@ -715,7 +723,7 @@ def setup() -> None:
 
 @app.command()
 def sweep() -> None:
-    """Remove leftovers that bear our mark: processes without an owner, data of brokers and state of instances."""
+    """Remove leftovers of Onceproof: processes without an owner, data of brokers, state of instances."""
     from onceproof.lab.sweep import sweep as sweep_lab
 
     for removed in sweep_lab(get_settings().runs):

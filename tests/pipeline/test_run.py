@@ -57,9 +57,7 @@ def test_an_interrupted_run_is_found_with_its_request(lab, home):
     steps.start_cluster(steps.plan(older, asked), "3.9.1")
     assert find_interrupted("last") == find_interrupted(older) == (older, asked)
     newer = steps.plan("20261121T094500-3f2a", Request("seed", scenarios=("enumerator",)))
-    with pytest.raises(
-        UsageError, match="There is no interrupted run 'last' that could be gone on with: there is none"
-    ):
+    with pytest.raises(UsageError, match="There is no interrupted run 'last' that could be resumed: there is none"):
         find_interrupted("last")  # the older one has lost its topics, and the newer one has none yet
     steps.start_cluster(newer, "3.9.1")
     with pytest.raises(UsageError, match=f"there is {newer.run_id}"):

@@ -5,7 +5,7 @@
   run.json                         what was asked: matrix, cells, trials with their seeds
   further_trials.json              trials that were added, because a verdict needed more of them
   clusters/<broker>.json           the brokers of the run: bootstrap servers, process, log
-  trials/<trial>.attempt-<n>/      what attempts left that failed or were cut off; of runs that were gone on with
+  trials/<trial>.attempt-<n>/      what attempts left that failed or were cut off; of runs that were resumed
   trials/<trial>/
     trial.json                     the trial and every config that was used
     timeline.jsonl                 every event in order: bulks, states, assignments, faults, drains
@@ -223,7 +223,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is judged, and on all that there is: if Spark failed, the run can be gone on with."""
+        """Whether it is judged, and on all that there is: if Spark failed, the run can be resumed."""
         return self.verdicts_file.exists() and (self.table("counts") / "_SUCCESS").exists()
 
     def set_aside(self, trial: Trial) -> None:

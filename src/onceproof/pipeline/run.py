@@ -45,7 +45,7 @@ def run(request: Request, *, console: Console, interrupted: str | None = None) -
     """Run the DAG under the Airflow that is up, or one of our own, and wait for the verdicts.
 
     Progress goes to `console`: a live table on a terminal, else lines. If the id of an `interrupted` run is given, it
-    is gone on with; the request is its own then.
+    is resumed, with the request that it had.
 
     Raises:
         UsageError: the request cannot be carried out, a port is taken, or another run is under way.
@@ -85,8 +85,8 @@ def find_interrupted(wanted: str) -> tuple[str, Request]:
     if found is None:
         there_is = f"there is {', '.join(run.run_id for run in can)}" if can else "there is none"
         raise UsageError(
-            f"There is no interrupted run {wanted!r} that could be gone on with: {there_is}. It ends when another run "
-            "is planned, because the topics are deleted then."
+            f"There is no interrupted run {wanted!r} that could be resumed: {there_is}. A run can be resumed until "
+            "another one is planned, which deletes its topics."
         )
     return found.run_id, request_from_params(read_json(found.run_file)["request"])
 
