@@ -40,6 +40,7 @@ def test_help_and_list_show_what_there_is():
         (["sensitivity", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--plant", "checkpoint-stays"], "cannot be planted into 4.3.1"),
+        (["advise", "3.9.1", "3.9.1"], "3.9.1 is both releases"),
         (["run", "--plant", "stale-cache"], "'stale-cache' cannot be planted into a run"),
         (["run", "--matrix", "weekly"], "There is no matrix 'weekly'"),
         (["run", "--scenario", "enum"], "There is no scenario 'enum'"),

@@ -25,12 +25,13 @@ INHERITED = {
 
 
 def commands() -> list[list[str]]:
-    text = (ROOT / "README.md").read_text()
-    return [shlex.split(line)[1:] for line in re.findall(r"^\$ (\.venv/bin/onceproof .*)$", text, re.MULTILINE)]
+    texts = [(ROOT / name).read_text() for name in ("README.md", "docs/upgrades.md")]
+    found = re.findall(r"^\$ (\.venv/bin/onceproof .*)$", "\n".join(texts), re.MULTILINE)
+    return [shlex.split(line)[1:] for line in dict.fromkeys(found)]
 
 
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
-def test_a_command_of_the_readme_is_one(arguments):
+def test_a_command_that_is_shown_is_one(arguments):
     command = get_command(app)
     name, rest = arguments[0], arguments[1:]
     # Parsing checks the options and their values, and runs nothing.

@@ -1,5 +1,6 @@
 import pytest
 
+from onceproof.advice.uses import features_of
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import parse_registry, registry
@@ -17,6 +18,10 @@ explains = [{ anomalies = ["duplicate-id"], returned = true }]
 affected = [{ first = "3.1.0", last = "3.2.3" }, { first = "3.9.0", last = "3.9.0" }]
 fixed = ["3.3.0"]
 sources = ["JIRA"]
+symptom = "s."
+condition = "c."
+remedy = "r."
+needs = { caching = true }
 """
 
 
@@ -57,6 +62,11 @@ def test_a_row_says_of_each_scenario_which_variants_show_it():
         (ROW.replace("returned = true", 'under = "crash"'), "there is no field 'under'"),
         (ROW.replace('{ anomalies = ["duplicate-id"], returned = true }', ""), "it explains nothing"),
         (ROW + 'afected = "3.9.1"', "there is no field 'afected'"),
+        (ROW.replace('symptom = "s."', ""), "KAFKA-1 lacks the field 'symptom'"),
+        (ROW.replace("needs = { caching = true }", ""), "KAFKA-1 lacks the field 'needs'"),
+        (ROW.replace('"r."', '"r"'), "remedy is 'r', but must be sentences"),
+        (ROW.replace("caching = true", "cache = true"), "there is no feature 'cache'"),
+        (ROW.replace("caching = true", 'caching = "yes"'), "caching cannot be 'yes'"),
         (ROW + 'culprit = "both"', "culprit is 'both'"),
         (ROW + 'incidental = "yes"', "incidental is 'yes'"),
         (ROW + 'must_show = { OTHER = ["duplicate-id"] }', "'OTHER' is not one of its variants"),
@@ -95,6 +105,10 @@ def test_the_registry_names_only_what_exists_and_its_sources():
         assert set(issue.anomalies) <= set(ANOMALIES)
 
 
-def test_an_avoidance_speaks_only_of_releases_on_which_it_was_seen():
-    assert registry().avoidance(cell("3.3.1", "NO_LAG_ACCEPTABLE"))
-    assert registry().avoidance(cell("9.9.9", "NO_LAG_ACCEPTABLE")) is None
+def test_each_row_says_what_an_application_needs_for_it_to_strike_and_its_own_trials_have_that():
+    for issue in registry().issues:
+        assert issue.needs, issue.key
+        for scenario, variants in issue.variants.items():
+            for variant in variants:
+                own = features_of(scenario, variant)
+                assert all(set(values) & set(own[name]) for name, values in issue.needs.items()), (issue.key, variant)

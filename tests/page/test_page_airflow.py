@@ -16,7 +16,13 @@ pytestmark = [pytest.mark.system, pytest.mark.browser, pytest.mark.timeout(300)]
 
 ANOTHER, OTHER = "bisect", "20261120T031500-cccc"  # a DAG whose runs are not judged, and one of them
 CELL = f"/onceproof/runs/{NEWEST}/cells/{RED.key}"
-DATA = ("/onceproof/", CELL, f"{CELL}/evidence.zip", f"/onceproof/runs/{NEWEST}/data_docs/index.html")
+DATA = (
+    "/onceproof/",
+    "/onceproof/upgrade",
+    CELL,
+    f"{CELL}/evidence.zip",
+    f"/onceproof/runs/{NEWEST}/data_docs/index.html",
+)
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ def test_from_the_matrix_to_the_timeline_of_a_plant(tab, settings, planted):
 @pytest.mark.browser
 def test_it_can_be_read_by_everybody(tab, settings, planted):
     with served(create_app(settings)) as root:
-        for path in ("/sensitivity", f"/planted/{NEWEST}/{KEY}"):
+        for path in ("/sensitivity", f"/planted/{NEWEST}/{KEY}", "/upgrade?current=3.3.1&target=3.4.1"):
             tab.goto(f"{root}{path}")
             tab.wait_for_load_state("networkidle")
             found = Axe().run(tab).response

@@ -1,5 +1,6 @@
 """The registry of known issues (`known_issues.toml`): what is expected, and where each fact comes from."""
 
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
@@ -8,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from onceproof.model.application import Value, check_needs
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.explaining import Explanation
@@ -29,6 +31,10 @@ class KnownIssue:
     affected: tuple[tuple[Release, Release], ...]
     fixed: tuple[Release, ...]
     sources: tuple[str, ...]
+    symptom: str  # what a person would see in production
+    condition: str  # when it strikes
+    remedy: str
+    needs: Mapping[str, tuple[Value, ...]]  # feature -> values with which it can strike (`model.application`)
     # Variant -> the anomalies that a red must show, so that it is what was provoked, and not only its beginning.
     must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Where the application is restarted on another release: the one that must be affected.
@@ -51,6 +57,15 @@ class KnownIssue:
         fixed = " and ".join(str(release) for release in self.fixed)
         return f"{self.key} (fixed in {fixed})" if fixed else self.key
 
+    @property
+    def jira(self) -> str | None:
+        """Where it is reported; None of what is documented behaviour."""
+        return f"https://issues.apache.org/jira/browse/{self.key}" if re.fullmatch(r"KAFKA-\d+", self.key) else None
+
+    def is_in(self, release: Release) -> bool:
+        """Whether the release has it."""
+        return any(release.within(*affected) for affected in self.affected)
+
     def concerns(self, scenario: str, variant: str) -> bool:
         """Whether it can show in a variant of a scenario, on some release."""
         return variant in self.variants.get(scenario, ())
@@ -58,8 +73,7 @@ class KnownIssue:
     def affects(self, cell: Cell) -> bool:
         """Whether it may show in the cell; and is expected to, unless it is incidental."""
         release = cell.streams if self.culprit == "killed" else cell.running
-        concerned = self.concerns(cell.scenario, cell.variant)
-        return concerned and any(release.within(*affected) for affected in self.affected)
+        return self.concerns(cell.scenario, cell.variant) and self.is_in(release)
 
 
 @dataclass(frozen=True)
@@ -161,6 +175,10 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         _ranges(entry["affected"]),
         tuple(Release.parse(text) for text in entry["fixed"]),
         _texts(entry["sources"]),
+        _sentence(entry, "symptom"),
+        _sentence(entry, "condition"),
+        _sentence(entry, "remedy"),
+        check_needs(entry["needs"]),
         {variant: _texts(names) for variant, names in entry.get("must_show", {}).items()},
         entry.get("culprit", "restarted"),
         entry.get("incidental", False),
@@ -210,6 +228,13 @@ def _variants(entry: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     if not isinstance(entry, dict):
         raise ValueError(f"variants is {entry!r}; write variants.SCENARIO = [...] for each scenario.")
     return {scenario: _texts(names) for scenario, names in entry.items()}
+
+
+def _sentence(entry: Mapping[str, Any], name: str) -> str:
+    text = entry[name]
+    if not isinstance(text, str) or not text.strip().endswith("."):
+        raise ValueError(f"{name} is {text!r}, but must be sentences that end with a full stop.")
+    return text.strip()
 
 
 def _texts(values: Any) -> tuple[str, ...]:

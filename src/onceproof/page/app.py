@@ -43,6 +43,7 @@ from onceproof.page.runs import (
     verdicts_in,
 )
 from onceproof.page.sensitivity import find_planted, find_timeline, sensitivity_view, told
+from onceproof.page.upgrade import upgrade_view
 from onceproof.results.evidence import write_evidence
 from onceproof.results.matrix_query import Known, known_at, known_with, runs_stored, verdicts_of
 from onceproof.results.sensitivity import planted_trials
@@ -102,6 +103,7 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
         "/runs/{run}/trials/{trial}": page.trial,
         "/runs/{run}/trials/{trial}/timeline.json": page.timeline,
         "/runs/{run}/data_docs/{path:path}": page.data_docs,
+        "/upgrade": page.upgrade,
         "/sensitivity": page.sensitivity,
         "/planted/{run}/{trial}": page.planted,
         "/planted/{run}/{trial}/timeline.json": page.planted_timeline,
@@ -285,6 +287,11 @@ class _Page:
         folder = find_folder(self._runs, run)
         find_trial(folder, trial)
         return Response(timeline_json(folder.trial(trial), dark=theme == "dark"), media_type="application/json")
+
+    def upgrade(self, request: Request, current: str = "", target: str = "") -> Response:
+        """What is known of going from one release to another."""
+        view = upgrade_view(self._url, current, target)
+        return HTMLResponse(render("upgrade.html", _links(request), **view), 200 if view["advice"] else 404)
 
     def sensitivity(self, request: Request) -> Response:
         """What was planted, by release."""

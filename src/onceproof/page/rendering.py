@@ -60,6 +60,10 @@ class Links:
         """The plants."""
         return f"{self.base}sensitivity"
 
+    def upgrade(self) -> str | None:
+        """What is known of going from one release to another."""
+        return f"{self.base}upgrade"
+
     def planted(self, run: str, trial: str) -> str | None:
         """A trial with a planted bug."""
         return f"{self.base}planted/{quote(run)}/{quote(trial)}"
@@ -114,3 +118,8 @@ def as_json(data: Any) -> str:
 def render(template: str, links: Links, **values: Any) -> str:
     """A page."""
     return _templates().get_template(template).render(links=links, **values)
+
+
+def inline(name: str) -> str:
+    """A file of ours, in which nothing ends the element that it stands in."""
+    return STATIC[name].read_text(encoding="utf-8").replace("</script", "<\\/script").replace("</style", "<\\/style")

@@ -18,7 +18,7 @@ from onceproof.model.json_file import encoded, read_json, replacing
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
 from onceproof.page.matrix import Filters, Matrix, Square, matrix_of, sign_of
-from onceproof.page.rendering import STATIC, Links, render
+from onceproof.page.rendering import Links, inline, render
 from onceproof.page.runs import NotThereError, find_folder, trials_of
 from onceproof.results.matrix_query import known_at, known_with, verdicts_of
 from onceproof.results.redaction import Redaction
@@ -121,7 +121,7 @@ def _write(page: str, target: Path) -> None:
 
 def _assets() -> dict[str, Any]:
     """Look and behaviour of a page that needs nothing beside it."""
-    return {"style": _inline("page.css"), "scripts": [_inline("page.js"), _inline("plotly.min.js")]}
+    return {"style": inline("page.css"), "scripts": [inline("page.js"), inline("plotly.min.js")]}
 
 
 def _figures(folder: TrialFolder) -> dict[str, Any]:
@@ -137,11 +137,6 @@ def redaction_of(run: RunFolder, verdicts: Sequence[VerdictRow]) -> Redaction:
             with suppress(HarnessError):  # one that is not there or damaged is not shown either
                 redaction.learn(read_json(file))
     return redaction
-
-
-def _inline(name: str) -> str:
-    """A file of ours, in which nothing ends the element that it stands in."""
-    return STATIC[name].read_text(encoding="utf-8").replace("</script", "<\\/script").replace("</style", "<\\/style")
 
 
 def _cell(run: RunFolder, url: str, verdict: VerdictRow) -> dict[str, Any]:

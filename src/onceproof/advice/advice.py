@@ -1,0 +1,142 @@
+"""The answer as it is told: the form of `advise --json`, of which `docs/schemas/` has the schema."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from onceproof.model.errors import ExitCode
+
+SCHEMA = 1  # of the JSON; it changes when a field goes or means something else, not when one is added
+
+
+class Answer(StrEnum):
+    """What is known against the change."""
+
+    NOTHING = "nothing known against it"
+    SOMETHING = "something known against it"
+    UNKNOWN = "not looked at enough"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command returns."""
+        return {
+            Answer.NOTHING: ExitCode.OK,
+            Answer.SOMETHING: ExitCode.ANOMALY,
+            Answer.UNKNOWN: ExitCode.INCONCLUSIVE,
+        }[self]
+
+
+class Kind(StrEnum):
+    """What a source is: a row of the registry, a cell of a run, or something that can be read elsewhere."""
+
+    ISSUE = "issue"
+    CELL = "cell"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a sentence comes from: key of a row, key of a cell with its run, or what is cited."""
+
+    kind: Kind
+    name: str
+    run: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence, and what it rests on: never nothing."""
+
+    text: str
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Issue:
+    """A known issue, for whoever must decide."""
+
+    key: str
+    title: str
+    url: str | None  # its JIRA; null of what is documented
+    symptom: str
+    condition: str
+    remedy: str
+    affected: tuple[str, ...]  # ranges of releases, ends included
+    fixed: tuple[str, ...]
+    sources: tuple[str, ...]
+    cells: tuple[Source, ...]  # measured ones of the two releases in which it can show
+
+
+@dataclass(frozen=True)
+class MeasuredCell:
+    """What was last said of a cell."""
+
+    cell: str
+    scenario: str
+    variant: str
+    streams: str
+    broker: str
+    restart_on: str | None
+    verdict: str
+    sentence: str
+    red: int
+    counted: int
+    missed: float | None
+    issues: tuple[str, ...]
+    run: str
+    created: str
+    is_current: bool  # by the harness as it is; if not, it counts for nothing now
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What was not looked at, and why not; `is_needed` if the answer waits for it, `cell` if that would fill it."""
+
+    what: str
+    why: str
+    is_needed: bool
+    cell: str | None
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An issue, or a variant of a scenario, that does not concern the application, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer to: is it safe to go from one release to the other?"""
+
+    schema: int
+    current: str
+    target: str
+    answer: Answer
+    exit_code: int
+    headline: str
+    against: tuple[Said, ...]
+    to_do: tuple[Said, ...]
+    better_targets: tuple[str, ...]
+    left_behind: tuple[Issue, ...]
+    gained: tuple[Issue, ...]
+    staying: tuple[Issue, ...]
+    measured: tuple[MeasuredCell, ...]
+    not_looked_at: tuple[Gap, ...]
+    application: dict[str, tuple[str | bool, ...]] | None
+    left_out: tuple[LeftOut, ...]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the answer."""
+    title = f"onceproof advise --json, schema {SCHEMA}"
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **TypeAdapter(Advice).json_schema(),
+        "title": title,
+    }

@@ -1,0 +1,395 @@
+"""From the registry, the scenarios and what was measured to the answer: pure functions; each sentence has sources."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from onceproof.advice.advice import SCHEMA, Advice, Answer, Gap, Issue, Kind, LeftOut, MeasuredCell, Said, Source
+from onceproof.advice.uses import features_of, needs_of, never_used, promises_looked_at
+from onceproof.model.application import Application, told
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.known_issues import LATER, KnownIssue, Registry
+from onceproof.model.matrix import BROKER, Offer
+from onceproof.model.promise import PROMISES
+from onceproof.model.release import Release
+from onceproof.model.verdict import Verdict
+from onceproof.results.measured import Measured
+
+GUIDE = Source(Kind.DOCUMENT, "Kafka Streams' upgrade guide", url="https://kafka.apache.org/43/streams/upgrade-guide/")
+RESTARTS = Source(Kind.DOCUMENT, "docs/scenarios/crash.md, own runs with a restart on another release")
+SCENARIOS = Source(Kind.DOCUMENT, "docs/scenarios")
+RESULTS = Source(Kind.DOCUMENT, "the results database")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and all that is known."""
+
+    current: Release
+    target: Release
+    registry: Registry
+    catalogue: Mapping[str, Offer]
+    measured: Sequence[Measured]
+    application: Application | None = None
+    releases: Collection[Release] = ()  # to which one might go instead
+
+    def __post_init__(self) -> None:
+        """Refuse what is no question.
+
+        Raises:
+            UsageError: both releases are the same.
+        """
+        if self.current == self.target:
+            raise UsageError(
+                f"{self.current} is both releases, so nothing changes: name the release that you run, and then the one "
+                "that you want to go to."
+            )
+
+    @property
+    def is_back(self) -> bool:
+        """Whether it goes to an older release."""
+        return self.target < self.current
+
+    @cached_property
+    def app(self) -> Application:
+        """The application; of one that is not described everything may be used."""
+        return self.application or Application()
+
+    @cached_property
+    def issues(self) -> tuple[KnownIssue, ...]:
+        """Those that may concern the application."""
+        return tuple(issue for issue in self.registry.issues if self.app.lacks(issue.needs) is None)
+
+    @cached_property
+    def cells(self) -> tuple[Measured, ...]:
+        """The measured ones that may concern the application."""
+        return tuple(one for one in self.measured if self.concerns(one.cell.scenario, one.cell.variant))
+
+    def refusal(self, one: Release, other: Release) -> str | None:
+        """Why the state of one release cannot be taken over by the other, if it cannot; only RocksDB's is on disk."""
+        reason = None if self.app.lacks({"stores": ("rocksdb",)}) else one.refuse_restart_on(other)
+        return reason and f"{reason.partition(';')[0]}."  # what follows is what to run instead
+
+    def concerns(self, scenario: str, variant: str) -> bool:
+        """Whether a variant may concern the application; one that there is not any more concerns nobody."""
+        offer = self.catalogue.get(scenario)
+        return offer is not None and variant in offer.variants and not self.app.lacks(needs_of(scenario, variant))
+
+    def probes(self, scenario: str) -> list[str]:
+        """The variants in which a failure can show, the control first; where no issue is known, all that concern it."""
+        offer = self.catalogue[scenario]
+        own = [variant for variant in offer.variants if self.concerns(scenario, variant)]
+        showing = [v for v in own if any(i.concerns(scenario, v) and not i.incidental for i in self.issues)]
+        return sorted(showing or own, key=lambda variant: variant != offer.control[0])
+
+
+def advise(question: Question) -> Advice:
+    """The answer."""
+    gaps = tuple(sorted(_gaps(question), key=lambda gap: not gap.is_needed))
+    gained, left = _gained(question, question.target), _gained(question, question.current, question.target)
+    against = tuple(_against(question, gained))
+    answer = _answer(against, gaps)
+    better = tuple(map(str, better_targets(question))) if gained else ()
+    stay = [issue for issue in question.issues if issue.is_in(question.current) and issue.is_in(question.target)]
+    return Advice(
+        SCHEMA,
+        str(question.current),
+        str(question.target),
+        answer,
+        int(answer.exit_code),
+        _headline(question, answer, against, gaps, len(left)),
+        against,
+        tuple(_to_do(question, gained, better, gaps)),
+        better,
+        tuple(_issue(question, issue) for issue in left),
+        tuple(_issue(question, issue) for issue in gained),
+        tuple(_issue(question, issue) for issue in stay),
+        tuple(map(_cell, sorted(question.cells, key=lambda one: _order(question, one.cell)))),
+        gaps,
+        None if question.application is None else dict(question.application.uses),
+        tuple(_left_out(question)),
+    )
+
+
+def _gained(question: Question, having: Release, lacking: Release | None = None) -> list[KnownIssue]:
+    """The issues that one release has and the other (the current one, if not given) has not."""
+    other = lacking or question.current
+    return [issue for issue in question.issues if issue.is_in(having) and not issue.is_in(other)]
+
+
+def _answer(against: Collection[Said], gaps: Iterable[Gap]) -> Answer:
+    if against:
+        return Answer.SOMETHING
+    return Answer.UNKNOWN if any(gap.is_needed for gap in gaps) else Answer.NOTHING
+
+
+def _headline(question: Question, answer: Answer, against: Sequence[Said], gaps: Iterable[Gap], left: int) -> str:
+    way = f"{question.current} to {question.target}{' (a downgrade)' if question.is_back else ''}"
+    needed = sum(gap.is_needed for gap in gaps)
+    behind = f"; {_count(left, 'known issue is', 'known issues are')} left behind" if left else ""
+    lack = f"; {_count(needed, 'thing was', 'things were')} not looked at" if needed else ""
+    number = f" ({len(against)})" if against else ""
+    return f"{way}: {answer}{number}{behind}{lack}."
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
+# --- what is known against it ----------------------------------------------------------------------------------------
+
+
+def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]:
+    current, target = question.current, question.target
+    if reason := question.refusal(current, target):
+        yield Said(f"{target} cannot go on with the state of {current}: {reason}", (GUIDE, RESTARTS))
+    for issue in gained:
+        yield Said(f"{target} has {issue.key}, which {current} has not: {issue.symptom}", _row(question, issue))
+    for issue in _carried(question):
+        yield Said(
+            f"What a crash on {current} leaves behind is trusted by {target}, too ({issue.key}): {issue.symptom}",
+            _row(question, issue, carried=True),
+        )
+    for one in question.cells:
+        if one.verdict is Verdict.REGRESSION and one.cell.running == target:
+            when = "" if one.is_current else " (by an earlier harness)"
+            yield Said(f"{one.cell.title} showed what no known issue explains{when}: {one.sentence}", (_source(one),))
+
+
+def _carried(question: Question) -> list[KnownIssue]:
+    """The issues of the current release whose damage goes along, whatever the target has; not where it cannot go."""
+    if question.refusal(question.current, question.target):
+        return []
+    return [issue for issue in question.issues if issue.culprit == "killed" and issue.is_in(question.current)]
+
+
+# --- what to do ------------------------------------------------------------------------------------------------------
+
+
+def _to_do(
+    question: Question, gained: Sequence[KnownIssue], better: Sequence[str], gaps: Iterable[Gap]
+) -> Iterator[Said]:
+    current, target = question.current, question.target
+    if better:
+        rows = tuple(_of_row(issue) for issue in gained)
+        keys = " and ".join(issue.key for issue in gained)
+        yield Said(
+            f"Rather go to {' or '.join(better)}, which gains nothing that is known; {target} gains {keys}.", rows
+        )
+    for issue in gained:
+        yield Said(f"If it must be {target}, against {issue.key}: {issue.remedy}", _row(question, issue))
+    for issue in _carried(question):
+        text = f"Close the application in good order before the change: a crash on {current} survives it ({issue.key})."
+        yield Said(text, _row(question, issue, carried=True))
+    empty = "stop each instance and empty its state directory, so that its stores are restored from the changelogs."
+    if question.refusal(current, target):
+        yield Said(f"Before the change {empty}", (GUIDE,))
+    elif reason := question.refusal(target, current):
+        yield Said(f"Should you have to go back to {current}, first {empty} The reason: {reason}", (GUIDE, RESTARTS))
+    if cells := [gap for gap in gaps if gap.is_needed and gap.cell]:
+        sources = tuple(source for gap in cells for source in gap.sources)
+        own = " --application FILE" if question.application else ""
+        count = _count(len(cells), "cell", "cells")
+        text = f"Have what is missing looked at: `onceproof advise {current} {target}{own} --run` ({count})."
+        yield Said(text, tuple(dict.fromkeys(sources)))
+
+
+def better_targets(question: Question) -> list[Release]:
+    """The nearest newer release of the target's line, and the nearest of all, that gain no known issue.
+
+    On the way back none that is newer than the current one.
+    """
+    last = question.current if question.is_back else LATER
+    sound = [
+        release
+        for release in sorted(question.releases)
+        if question.target < release < last and not release.is_candidate and not _gained(question, release)
+    ]
+    own_line = [release for release in sound if release.line == question.target.line]
+    return sorted({*own_line[:1], *sound[:1]})
+
+
+# --- issues and cells ------------------------------------------------------------------------------------------------
+
+
+def _issue(question: Question, issue: KnownIssue) -> Issue:
+    ranges = (f"{first} and later" if last == LATER else f"{first} to {last}" for first, last in issue.affected)
+    return Issue(
+        issue.key,
+        issue.title,
+        issue.jira,
+        issue.symptom,
+        issue.condition,
+        issue.remedy,
+        tuple(ranges),
+        tuple(map(str, issue.fixed)),
+        issue.sources,
+        _shown_by(question, issue),
+    )
+
+
+def _row(question: Question, issue: KnownIssue, carried: bool = False) -> tuple[Source, ...]:
+    """The row of an issue, and the cells that show it."""
+    return (_of_row(issue), *_shown_by(question, issue, carried))
+
+
+def _of_row(issue: KnownIssue) -> Source:
+    return Source(Kind.ISSUE, issue.key, url=issue.jira)
+
+
+def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> tuple[Source, ...]:
+    """The cells that say something of an issue; `carried`: those that went from the current release to the target."""
+    way = (question.current, question.target)
+    return tuple(
+        _source(one)
+        for one in question.cells
+        if one.counts
+        and issue.concerns(one.cell.scenario, one.cell.variant)
+        and (not issue.incidental or issue.key in one.issues)
+        and (not carried or (one.cell.streams, one.cell.restart_on) == way)
+    )
+
+
+def _source(one: Measured) -> Source:
+    return Source(Kind.CELL, one.cell.key, one.run)
+
+
+def _cell(one: Measured) -> MeasuredCell:
+    is_error = one.verdict is Verdict.ERROR  # its sentence is about this machine
+    return MeasuredCell(
+        one.cell.key,
+        one.cell.scenario,
+        one.cell.variant,
+        str(one.cell.streams),
+        str(one.cell.broker),
+        str(one.cell.restart_on) if one.cell.restart_on else None,
+        str(one.verdict),
+        "The harness failed; this says nothing about Kafka." if is_error else one.sentence,
+        one.red,
+        one.counted,
+        one.missed,
+        one.issues,
+        one.run,
+        one.created,
+        one.is_current,
+    )
+
+
+def _order(question: Question, cell: Cell) -> tuple[object, ...]:
+    ways = [(question.target, None), (question.current, question.target), (question.current, None)]
+    way = (cell.streams, cell.restart_on)
+    scenarios = list(question.catalogue)
+    return ways.index(way) if way in ways else len(ways), scenarios.index(cell.scenario), cell.variant, cell.broker
+
+
+# --- what was not looked at ------------------------------------------------------------------------------------------
+
+
+def _gaps(question: Question) -> Iterator[Gap]:
+    current, target = question.current, question.target
+    yield from (_needed(question, cell) for cell in lacking(question))
+    for way in ((current, None), (target, current)):
+        cells = [cell for scenario in question.catalogue if (cell := _missing(question, scenario, *way))]
+        if cells:
+            names = ", ".join(cell.scenario for cell in cells)
+            why = "No cell that counts was run here; the answer does not wait for it."
+            yield Gap(f"{cells[0].releases}: {names}", why, False, None, (RESULTS,))
+    yield from _features(question)
+    yield from _promises(question)
+    if counting := [one for one in question.cells if one.counts]:
+        brokers = " and ".join(map(str, sorted({one.cell.broker for one in counting})))
+        yield Gap(f"Brokers other than {brokers}", "All cells ran on these.", False, None, (_source(counting[0]),))
+    why = "The application is stopped and started on the other release; no scenario runs both in one group."
+    yield Gap("A rolling upgrade, with both releases in one group", why, False, None, (GUIDE, SCENARIOS))
+
+
+def _missing(question: Question, scenario: str, streams: Release, restart: Release | None) -> Cell | None:
+    """The cell to run where a scenario was looked at in none of its variants that would show something.
+
+    None if it was, or cannot be run there.
+    """
+    offer, broker = question.catalogue[scenario], Release.parse(BROKER)
+    cells = (Cell(scenario, variant, streams, broker, restart) for variant in question.probes(scenario))
+    can = [cell for cell in cells if offer.refuse(cell) is None]
+    return None if not can or any(one.counts for one in _tried(question, can[0])) else can[0]
+
+
+def _tried(question: Question, cell: Cell) -> list[Measured]:
+    """What was measured with the scenario and the releases of a cell, in variants that would show something."""
+    variants = question.probes(cell.scenario)
+    return [
+        one
+        for one in question.cells
+        if (one.cell.scenario, one.cell.releases) == (cell.scenario, cell.releases) and one.cell.variant in variants
+    ]
+
+
+def _needed(question: Question, cell: Cell) -> Gap:
+    what = f"{cell.releases}: {cell.scenario}"
+    if not (tried := _tried(question, cell)):
+        return Gap(what, "No cell was run here.", True, cell.key, (RESULTS,))
+    last = tried[0]
+    why = f"The last verdict is {last.verdict} ({last.cell.variant})"
+    why += "." if last.is_current else ", by an earlier harness: what it finds now is not known."
+    return Gap(what, why, True, cell.key, (_source(last),))
+
+
+def _features(question: Question) -> Iterator[Gap]:
+    """Features that no cell of the target used: those that the application has; else those that no scenario has."""
+    if question.application is None:
+        lacking, is_needed, why = never_used(), False, "No scenario has it."
+    else:
+        used = [
+            features_of(one.cell.scenario, one.cell.variant)
+            for one in question.cells
+            if one.counts and one.cell.running == question.target
+        ]
+        own = question.application.uses.items()
+        lacking = {
+            name: tuple(v for v in values if v is not False and not any(v in one[name] for one in used))
+            for name, values in own
+        }
+        is_needed, why = True, f"No cell on {question.target} had it, and the application has."
+    for name, values in lacking.items():
+        if values:
+            yield Gap(f"An application with {told(name, values)}", why, is_needed, None, (SCENARIOS,))
+
+
+def _promises(question: Question) -> Iterator[Gap]:
+    looked_at = {
+        promise
+        for one in question.cells
+        if one.counts and one.cell.running == question.target
+        for promise in promises_looked_at(one.cell.scenario, one.cell.variant)
+    }
+    if missing := [name for name in PROMISES if name not in looked_at]:
+        why = f"No cell on {question.target} that counts looks at them."
+        names = f"The promises {', '.join(missing)}" if looked_at else "All promises"
+        yield Gap(names, why, False, None, (RESULTS,))
+
+
+# --- what does not concern the application ---------------------------------------------------------------------------
+
+
+def _left_out(question: Question) -> Iterator[LeftOut]:
+    for issue in question.registry.issues:
+        here = issue.is_in(question.current) or issue.is_in(question.target)
+        if here and (why := question.app.lacks(issue.needs)):
+            yield LeftOut(issue.key, f"{why[0].upper()}{why[1:]}.")
+    for scenario, offer in question.catalogue.items():
+        whys = {variant: question.app.lacks(needs_of(scenario, variant)) for variant in offer.variants}
+        for why in dict.fromkeys(why for why in whys.values() if why):
+            out = [variant for variant in offer.variants if whys[variant] == why]
+            what = scenario if len(out) == len(offer.variants) else f"{scenario} {', '.join(out)}"
+            yield LeftOut(what, f"{why[0].upper()}{why[1:]}.")
+
+
+# --- what would fill the gaps ----------------------------------------------------------------------------------------
+
+
+def lacking(question: Question) -> list[Cell]:
+    """The cells that fill the gaps for which the answer waits."""
+    ways = ((question.target, None), (question.current, question.target))
+    cells = (_missing(question, scenario, *way) for way in ways for scenario in question.catalogue)
+    return [cell for cell in cells if cell is not None]

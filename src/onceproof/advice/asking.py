@@ -1,0 +1,95 @@
+"""From releases as a person names them to the question: what the registry, the matrices and the database know."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from onceproof.advice.advising import Question
+from onceproof.harness import harness_version
+from onceproof.lab.releases import published_releases
+from onceproof.model.application import Application, parse_application
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.known_issues import LATER, Registry, registry
+from onceproof.model.matrix import MATRICES, Request
+from onceproof.model.release import Release
+from onceproof.results.measured import measured
+from onceproof.results.seen import judged_releases, seen_releases
+from onceproof.scenarios import CATALOGUE
+
+
+def ask(current: Release, target: Release, url: str, application: Application | None = None) -> Question:
+    """The question, with all that is known here.
+
+    Raises:
+        UsageError: both releases are the same.
+        HarnessError: the database refuses.
+    """
+    releases = (current, target)
+    cells = measured(url, releases, harness_version())
+    return Question(current, target, registry(), CATALOGUE, cells, application, known_releases(url))
+
+
+def known_releases(url: str) -> list[Release]:
+    """The releases that are named here, newest first: by the registry, a matrix, a run or `release_watch`.
+
+    Raises:
+        HarnessError: the database refuses.
+    """
+    planned = {Release.parse(text) for matrix in MATRICES.values() for text in matrix.releases()}
+    return sorted({*_named_by(registry()), *planned, *judged_releases(url), *seen_releases(url)}, reverse=True)
+
+
+def _named_by(known: Registry) -> set[Release]:
+    ends = {end for issue in known.issues for affected in issue.affected for end in affected}
+    return (ends | {release for issue in known.issues for release in issue.fixed}) - {LATER}
+
+
+def check_releases(releases: Iterable[Release], url: str) -> None:
+    """Refuse a release that nobody published; Maven is only asked for those that nothing here names.
+
+    Raises:
+        UsageError: one is not published.
+        HarnessError: the database refuses, or Maven cannot be asked.
+    """
+    known = set(known_releases(url))
+    if not (unknown := [release for release in releases if release not in known]):
+        return
+    published = published_releases(pre_releases=True)
+    for release in unknown:
+        if release not in published:
+            raise UsageError(f"Kafka {release} is not published; `onceproof releases` lists what is.")
+
+
+def read_application(file: Path) -> Application:
+    """The application that a file describes.
+
+    Raises:
+        UsageError: the file cannot be read, or names a feature or a value that there is not.
+    """
+    try:
+        return parse_application(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(
+            f"{file} cannot be read ({reason}): name the file that `onceproof advise --template` printed."
+        ) from None
+
+
+def requests(cells: Iterable[Cell]) -> list[Request]:
+    """The requests of a run that have these cells; those of one release or pair together.
+
+    The cells of a request are all its variants of all its scenarios, so there may be a few more.
+    """
+    together: dict[tuple[Release, Release | None], list[Cell]] = defaultdict(list)
+    for cell in cells:
+        together[cell.streams, cell.restart_on].append(cell)
+    return [
+        Request(
+            streams=(str(streams),),
+            restarts=(str(restart),) if restart else (),
+            scenarios=tuple(dict.fromkeys(cell.scenario for cell in own)),
+            variants=tuple(dict.fromkeys(cell.variant for cell in own)),
+        )
+        for (streams, restart), own in together.items()
+    ]

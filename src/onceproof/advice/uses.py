@@ -1,0 +1,69 @@
+"""What the cells of a variant use and look at, by the scenario itself: its configuration and its promises."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from onceproof.model.application import FEATURES, Value
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.matrix import BROKER, NEWEST
+from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS, scenario
+from onceproof.scenarios.liveness import PROMISE as LIVENESS
+
+EXACTLY_ONCE = "exactly_once_v2"
+BINDING = ("caching", "standbys", "quotas")  # a cell with one of these is about what it does
+
+
+@cache
+def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
+    """What the application of a variant uses: of each feature the values that hold."""
+    what, trial = scenario(name), _trial(name, variant)
+    config, app = what.config(trial), what.app(trial)
+    is_cached = bool(app["caching"]) and config.get(trial.cell.running.cache_size_config) != "0"
+    return {
+        "guarantee": (config["processing.guarantee"],),
+        "stores": (str(app.get("stores", "rocksdb")).removesuffix("-timestamped"),),
+        "caching": (is_cached,),
+        "standbys": (config["num.standby.replicas"] != "0",),
+        "static_membership": ("group.instance.id" in config,),
+        "protocol": (config.get("group.protocol", "classic"),),
+        "quotas": (name == "quota",),
+        "joins": (),
+        "windows": (False,),
+        "punctuators": ("punctuate.ms" in app,),
+    }
+
+
+@cache
+def needs_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
+    """What an application must use for the cells of a variant to concern it."""
+    own, stores = features_of(name, variant), scenario(name).parameters.get("stores")
+    needs = {"guarantee": own["guarantee"], **{feature: (True,) for feature in BINDING if True in own[feature]}}
+    if stores is not None and "in-memory" not in stores.choices:  # it is about what is on disk
+        needs["stores"] = own["stores"]
+    return needs
+
+
+@cache
+def promises_looked_at(name: str, variant: str) -> frozenset[str]:
+    """The promises that cells of a variant look at, on brokers of the lab."""
+    system = scenario(name).system(_trial(name, variant))
+    exactly_once = EXACTLY_ONCE in features_of(name, variant)["guarantee"]
+    log = [promise.name for promise in promises_of(TRANSACTION_ATOMICITY)] if exactly_once else []
+    return frozenset([*system.promises, LIVENESS, *log])
+
+
+@cache
+def never_used() -> Mapping[str, tuple[Value, ...]]:
+    """The features, and of each the values, that no variant of any scenario uses; False is the lack of one."""
+    used = [features_of(name, variant) for name, what in SCENARIOS.items() for variant in what.variants]
+    rest = {
+        name: tuple(v for v in feature.values if v is not False and not any(v in one[name] for one in used))
+        for name, feature in FEATURES.items()
+    }
+    return {name: values for name, values in rest.items() if values}
+
+
+def _trial(name: str, variant: str) -> Trial:
+    return Trial("", Cell(name, variant, Release.parse(NEWEST), Release.parse(BROKER)), 1, 0)

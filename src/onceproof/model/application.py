@@ -1,0 +1,130 @@
+"""What an application uses of Kafka Streams: the features by which it is told what concerns it."""
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from onceproof.model.errors import UsageError
+
+Value = str | bool
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that an application may use: its values, `several` of which may hold at once, and what it means."""
+
+    name: str
+    values: tuple[Value, ...]
+    sentence: str
+    several: bool = False
+
+
+YES_OR_NO = (True, False)
+FEATURES = {
+    feature.name: feature
+    for feature in (
+        Feature("guarantee", ("exactly_once_v2", "at_least_once"), "processing.guarantee"),
+        Feature("stores", ("rocksdb", "in-memory"), "the kinds of its state stores, [] if it has none", several=True),
+        Feature("caching", YES_OR_NO, "whether a store is cached (the DSL's are) and the cache has any bytes"),
+        Feature("standbys", YES_OR_NO, "whether num.standby.replicas is 1 or more"),
+        Feature("static_membership", YES_OR_NO, "whether group.instance.id is set"),
+        Feature("protocol", ("classic", "streams"), "group.protocol"),
+        Feature("quotas", YES_OR_NO, "whether a client quota may throttle its producers"),
+        Feature(
+            "joins",
+            ("stream-stream", "stream-table", "stream-global-table", "table-table", "foreign-key"),
+            "the kinds of its joins, [] if it has none",
+            several=True,
+        ),
+        Feature("windows", YES_OR_NO, "whether it aggregates by windows or sessions"),
+        Feature("punctuators", YES_OR_NO, "whether it schedules punctuations"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Application:
+    """The features that an application uses, by name; of one that is not named nothing is known."""
+
+    uses: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+
+    def lacks(self, needs: Mapping[str, Collection[Value]]) -> str | None:
+        """Why something that needs one of these values of each feature cannot concern it, in words; None if it may."""
+        for name, wanted in needs.items():
+            if name in self.uses and not set(wanted) & set(self.uses[name]):
+                return f"it needs {told(name, wanted)}, and the application has {told(name, self.uses[name])}"
+        return None
+
+
+def told(name: str, values: Collection[Value]) -> str:
+    """A feature in words."""
+    if set(values) <= set(YES_OR_NO):
+        return name.replace("_", " ") if True in values else f"no {name.replace('_', ' ')}"
+    return f"{name.replace('_', ' ')} {' or '.join(map(str, values))}" if values else f"no {name.replace('_', ' ')}"
+
+
+def parse_application(text: str, name: str) -> Application:
+    """Read the features of an application from TOML, as `template` has them.
+
+    Raises:
+        UsageError: it is not TOML, or names a feature or a value that there is not.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name} is not TOML ({error}); `onceproof advise --template` prints one.") from None
+    return Application({feature: _values(feature, value, name) for feature, value in data.items()})
+
+
+def _values(feature: str, value: Any, name: str) -> tuple[Value, ...]:
+    known = FEATURES.get(feature)
+    if known is None:
+        raise UsageError(f"{name}: there is no feature {feature!r}; there is {', '.join(FEATURES)}.")
+    values = value if isinstance(value, list) and known.several else [value]
+    for one in values:
+        if not any(type(one) is type(other) and one == other for other in known.values):
+            raise UsageError(
+                f"{name}: {feature} cannot be {one!r}; write {'a list of ' if known.several else ''}"
+                f"{' or '.join(map(_toml, known.values))}."
+            )
+    return tuple(dict.fromkeys(values))
+
+
+def check_needs(needs: Mapping[str, Any]) -> dict[str, tuple[Value, ...]]:
+    """The features that something needs, each with the values that do; a single value may stand for itself.
+
+    Raises:
+        ValueError: there is no such feature or value.
+    """
+    try:
+        return {
+            name: tuple(one for entry in (value if isinstance(value, list) else [value]) for one in _one(name, entry))
+            for name, value in needs.items()
+        }
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+def _one(name: str, value: Any) -> tuple[Value, ...]:
+    known = FEATURES.get(name)
+    return _values(name, [value] if known and known.several else value, "needs")
+
+
+def template() -> str:
+    """The file of an application that uses everything, with what each feature means; its values are to be changed."""
+    lines = [
+        "# What the application uses of Kafka Streams. What is left out is not known: it may be used, or not.",
+        "",
+    ]
+    for feature in FEATURES.values():
+        choices = "" if feature.values == YES_OR_NO else f": {', '.join(map(_toml, feature.values))}"
+        lines.append(f"# {feature.sentence}{choices}")
+        value = ", ".join(map(_toml, feature.values))
+        lines += [f"{feature.name} = [{value}]" if feature.several else f"{feature.name} = {_toml(feature.values[0])}"]
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _toml(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"'

@@ -1,0 +1,143 @@
+"""Advice for an upgrade as it is shown: in the terminal, on the page *Upgrade*, or as one file."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from onceproof.advice.advice import Advice, Answer, Issue, Said, Source
+from onceproof.advice.advising import advise
+from onceproof.advice.asking import ask, known_releases
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import encoded, replacing
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
+from onceproof.model.verdict import Verdict
+from onceproof.page.rendering import Links, inline, render
+from onceproof.results.redaction import Redaction
+from onceproof.results.table import LOOK
+
+# An answer has the colours and the sign of the verdict that it is like.
+LIKE = {
+    Answer.NOTHING: str(Verdict.CLEAN),
+    Answer.SOMETHING: str(Verdict.KNOWN),
+    Answer.UNKNOWN: str(Verdict.INCONCLUSIVE),
+}
+
+
+@dataclass(frozen=True)
+class _Nowhere(Links):
+    """Links of a file that stands for itself and has no cells."""
+
+    def _of_run(self, run: str, *path: str) -> str | None:  # noqa: ARG002 - nothing of a run is in the file
+        return None
+
+
+def upgrade_view(url: str, current: str, target: str) -> dict[str, Any]:
+    """What the page shows of going from one release to another; without any, of going to the newest one.
+
+    Returns:
+        releases (of the drop-downs, newest first), current, target, advice with its look, or None and the problem.
+
+    Raises:
+        HarnessError: the database refuses.
+    """
+    releases = known_releases(url)
+    current = current or str(releases[1])
+    target = target or str(releases[0])
+    values = {"releases": [str(release) for release in releases], "current": current, "target": target}
+    try:
+        _check_named((current, target), values["releases"])
+        advice = advise(ask(Release.parse(current), Release.parse(target), url))
+    except UsageError as error:
+        return {**values, "advice": None, "problem": str(error)}
+    return {**values, "advice": encoded(advice), "look": LIKE[advice.answer]}
+
+
+def _check_named(chosen: Iterable[str], releases: Sequence[str]) -> None:
+    for release in chosen:
+        if str(Release.parse(release)) not in releases:
+            raise UsageError(f"Nothing here names Kafka {release}: choose one of the list, or use `onceproof advise`.")
+
+
+def write_advice(advice: Advice, runs: Path, target: Path) -> None:
+    """Write advice as one file, which needs nothing beside it, without what must not leave the machine.
+
+    Raises:
+        UsageError: the target is a folder.
+        HarnessError: it cannot be written.
+    """
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder: name the file that the advice shall be.")
+    told = encoded(advice)
+    for run in sorted({cell.run for cell in advice.measured}):
+        told = Redaction.of(RunFolder(runs / run)).data(told)
+    page = render("advice.html", _Nowhere("#"), advice=told, look=LIKE[advice.answer], style=inline("page.css"))
+    with replacing(target) as draft:
+        draft.write_text(page, encoding="utf-8")
+
+
+def terminal(advice: Advice) -> Iterator[Table | Text]:
+    """Advice for a terminal, its headline first."""
+    sign, style = LOOK[LIKE[advice.answer]]
+    yield Text.assemble((f" {sign} ", style), f" {advice.headline}", style="bold")
+    yield from _sentences("Known against it", advice.against)
+    yield from _sentences("What to do", advice.to_do)
+    issues = [("gained", advice.gained), ("left behind", advice.left_behind), ("staying", advice.staying)]
+    if any(of for _, of in issues):
+        yield _issues(issues)
+    if advice.measured:
+        yield _measured(advice)
+    yield Text("\nNot looked at", "bold")
+    for gap in advice.not_looked_at:
+        look = "yellow" if gap.is_needed else "dim"
+        names = (f" [{_names(gap.sources)}]", "dim")
+        yield Text.assemble(("  ? " if gap.is_needed else "  · ", look), f"{gap.what}. {gap.why}", names)
+    if advice.application is not None:
+        yield Text("\nLeft out", "bold")
+        yield from (Text(f"  {one.what}: {one.why}") for one in advice.left_out)
+        if not advice.left_out:
+            yield Text("  Nothing: all of it may concern the application.")
+
+
+def _sentences(title: str, of: Sequence[Said]) -> Iterator[Text]:
+    if of:
+        yield Text(f"\n{title}", "bold")
+    for said in of:
+        yield Text.assemble(f"  - {said.text} ", (f"[{_names(said.sources)}]", "dim"))
+
+
+def _names(sources: Iterable[Source]) -> str:
+    return ", ".join(source.name for source in sources)
+
+
+def _issues(of: Iterable[tuple[str, Sequence[Issue]]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(1, 2, 0, 0))
+    for name in ("", "issue"):
+        table.add_column(name, no_wrap=True)
+    for name in ("what you would see", "when it strikes", "remedy"):
+        table.add_column(name, ratio=1)
+    for kind, issues in of:
+        for issue in issues:
+            table.add_row(kind, *map(Text, (issue.key, issue.symptom, issue.condition, issue.remedy)))
+    return table
+
+
+def _measured(advice: Advice) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="\nMeasured", title_justify="left")
+    for name in ("streams", "scenario", "verdict", "red/counted", "missed", "run"):
+        table.add_column(name, no_wrap=True)
+    for cell in advice.measured:
+        sign, style = LOOK[cell.verdict]
+        table.add_row(
+            f"{cell.streams} → {cell.restart_on}" if cell.restart_on else cell.streams,
+            Text(f"{cell.scenario} {cell.variant}"),
+            Text(f"{sign} {cell.verdict}", style),
+            f"{cell.red}/{cell.counted}",
+            "" if cell.missed is None else f"{cell.missed:.0%}",
+            cell.run + ("" if cell.is_current else " (earlier harness)"),
+        )
+    return table

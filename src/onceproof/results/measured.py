@@ -1,0 +1,87 @@
+"""The last verdicts of the cells of some releases, those of the present harness first."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import case, func, or_, select
+
+from onceproof.model.cell import Cell
+from onceproof.model.release import Release
+from onceproof.model.verdict import Verdict
+from onceproof.results.database import CellRow, RunRow, TrialRow, database, is_missing
+from onceproof.results.matrix_query import NAMED, NEWEST_FIRST
+
+UNDECIDED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was last said of a cell, and by which run."""
+
+    cell: Cell
+    verdict: Verdict
+    sentence: str
+    red: int
+    counted: int
+    missed: float | None  # of a green: the probability that a bug would have stayed unseen, at most
+    issues: tuple[str, ...]
+    run: str
+    created: str
+    is_current: bool  # its trials were driven and read by the harness as it is
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it says something about Kafka."""
+        return self.verdict not in UNDECIDED
+
+    @property
+    def counts(self) -> bool:
+        """Whether the cell has been looked at."""
+        return self.is_decided and self.is_current
+
+
+def measured(url: str, releases: Collection[Release], harness: str) -> list[Measured]:
+    """Of each cell that stays among these releases of Kafka Streams one verdict, in the order of the last run's plan.
+
+    The last that decided by this harness; else the last that decided; else the last.
+
+    Raises:
+        HarnessError: the database refuses.
+    """
+    if is_missing(url):
+        return []
+    names = [str(release) for release in releases]
+    own = select(TrialRow.id).where(TrialRow.cell_id == CellRow.id, TrialRow.harness == harness).exists()
+    # PostgreSQL has no order of truth values and numbers together, so both are numbers.
+    current = case((own, 1), else_=0).label("current")
+    decided = case((CellRow.verdict.in_([str(verdict) for verdict in UNDECIDED]), 0), else_=1)
+    order = (decided.desc(), current.desc(), *NEWEST_FIRST)
+    rank = func.row_number().over(partition_by=NAMED, order_by=order).label("rank")
+    ranked = (
+        select(CellRow.id, RunRow.created, current, rank)
+        .join(RunRow)
+        .where(CellRow.streams.in_(names), or_(CellRow.restart_on.is_(None), CellRow.restart_on.in_(names)))
+        .subquery()
+    )
+    query = (
+        select(CellRow.__table__, ranked.c.created, ranked.c.current)
+        .join(ranked, CellRow.id == ranked.c.id)
+        .where(ranked.c.rank == 1)
+        .order_by(ranked.c.created.desc(), CellRow.id)
+    )
+    with database(url) as engine, engine.begin() as connection:
+        return [
+            Measured(
+                Cell.from_dict(dict(row)),
+                Verdict(row["verdict"]),
+                row["sentence"],
+                row["red"],
+                row["counted"],
+                row["missed"],
+                tuple(row["issues"]),
+                row["run_id"],
+                row["created"],
+                bool(row["current"]),
+            )
+            for row in connection.execute(query).mappings()
+        ]

@@ -1,0 +1,121 @@
+"""The command `advise`: what it says, prints and returns."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from onceproof import cli
+from onceproof.advice import asking
+from onceproof.advice.advice import schema
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.pipeline import run as pipeline
+from onceproof.results.database import store_run
+from onceproof.settings import get_settings
+from tests.page.conftest import SCRIPT, VERDICTS, make_run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def advise(tmp_path, monkeypatch):
+    """The command, in this process, over a home of the test's own."""
+    monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
+    get_settings.cache_clear()
+    yield lambda *arguments: CliRunner().invoke(cli.app, ["advise", *arguments])
+    get_settings.cache_clear()
+
+
+def test_the_schema_is_published_and_what_is_printed_is_of_it(advise, tmp_path):
+    published = json.loads((ROOT / "docs" / "schemas" / "advise-1.json").read_text())
+    assert published == schema(), (
+        "onceproof advise --schema > docs/schemas/advise-1.json; a new number if it breaks readers"
+    )
+    done = advise("3.9.1", "4.3.1", "--json")
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.stdout)
+    Draft202012Validator(published).validate(told)
+    assert (told["schema"], told["exit_code"], told["current"], told["target"]) == (1, 1, "3.9.1", "4.3.1")
+    assert list(Draft202012Validator(published).iter_errors(told | {"exit_code": "1"}))
+    assert not (tmp_path / "results.db").exists()  # to look makes nothing
+
+
+def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_known(advise):
+    done = advise("3.4.1", "3.5.0")
+    assert done.exit_code == 3, done.output
+    assert "3.4.1 to 3.5.0: not looked at enough; 7 things were not looked at." in done.stdout
+    assert "onceproof advise 3.4.1 3.5.0 --run" in done.stdout
+    assert "KAFKA-17455" in done.stdout
+    assert "? 3.5.0: crash. No cell was run here." in done.stdout
+
+
+def test_the_template_is_an_application_that_can_be_given(advise, tmp_path):
+    printed = advise("--template")
+    assert printed.exit_code == 0
+    (tmp_path / "app.toml").write_text(
+        printed.stdout.replace('guarantee = "exactly_once_v2"', 'guarantee = "at_least_once"')
+    )
+    done = advise("3.9.1", "4.3.1", "--application", str(tmp_path / "app.toml"), "--json")
+    told = json.loads(done.stdout)
+    assert told["application"]["guarantee"] == ["at_least_once"]
+    assert "KAFKA-20685" in [out["what"] for out in told["left_out"]]
+    assert told["against"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["3.9.1"], "Name two releases"),
+        (["3.9", "4.3.1"], "'3.9' is not a Kafka release"),
+        (["3.9.1", "3.9.1"], "3.9.1 is both releases"),
+        (["3.9.1", "4.3.1", "--application", "none.toml"], "none.toml cannot be read (No such file or directory)"),
+        (["3.9.1", "4.3.1", "--html", "."], ". is a folder"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(advise, arguments, said):
+    refused = advise(*arguments).exception
+    assert isinstance(refused, UsageError)
+    assert said in str(refused)
+
+
+def test_only_for_a_release_that_nothing_names_maven_is_asked(tmp_path, monkeypatch):
+    url, asked = f"sqlite:///{tmp_path}/none.db", []
+    monkeypatch.setattr(asking, "published_releases", lambda pre_releases: asked.append(1) or [Release.parse("4.4.0")])
+    asking.check_releases([Release.parse("3.9.1"), Release.parse("4.3.1")], url)
+    assert asked == []
+    asking.check_releases([Release.parse("4.4.0")], url)
+    with pytest.raises(UsageError, match=r"Kafka 3\.9\.11 is not published; `onceproof releases`"):
+        asking.check_releases([Release.parse("3.9.11")], url)
+
+
+def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch):
+    told, ran = [], []
+    monkeypatch.setattr(cli.err, "print", lambda what, **_: told.append(what if isinstance(what, str) else what.title))
+    monkeypatch.setattr(pipeline, "run", lambda request, console: ran.append((len(told), request)))
+    assert advise("3.9.1", "4.3.1", "--run", "--json").exit_code == 1
+    assert told[0] == "lacking: 4.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"
+    assert "hours; a green may miss a bug" in told[-1]
+    assert [(count, request.streams, request.restarts) for count, request in ran] == [
+        (len(told), ("4.3.1",), ()),
+        (len(told), ("3.9.1",), ("4.3.1",)),
+    ]
+    assert (ran[1][1].scenarios, ran[1][1].variants) == (("enumerator", "crash"), ("DEFAULT_CONFIG",))
+
+
+def test_the_page_as_a_file_stands_for_itself_and_escapes_everything(advise, tmp_path):
+    run = make_run(tmp_path / "runs", *list(VERDICTS.items())[-1])
+    store_run(run, f"sqlite:///{tmp_path}/results.db")
+    done = advise("3.4.0", "3.4.1", "--html", str(tmp_path / "advice.html"))
+    assert done.exit_code == 1, done.output  # the specimens have a regression on 3.4.1
+    text = (tmp_path / "advice.html").read_text()
+    assert "3.4.0 to 3.4.1: something known against it" in text
+    assert SCRIPT not in text
+    assert "document.title" in text
+    assert str(tmp_path) not in text
+    assert "<script" not in text
+    assert 'src="' not in text
+    assert set(re.findall(r'href="(?!https://)([^"]*)"', text)) <= {"data:,"}

@@ -1,0 +1,247 @@
+"""The answer: from the registry, the scenarios and what was measured."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onceproof.advice.advice import Answer, Kind
+from onceproof.advice.advising import Question, advise, better_targets, lacking
+from onceproof.advice.asking import requests
+from onceproof.model.application import FEATURES, Application
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import encoded
+from onceproof.model.known_issues import registry
+from onceproof.model.matrix import expand
+from onceproof.model.release import Release
+from onceproof.model.verdict import Verdict
+from onceproof.results.measured import Measured
+from onceproof.scenarios import CATALOGUE
+
+PUBLISHED = (
+    *("3.0.0", "3.3.1", "3.4.0", "3.4.1", "3.5.0", "3.7.2", "3.8.0", "3.8.1", "3.9.0", "3.9.1", "3.9.2"),
+    *("4.0.0", "4.0.1", "4.0.2", "4.1.0", "4.1.1", "4.1.2", "4.2.0", "4.2.1", "4.3.0", "4.3.1"),
+)
+RELEASES = [Release.parse(text) for text in PUBLISHED]
+RUN = "20261120T021500-bbbb"
+STATELESS = Application({"guarantee": ("exactly_once_v2",), "stores": (), "quotas": (False,)})
+
+
+def question(current, target, measured=(), application=None):
+    way = (Release.parse(current), Release.parse(target))
+    return Question(*way, registry(), CATALOGUE, measured, application, RELEASES)
+
+
+def a_cell(scenario, streams, restart=None, variant="DEFAULT_CONFIG"):
+    restart = Release.parse(restart) if restart else None
+    return Cell(scenario, variant, Release.parse(streams), Release.parse("3.9.1"), restart)
+
+
+def said(cell, verdict="clean", **other):
+    issues = tuple(issue.key for issue in registry().affecting(cell)) if verdict == "known" else ()
+    told = Measured(cell, Verdict(verdict), "As it was.", 0, 1, 0.05, issues, RUN, "2026-11-20T02:15:00+00:00", True)
+    return replace(told, **other)
+
+
+def all_of(current, target, application=None):
+    """What would fill all gaps, as the registry expects it."""
+    cells = lacking(question(current, target, application=application))
+    return [said(cell, "known" if registry().affecting(cell) else "clean") for cell in cells]
+
+
+def keys(issues):
+    return [issue.key for issue in issues]
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "left", "gained", "staying"),
+    [
+        ("3.9.1", "4.3.1", ["KAFKA-19510", "KAFKA-20685"], [], []),
+        ("3.4.1", "3.5.0", [], [], ["KAFKA-18943", "KAFKA-17455"]),
+        ("3.4.0", "3.4.1", ["KAFKA-14172", "KAFKA-14624"], [], ["KAFKA-18943", "KAFKA-17455"]),
+        (
+            "3.3.1",
+            "3.8.1",
+            ["KAFKA-14172", "KAFKA-14624"],
+            ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685"],
+            ["KAFKA-17455"],
+        ),
+        ("3.9.0", "3.9.1", ["KAFKA-18943", "KAFKA-17455"], [], ["KAFKA-19510", "KAFKA-20685"]),
+        ("4.1.1", "4.1.0", [], ["KAFKA-19510"], ["KAFKA-20685"]),
+    ],
+)
+def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, staying):
+    advice = advise(question(current, target))
+    assert (keys(advice.left_behind), keys(advice.gained)) == (left, gained)
+    assert keys(advice.staying) == [*staying, "at_least_once (documented)"]
+
+
+@given(st.sampled_from(RELEASES), st.sampled_from(RELEASES))
+@settings(max_examples=60, deadline=None)
+def test_back_is_the_mirror_of_forth_and_every_sentence_has_a_source(one, other):
+    if one == other:
+        return
+    forth, back = advise(question(str(one), str(other))), advise(question(str(other), str(one)))
+    assert (forth.left_behind, forth.gained, forth.staying) == (back.gained, back.left_behind, back.staying)
+    for said_ in (*forth.against, *forth.to_do, *forth.not_looked_at):
+        assert said_.sources
+    for issue in (*forth.gained, *forth.left_behind, *forth.staying):
+        assert issue.symptom
+        assert issue.condition
+        assert issue.remedy
+        assert issue.sources
+        assert issue.url or "documented" in issue.key
+
+
+USES = st.fixed_dictionaries(
+    {}, optional={name: st.sets(st.sampled_from(feature.values)) for name, feature in FEATURES.items()}
+)
+
+
+@given(st.sampled_from(RELEASES), st.sampled_from(RELEASES), USES)
+@settings(max_examples=60, deadline=None)
+def test_an_application_takes_away_and_says_what(one, other, uses):
+    if one == other:
+        return
+    application = Application({name: tuple(values) for name, values in uses.items()})
+    whole = advise(question(str(one), str(other)))
+    own = advise(question(str(one), str(other), application=application))
+    out = {left.what for left in own.left_out}
+    for name in ("left_behind", "gained", "staying"):
+        assert set(keys(getattr(own, name))) == set(keys(getattr(whole, name))) - out
+
+
+@given(st.sampled_from(RELEASES), st.sampled_from(RELEASES))
+@settings(max_examples=30, deadline=None)
+def test_what_is_lacking_fills_the_gaps(one, other):
+    if one == other:
+        return
+    cells = all_of(str(one), str(other))
+    filled = question(str(one), str(other), cells)
+    assert lacking(filled) == []
+    assert advise(filled).answer is (Answer.SOMETHING if advise(filled).against else Answer.NOTHING)
+
+
+def test_nothing_known_against_it_is_0_and_not_looked_at_is_3():
+    assert advise(question("3.4.1", "3.5.0")).exit_code == 3
+    advice = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0")))
+    assert (advice.answer, advice.exit_code) == (Answer.NOTHING, 0)
+    assert advice.headline == "3.4.1 to 3.5.0: nothing known against it."
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"verdict": Verdict.INCONCLUSIVE}, "The last verdict is inconclusive (DEFAULT_CONFIG)."),
+        ({"verdict": Verdict.ERROR}, "The last verdict is error (DEFAULT_CONFIG)."),
+        ({"is_current": False}, "The last verdict is clean (DEFAULT_CONFIG), by an earlier harness: "),
+    ],
+)
+def test_a_cell_that_says_nothing_does_not_count(changed, why):
+    cells = [
+        replace(one, **changed) if one.cell == a_cell("crash", "3.5.0") else one for one in all_of("3.4.1", "3.5.0")
+    ]
+    asked = question("3.4.1", "3.5.0", cells)
+    [gap] = [gap for gap in advise(asked).not_looked_at if gap.is_needed]
+    assert (gap.what, gap.cell) == ("3.5.0: crash", "crash-DEFAULT_CONFIG-s3.5.0-b3.9.1")
+    assert gap.why.startswith(why)
+    assert gap.sources[0].run == RUN
+    assert advise(asked).exit_code == 3
+
+
+def test_a_control_that_cannot_be_red_is_no_look_at_a_scenario():
+    cells = [one for one in all_of("3.4.1", "3.5.0") if one.cell.scenario != "enumerator" or one.cell.restart_on]
+    asked = question("3.4.1", "3.5.0", [*cells, said(a_cell("enumerator", "3.5.0", variant="CACHING_DISABLED"))])
+    assert lacking(asked) == [a_cell("enumerator", "3.5.0")]
+
+
+def test_a_crash_survives_the_upgrade_and_the_cell_that_shows_it_is_named():
+    restarted = said(a_cell("crash", "3.9.1", "4.3.1"), "known", red=1)
+    advice = advise(question("3.9.1", "4.3.1", [*all_of("3.9.1", "4.3.1"), restarted]))
+    assert advice.exit_code == 1
+    [against] = advice.against
+    assert "What a crash on 3.9.1 leaves behind is trusted by 4.3.1, too (KAFKA-20685)" in against.text
+    close = next(one for one in advice.to_do if one.text.startswith("Close the application in good order"))
+    assert [(source.kind, source.name) for source in close.sources][:2] == [
+        (Kind.ISSUE, "KAFKA-20685"),
+        (Kind.CELL, "crash-DEFAULT_CONFIG-s3.9.1-r4.3.1-b3.9.1"),
+    ]
+
+
+def test_what_gains_an_issue_names_better_targets():
+    advice = advise(question("3.7.2", "4.1.0"))
+    assert advice.better_targets == ("4.3.0",)  # 4.1.1 has KAFKA-20685 still
+    assert advice.to_do[0].text == (
+        "Rather go to 4.3.0, which gains nothing that is known; 4.1.0 gains KAFKA-19510 and KAFKA-20685."
+    )
+    assert advise(question("3.7.2", "4.3.1")).better_targets == ()
+    assert better_targets(question("4.1.1", "4.1.0")) == []  # no way back is taken by going on
+    assert advise(question("4.0.2", "4.1.0")).better_targets == ("4.1.1",)
+
+
+def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
+    advice = advise(question("4.3.1", "4.2.0"))
+    assert "(a downgrade)" in advice.headline
+    assert advice.against[0].text.startswith("4.2.0 cannot go on with the state of 4.3.1: 4.3.1 keeps the offsets")
+    assert any(one.text.startswith("Before the change stop each instance") for one in advice.to_do)
+    assert {gap.what for gap in advice.not_looked_at if "→" in gap.what} == {"4.2.0 → 4.3.1: enumerator, crash"}
+    up = advise(question("4.2.0", "4.3.1"))
+    assert any(one.text.startswith("Should you have to go back to 4.2.0, first stop") for one in up.to_do)
+
+
+def test_an_application_without_stores_on_disk_can_go_back():
+    advice = advise(question("4.3.1", "4.2.0", application=STATELESS))
+    assert advice.against == ()
+    assert "KAFKA-20685" in {out.what for out in advice.left_out}
+    assert not any("state directory" in one.text for one in advice.to_do)
+
+
+def test_an_unexplained_red_on_the_target_is_against_it_even_if_an_earlier_harness_saw_it():
+    red = said(a_cell("quota", "3.5.0"), "regression", red=1, is_current=False)
+    [against] = advise(question("3.4.1", "3.5.0", [red])).against
+    assert "showed what no known issue explains (by an earlier harness): As it was." in against.text
+    assert advise(question("3.5.0", "3.5.1", [red])).against == ()  # that one is left behind
+
+
+def test_the_sentence_of_an_error_which_is_about_this_machine_is_not_told():
+    failed = said(a_cell("quota", "3.5.0"), "error", sentence="/home/me/broker died")
+    assert "/home/me" not in str(encoded(advise(question("3.4.1", "3.5.0", [failed]))))
+
+
+def test_an_at_least_once_application_hears_of_its_own_cells_only():
+    own = Application({"guarantee": ("at_least_once",), "quotas": (False,)})
+    assert {(cell.scenario, cell.variant) for cell in lacking(question("3.4.1", "3.5.0", application=own))} == {
+        ("multirunner", "AT_LEAST_ONCE"),
+        ("at-least-once", "DEFAULT_CONFIG"),
+    }
+    out = {one.what: one.why for one in advise(question("3.4.1", "3.5.0", application=own)).left_out}
+    assert "crash" in out
+    assert out["KAFKA-18943"] == (
+        "It needs guarantee exactly_once_v2, and the application has guarantee at_least_once."
+    )
+
+
+def test_what_the_application_has_and_no_cell_had_is_not_looked_at():
+    own = Application({"guarantee": ("exactly_once_v2",), "joins": ("foreign-key",), "windows": (False,)})
+    advice = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0", own), own))
+    assert [gap.what for gap in advice.not_looked_at if gap.is_needed] == ["An application with joins foreign-key"]
+    assert advice.exit_code == 3
+
+
+def test_a_variant_that_there_is_not_any_more_is_not_told():
+    gone = said(a_cell("crash", "3.5.0", variant="GONE"))
+    assert advise(question("3.4.1", "3.5.0", [gone])).measured == ()
+
+
+def test_one_release_is_no_way():
+    with pytest.raises(UsageError, match=r"3\.9\.1 is both releases"):
+        question("3.9.1", "3.9.1")
+
+
+def test_what_is_lacking_can_be_asked_of_a_run():
+    cells = lacking(question("3.9.1", "4.3.1"))
+    asked = [cell for request in requests(cells) for cell in expand(request, CATALOGUE).cells]
+    assert set(cells) <= set(asked)
+    assert {(cell.streams, cell.restart_on) for cell in asked} == {(cell.streams, cell.restart_on) for cell in cells}
