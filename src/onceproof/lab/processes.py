@@ -36,13 +36,7 @@ class Process:
 
     def alive(self) -> bool:
         """Whether it runs; a zombie, or another process under a reused id, does not count."""
-        if self.popen is not None:
-            return self.popen.poll() is None
-        try:
-            keeper = psutil.Process(self.pid)
-            return keeper.status() != psutil.STATUS_ZOMBIE and abs(keeper.create_time() - self.started) < 1
-        except psutil.NoSuchProcess:
-            return False
+        return self.popen.poll() is None if self.popen is not None else is_alive(self.pid, self.started)
 
     def poll(self) -> int | None:
         """Exit code, or None while it runs; -1 if it ended and was not our child."""
@@ -122,6 +116,15 @@ def spawn(
     except OSError as error:
         raise HarnessError(f"{argv[0]} could not be started, log {log}: {error.strerror}.") from error
     return Process(popen.pid, psutil.Process(popen.pid).create_time(), log, popen)
+
+
+def is_alive(pid: int, started: float) -> bool:
+    """Whether the process that started then (epoch seconds) runs: no zombie, and not another one under a reused id."""
+    try:
+        process = psutil.Process(pid)
+        return bool(process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - started) < 1)
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextmanager

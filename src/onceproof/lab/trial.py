@@ -85,8 +85,8 @@ def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
         HarnessError: a topic needs a replica on a dead broker, but the brokers are not ours.
     """
     trial, partitions = plan.trial, plan.partitions
-    for name, role in scenario(trial.cell.scenario).system(trial).roles.items():
-        if role.may_refuse:
+    for name, planned in plan.roles.items():
+        if planned.may_refuse:
             if not isinstance(cluster, EmbeddedCluster):
                 raise HarnessError(
                     f"The topic {name} needs a replica on a dead broker, which only brokers of our own can have; run "
@@ -718,8 +718,8 @@ class TrialLab:
     def _let_topics_accept(self) -> None:
         """Heal what a drive that ended early left: a marker that a topic refuses holds up those of other trials."""
         with suppress(HarnessError):  # the brokers are gone
-            for name, role in self.what.system(self.trial).roles.items():
-                if role.may_refuse:
+            for name, planned in self._plan.roles.items():
+                if planned.may_refuse:
                     self._topics.alter(self.trial.topic(name), {"min.insync.replicas": "1"})
 
     def _check(self) -> None:

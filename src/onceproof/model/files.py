@@ -108,6 +108,7 @@ class TopicPlan:
     topic: str  # the role whose topic it is
     value_bytes: int
     committed: bool = True  # false: with the records of aborted and open transactions
+    may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from typing import IO, Any, Self
 import httpx
 import psutil
 
-from onceproof.lab.processes import await_condition, tail
+from onceproof.lab.processes import await_condition, is_alive, tail
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.api import AirflowApi
@@ -93,11 +93,7 @@ class Airflow:
 
     def alive(self) -> bool:
         """Whether its supervisor lives (and not another process under a reused id)."""
-        try:
-            process = psutil.Process(self.supervisor)
-            return bool(process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - self.started) < 1)
-        except psutil.NoSuchProcess:
-            return False
+        return is_alive(self.supervisor, self.started)
 
     def check(self) -> None:
         """Raise HarnessError if it is gone."""

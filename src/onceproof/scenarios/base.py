@@ -259,8 +259,10 @@ class System:
     @property
     def topics(self) -> dict[str, TopicPlan]:
         """How the topic of each role is read."""
-        roles = self.roles.items()
-        return {name: TopicPlan(role.topic or name, role.value_bytes, role.committed) for name, role in roles}
+        return {
+            name: TopicPlan(role.topic or name, role.value_bytes, role.committed, role.may_refuse)
+            for name, role in self.roles.items()
+        }
 
 
 def refuse_restarts(cell: Cell) -> str | None:
