@@ -1,0 +1,5 @@
+"""`python -m onceproof.cli`."""
+
+from onceproof.cli import main
+
+main()

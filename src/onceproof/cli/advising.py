@@ -1,0 +1,88 @@
+"""The command that says whether an upgrade is safe."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onceproof.cli.asking import JsonOption
+from onceproof.cli.terminal import err, out
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import encoded
+from onceproof.model.release import Release
+from onceproof.settings import get_settings
+
+group = typer.Typer()
+
+
+@group.command(name="advise")
+def advise_(
+    current: Annotated[
+        str | None, typer.Argument(metavar="A", help="The release of Kafka Streams that you run.")
+    ] = None,
+    target: Annotated[str | None, typer.Argument(metavar="B", help="The release that you want to go to.")] = None,
+    application: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What your application uses, as TOML: see --template.")
+    ] = None,
+    template: Annotated[bool, typer.Option("--template", help="Print such a file, with comments, and stop.")] = False,
+    schema_: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of --json, and stop.")] = False,
+    run_: Annotated[
+        bool, typer.Option("--run", help="Run the cells that the answer lacks first; their time is told before.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answer as one page instead of printing it.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell whether it is safe to go from A to B: known issues, what was measured, what was not, what to do.
+
+    Exit: 0 nothing known against it, 1 something, 2 usage, 3 not looked at enough, 4 error.
+    """
+    from onceproof.advice.advice import schema
+    from onceproof.advice.advising import advise, lacking
+    from onceproof.advice.asking import ask, check_releases, read_application
+    from onceproof.model.application import template as application_template
+    from onceproof.page.upgrade import terminal, write_advice
+
+    if template or schema_:
+        print(application_template().rstrip() if template else json.dumps(schema(), indent=2))
+        return
+    if current is None or target is None:
+        raise UsageError(
+            "Name two releases, the one that you run and the one that you want to go to, e.g. 3.9.1 4.3.1."
+        )
+    url, way = get_settings().database_url, (Release.parse(current), Release.parse(target))
+    described = read_application(application) if application else None
+    question = ask(*way, url, described)
+    check_releases(way, url)
+    if run_ and (cells := lacking(question)):
+        _run_cells(cells)
+        question = ask(*way, url, described)
+    advice = advise(question)
+    if html is not None:
+        write_advice(advice, get_settings().runs, html)
+    if as_json:
+        print(json.dumps(encoded(advice)))
+    elif html is not None:
+        out.print(f"{html} ({html.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
+    else:
+        for part in terminal(advice):
+            out.print(part)
+    raise typer.Exit(advice.exit_code)
+
+
+def _run_cells(cells: list[Cell]) -> None:
+    """Tell what it takes to run cells, and run them; progress goes to the error stream."""
+    from onceproof.advice.asking import requests
+    from onceproof.pipeline import run as pipeline
+    from onceproof.pipeline.estimate import estimate, table
+
+    asked = requests(cells)
+    for cell in cells:
+        err.print(f"lacking: {cell.title}", markup=False, soft_wrap=True)
+    for request in asked:
+        err.print(table(estimate(request)))
+    for request in asked:
+        pipeline.run(request, console=err)

@@ -1,0 +1,61 @@
+"""What several commands are asked for: their options, and the cell, the seed and the run that follow from them."""
+
+import random
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from onceproof.model.cell import Cell
+from onceproof.model.matrix import DEFAULT_MATRIX, Request, expand
+from onceproof.scenarios import CATALOGUE, scenario
+from onceproof.settings import get_settings
+
+StreamsOption = Annotated[str, typer.Option("--streams", metavar="V", help="Kafka Streams release, e.g. 3.3.1.")]
+JunitOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML, a test case for each cell.")
+]
+SummaryOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the run as Markdown, for a pull request or a job summary.")
+]
+BrokerOption = Annotated[str, typer.Option("--broker", metavar="V", help="Broker release.")]
+VariantOption = Annotated[str, typer.Option("--variant", metavar="NAME", help="See `onceproof list`.")]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Seed of the first trial; by default a random one.")
+]
+ScenariosOption = Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def new_run_id() -> str:
+    """An id for a run that begins now."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+
+
+def cell_of(
+    name: str, variant: str, streams: str, broker: str, restart_on: str | None, settings: list[str]
+) -> tuple[Cell, dict[str, Any]]:
+    """The cell and the parameters that are asked for, when all of it exists and can be run here.
+
+    Raises:
+        UsageError: it does not, or cannot.
+    """
+    from onceproof.lab.artifacts import check_published, streams_class_path
+    from onceproof.lab.java import require_java
+
+    restarts = (restart_on,) if restart_on else ()
+    wanted = Request(DEFAULT_MATRIX, (streams,), (broker,), (name,), (variant,), restarts=restarts)
+    [cell] = expand(wanted, CATALOGUE).cells
+    parameters = scenario(name).parse(settings)
+    require_java(get_settings().java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
+    check_published({cell.streams, cell.running, cell.broker})
+    for release in {cell.streams, cell.running}:
+        streams_class_path(release)
+    return cell, parameters
+
+
+def seed_or_random(seed: int | None) -> int:
+    """The seed that is given, else a random one."""
+    return random.SystemRandom().randrange(2**31) if seed is None else seed

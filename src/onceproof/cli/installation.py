@@ -1,0 +1,69 @@
+"""Commands that start, stop, set up and clean this installation."""
+
+from typing import Annotated, Any
+
+import typer
+
+from onceproof.cli.terminal import out, progress
+from onceproof.model.matrix import DEFAULT_MATRIX, MATRICES
+from onceproof.model.release import Release
+from onceproof.settings import get_settings
+
+group = typer.Typer()
+
+
+@group.command()
+def up(
+    foreground: Annotated[bool, typer.Option(help="Stay until Ctrl-C, for service managers.")] = False,
+) -> None:
+    """Start Airflow and its pages, to browse results and to trigger and schedule runs."""
+    from onceproof.pipeline import services
+
+    if foreground:
+        services.serve(get_settings(), lambda airflow: _print_airflow(airflow, "is up"))
+        return
+    with progress("Airflow") as report:
+        report("starting")
+        airflow, started = services.up(get_settings())
+    _print_airflow(airflow, "is up" if started else "was up already")
+
+
+def _print_airflow(airflow: Any, state: str) -> None:
+    out.print(f"Airflow {state}: {airflow.url}", soft_wrap=True)
+    out.print(f"User {airflow.username}, the password is in {airflow.password_file}", soft_wrap=True)
+
+
+@group.command()
+def down() -> None:
+    """Stop what `onceproof up` started."""
+    from onceproof.pipeline import services
+
+    out.print("Airflow is down." if services.down(get_settings()) else "Airflow was not up.")
+
+
+@group.command()
+def setup() -> None:
+    """Resolve what the default matrix and the demo need, so that afterwards they need no registry."""
+    from onceproof.demo import RELEASES
+    from onceproof.lab.artifacts import broker_class_path, streams_class_path
+    from onceproof.lab.jars import install_jars
+
+    matrix = MATRICES[DEFAULT_MATRIX]
+    with progress("setup") as report:
+        for version in dict.fromkeys((*matrix.releases(), *RELEASES)):
+            report(f"Kafka Streams {version}")
+            streams_class_path(Release.parse(version))
+        for version in matrix.brokers:
+            report(f"Kafka brokers {version}")
+            broker_class_path(Release.parse(version))
+        report("Spark's Kafka connector, the Data Docs' scripts")
+        install_jars()
+
+
+@group.command()
+def sweep() -> None:
+    """Remove leftovers of Onceproof: processes without an owner, data of brokers, state of instances."""
+    from onceproof.lab.sweep import sweep as sweep_lab
+
+    for removed in sweep_lab(get_settings().runs):
+        out.print(f"removed {removed}", soft_wrap=True)

@@ -1,0 +1,76 @@
+"""Commands that plant bugs."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from onceproof.cli.asking import (
+    BrokerOption,
+    JsonOption,
+    ScenariosOption,
+    SeedOption,
+    StreamsOption,
+    new_run_id,
+    seed_or_random,
+)
+from onceproof.cli.terminal import out, progress
+from onceproof.model.matrix import BROKER
+from onceproof.model.plants import plants
+from onceproof.model.run_folder import RunFolder
+from onceproof.results.table import sensitivity_table
+from onceproof.settings import get_settings
+
+group = typer.Typer()
+
+
+@group.command("plants")
+def plants_(as_json: JsonOption = False) -> None:
+    """Show the bugs that can be planted into a release: what each does, and which scenarios must find it by what."""
+    if as_json:
+        print(json.dumps([one.to_dict() for one in plants().values()]))
+        return
+    table = Table("plant", "what it does", "resembles", "releases", "found in, by", box=None, padding=(0, 2, 1, 0))
+    for one in plants().values():
+        must = [f"{claim.scenario}: {', '.join(claim.promises)}" for claim in one.claims]
+        cannot = [f"[dim]{name}: cannot show. {escape(why)}[/]" for name, why in one.equivalent.items()]
+        table.add_row(one.name, one.what, one.resembles or "", one.releases, "\n".join(must + cannot))
+    out.print(table)
+
+
+@group.command()
+def sensitivity(
+    streams: StreamsOption,
+    scenario_: ScenariosOption = [],
+    plant_: Annotated[
+        list[str], typer.Option("--plant", metavar="NAME", help="See `onceproof plants`; repeatable.")
+    ] = [],
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each plant in each scenario.")] = 1,
+    broker: BrokerOption = BROKER,
+    seed: SeedOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Start afresh, even if such a call was interrupted.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Plant bugs into a release, and see which of them its trials find; an interrupted call is resumed.
+
+    Exit: 0 all found or unable to show, as declared, 1 one survived, 2 usage, 3 one did not fire, 4 error.
+    """
+    from onceproof.lab.processes import interruptible
+    from onceproof.pipeline import sensing
+
+    params = {"streams": streams, "broker": broker, "scenario": scenario_, "plant": plant_}
+    asked = sensing.sense_from_params({**params, "trials": trials, "seed": seed}, seed_or_random(seed))
+    begun = None if again else sensing.unfinished(asked, seed)
+    run, asked = begun or (RunFolder(get_settings().runs / new_run_id()), asked)
+    with interruptible(), progress(asked.title) as report:
+        told = sensing.sense(run, asked, report)
+    if as_json:
+        print(json.dumps(told))
+    else:
+        out.print(sensitivity_table(told))
+        for what, why in told["masked"].items():
+            out.print(f"{what}: {why}", markup=False, soft_wrap=True)
+        out.print(f"Folder  {run.path}", markup=False, soft_wrap=True)
+    raise typer.Exit(told["exit_code"])

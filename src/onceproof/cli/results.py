@@ -1,0 +1,175 @@
+"""Commands that show what was run."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from onceproof.cli.asking import JsonOption, JunitOption, SummaryOption
+from onceproof.cli.terminal import out, progress
+from onceproof.model.errors import UsageError
+from onceproof.results.table import cells_table, history_table
+from onceproof.settings import get_settings
+
+if TYPE_CHECKING:
+    from onceproof.page.exports import Told
+
+group = typer.Typer()
+
+
+@group.command()
+def releases(
+    pre_releases: Annotated[bool, typer.Option("--pre-releases", help="Also candidates, such as 4.4.0-rc1.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the published releases of Kafka Streams, what was run on each, and what `release_watch` saw.
+
+    Exit: 0, 4 Maven could not be asked.
+    """
+    from onceproof.lab.releases import published_releases
+    from onceproof.results.database import runs_of_releases
+    from onceproof.results.seen import Seen, seen_releases
+
+    with progress("asking Maven") as report:
+        report("published releases")
+        published = published_releases(pre_releases)
+    url = get_settings().database_url
+    runs, seen = runs_of_releases(url), seen_releases(url)
+    rows = [
+        {
+            "release": str(release),
+            **runs.get(str(release), {"cells": 0, "last_run": None}),
+            **seen.get(release, Seen(release)).to_dict(),
+        }
+        for release in published
+    ]
+    if as_json:
+        print(json.dumps(rows))
+        return
+    table = Table("release", "cells run", "last run", "release_watch", box=None)
+    for release, row in zip(published, rows, strict=True):
+        watched = seen[release].told if release in seen else ""
+        table.add_row(row["release"], str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]", Text(watched))
+    out.print(table)
+
+
+@group.command()
+def history(
+    cell: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Cells whose releases, scenario and variant have all its words.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many runs are shown, the newest first.")] = 20,
+    export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all that is stored to a file.")] = None,
+    import_: Annotated[
+        Path | None, typer.Option("--import", metavar="FILE", help="Store what another database has exported.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the runs and what each of them changed; with --cell, the verdicts of cells over time."""
+    from onceproof.results.history import cells_over_time, changes, stored_runs
+
+    if export is not None or import_ is not None:
+        _transfer(export, import_)
+        return
+    runs = stored_runs(get_settings().database_url)
+    told: list[dict[str, Any]]
+    if cell is None:
+        changed = changes(runs)
+        told = [one.to_dict(changed[one.id]) for one in runs[:limit]]
+    else:
+        told = [
+            {**found.to_dict(), "cell": found.key, "verdicts": [{"created": r.created, **c.to_dict()} for r, c in past]}
+            for found, past in (cells_over_time(runs, cell, limit) if runs else {}).items()
+        ]
+    if as_json:
+        print(json.dumps({"runs" if cell is None else "cells": told}))
+    elif not runs:
+        out.print("No run is stored yet.")
+    else:
+        out.print(history_table(told) if cell is None else cells_table(told))
+
+
+def _transfer(export: Path | None, import_: Path | None) -> None:
+    from onceproof.results.transfer import export_to, import_from
+
+    url = get_settings().database_url
+    if export is not None and import_ is not None:
+        raise UsageError("One database is exported, and another one imports: give --export or --import.")
+    if export is not None:
+        count = export_to(export, url)
+        out.print(f"{count} run{'' if count == 1 else 's'} exported to {export}.", soft_wrap=True, highlight=False)
+    if import_ is not None:
+        new, old = import_from(import_, url)
+        out.print(f"{new} run{'' if new == 1 else 's'} imported, {old} {'was' if old == 1 else 'were'} there already.")
+
+
+@group.command()
+def evidence(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest judged one.")],
+    cell: Annotated[
+        str, typer.Argument(metavar="CELL", help="Key of a cell, or any part of it that no other cell has.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="The zip; default in `evidence/` of the run folder.")
+    ] = None,
+) -> None:
+    """Write all that is known about a cell into one archive that can be attached to a JIRA issue as it is."""
+    from onceproof.results.evidence import find_run, write_evidence
+
+    written = write_evidence(find_run(get_settings().runs, run_id), cell, output)
+    out.print(f"{written} ({written.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
+
+
+@group.command()
+def page(
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On 127.0.0.1; 0 for any.")] = 8766,
+) -> None:
+    """Serve the results page without Airflow and its login, on this machine only."""
+    from onceproof.page.serve import serve
+
+    serve(get_settings(), port, lambda url: out.print(f"The page is at {url}, until Ctrl-C.", soft_wrap=True))
+
+
+@group.command()
+def report(
+    run_id: Annotated[
+        str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest judged one.")
+    ] = "last",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write matrix, cells and timelines as one page instead.")
+    ] = None,
+    junit: JunitOption = None,
+    summary: SummaryOption = None,
+    vote: Annotated[bool, typer.Option("--vote", help="Print plain text for the vote on a release instead.")] = False,
+) -> None:
+    """Print the matrix of a run, or write the whole run as one self-contained page."""
+    from onceproof.page.exports import told_of
+    from onceproof.page.exports import vote as as_vote
+    from onceproof.page.report import shown_run, terminal, write_report
+    from onceproof.results.evidence import find_run
+
+    found, url = find_run(get_settings().runs, run_id), get_settings().database_url
+    if junit or summary or vote:
+        told = told_of(found)
+        write_exports(told, junit, summary)
+        if vote:
+            print(as_vote(told))
+            return
+    if html is not None:
+        write_report(found, url, html)
+        out.print(f"{html} ({html.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
+    elif not (junit or summary):
+        for part in terminal(shown_run(found, url)):
+            out.print(part)
+
+
+def write_exports(told: "Told", junit: Path | None, summary: Path | None) -> None:
+    """Write a run in the forms that are asked for."""
+    from onceproof.page.exports import write_junit, write_summary
+
+    for write, target in ((write_junit, junit), (write_summary, summary)):
+        if target is not None:
+            write(told, target)

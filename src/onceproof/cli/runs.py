@@ -1,0 +1,154 @@
+"""Commands that run cells under Airflow: which there are, and a run of them."""
+
+import json
+import os
+import sys
+import time
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from onceproof.cli.asking import JsonOption, JunitOption, ScenariosOption, SummaryOption
+from onceproof.cli.results import write_exports
+from onceproof.cli.terminal import err, out
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import VerdictRow
+from onceproof.model.json_file import encoded
+from onceproof.model.matrix import DEFAULT_MATRIX, MATRICES, Request, expand
+from onceproof.results.table import change_line, places, verdict_table
+from onceproof.scenarios import CATALOGUE, SCENARIOS
+from onceproof.settings import get_settings
+
+group = typer.Typer()
+
+
+@group.command("list")
+def list_() -> None:
+    """Show scenarios, variants, matrices."""
+    for what in SCENARIOS.values():
+        table = Table(
+            "variant",
+            "what it changes",
+            title=f"scenario {what.name}: {what.title}",
+            title_justify="left",
+            box=None,
+        )
+        for variant in what.variants.values():
+            table.add_row(variant.name, variant.description)
+        out.print(table)
+        table = Table("parameter", "default", "what it is", box=None)
+        for name, parameter in what.parameters.items():
+            table.add_row(name, str(parameter.default), parameter.description)
+        out.print(table, "")
+    table = Table("matrix", "cells", "what it is for", title_justify="left", box=None)
+    for matrix in MATRICES.values():
+        cells = expand(Request(matrix.name), CATALOGUE).cells
+        name = f"{matrix.name} (default)" if matrix.name == DEFAULT_MATRIX else matrix.name
+        table.add_row(name, str(len(cells)), f"{matrix.description} Streams {', '.join(matrix.releases())}.")
+    out.print(table)
+
+
+@group.command()
+def run(
+    matrix: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = DEFAULT_MATRIX,
+    streams: Annotated[list[str], typer.Option(metavar="V", help="Kafka Streams release; repeatable.")] = [],
+    restart_on: Annotated[
+        list[str], typer.Option(metavar="V", help="Release to restart the application on; repeatable.")
+    ] = [],
+    broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")] = [],
+    scenario_: ScenariosOption = [],
+    variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Exactly so many trials of each cell, whatever they show.")
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="At most so many trials of a cell whose verdict needs more.")
+    ] = None,
+    risk: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01, max=0.5, metavar="P", help="How probable it may be that a green misses a bug, e.g. 0.05."
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Resume this interrupted run; `last` is the newest."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show cells, trials and hours without starting anything.")
+    ] = False,
+    junit: JunitOption = None,
+    summary: SummaryOption = None,
+    plant_: Annotated[str | None, typer.Option("--plant", hidden=True)] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the regression matrix under Airflow and print its verdicts.
+
+    Positive controls are added where the request has none, and trials where a verdict needs more of them.
+
+    Exit: 0 as the registry of known issues expects, 1 a regression, 2 usage, 3 something inconclusive, 4 an error.
+    """
+    from onceproof.pipeline import run as pipeline
+    from onceproof.results.history import changes_of
+
+    if plant_ is not None:
+        raise UsageError(
+            f"{plant_!r} cannot be planted into a run: its cells are evidence about Kafka as it was published. Use "
+            "`onceproof trial --plant` or `onceproof sensitivity`."
+        )
+    request = Request(
+        matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on), budget, risk
+    )
+    interrupted = None
+    if resume is not None:
+        if request != Request():
+            raise UsageError(f"--resume {resume} resumes that run as it was requested; leave the other options out.")
+        interrupted, request = pipeline.find_interrupted(resume)
+    if dry_run:
+        from onceproof.pipeline.estimate import estimate, table
+
+        told = estimate(request)
+        if as_json:
+            print(json.dumps(told))
+        else:
+            out.print(table(told))
+        return
+    begin = time.monotonic()
+    finished = pipeline.run(request, console=err, interrupted=interrupted)
+    verdicts = VerdictRow.read_all(finished.run.verdicts_file)
+    changes, failures = None, list(finished.failures)
+    try:
+        changes = [change.to_dict() for change in changes_of(finished.run, get_settings().database_url)]
+    except HarnessError as error:  # the verdicts stand without it
+        failures.append(f"What changed is not known. {error}")
+    if as_json:
+        told = {"verdicts": encoded(verdicts), "changes": changes}
+        shown = {"run": finished.run.run_id, "exit_code": finished.exit_code, **told}
+        paths = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
+        print(json.dumps({**shown, "failures": failures, **paths, "seconds": _since(begin)}))
+    else:
+        title = f"Run {finished.run.run_id}: {len(verdicts)} cells in {_since(begin):.0f} s"
+        out.print(verdict_table(verdicts, title))
+        for change in changes or ():
+            out.print(change_line(change), markup=False, soft_wrap=True)
+        for failure in failures:
+            err.print(f"[bold magenta]![/] {escape(failure)}", soft_wrap=True)
+        out.print(f"Data Docs   {finished.run.data_docs.as_uri()}", markup=False, soft_wrap=True)
+        out.print(f"Run folder  {finished.run.path}", markup=False, soft_wrap=True)
+        for cell, folder in places(verdicts):
+            out.print(f"  {cell}: {folder}", markup=False, soft_wrap=True)
+    annotated = os.environ.get("GITHUB_ACTIONS") == "true"
+    if junit or summary or annotated:
+        from onceproof.page.exports import annotations, told_of
+
+        whole = told_of(finished.run)
+        write_exports(whole, junit, summary)
+        for line in annotations(whole) if annotated else ():
+            print(line, file=sys.stderr)  # stdout may be JSON
+    raise typer.Exit(finished.exit_code)
+
+
+def _since(begin: float) -> float:
+    return round(time.monotonic() - begin, 1)

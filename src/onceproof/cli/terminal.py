@@ -1,0 +1,21 @@
+"""What the commands print to: results to the output, progress to the error stream."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.text import Text
+
+WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
+out, err = Console(highlight=False, width=WIDTH), Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[str], None]]:
+    """Show the phase that is under way, on the terminal's error stream."""
+    if not err.is_terminal:
+        yield lambda phase: err.print(f"{title}: {phase}", markup=False, soft_wrap=True)
+        return
+    with err.status(Text(title)) as status:
+        yield lambda phase: status.update(Text.assemble(f"{title}: ", (phase, "bold")))

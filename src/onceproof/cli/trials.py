@@ -1,0 +1,239 @@
+"""Commands that run trials by themselves, without Airflow and Spark."""
+
+import json
+import os
+import webbrowser
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from onceproof.cli.asking import (
+    BrokerOption,
+    JsonOption,
+    SeedOption,
+    StreamsOption,
+    VariantOption,
+    cell_of,
+    new_run_id,
+    seed_or_random,
+)
+from onceproof.cli.terminal import err, out, progress
+from onceproof.model.anomaly import Witness, first_of_each
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.files import Reading, TrialPlan
+from onceproof.model.json_file import encoded
+from onceproof.model.known_issues import registry
+from onceproof.model.matrix import BROKER
+from onceproof.model.plants import plant
+from onceproof.model.release import OLDEST
+from onceproof.model.run_folder import RunFolder
+from onceproof.model.verdict import is_red
+from onceproof.scenarios import scenario
+from onceproof.settings import get_settings
+
+group = typer.Typer()
+
+
+@group.command()
+def trial(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
+    streams: StreamsOption,
+    broker: BrokerOption = BROKER,
+    variant: VariantOption = "DEFAULT_CONFIG",
+    restart_on: Annotated[
+        str | None, typer.Option(metavar="V", help="Restart the application on this Kafka Streams release.")
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option(metavar="'1 2 3'", help="For multirunner: instances to start or stop, or `random`.")
+    ] = None,
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof list`; repeatable.")
+    ] = [],
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the schedule; by default a random one.")] = None,
+    plant_: Annotated[
+        str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one trial on brokers of its own, without Airflow and Spark.
+
+    Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error.
+    """
+    from onceproof.lab.agent import check_plantable
+    from onceproof.lab.processes import interruptible
+    from onceproof.lab.trial import run_trial
+
+    settings = [*set_, *([f"program={program}"] if program is not None else [])]
+    cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
+    drawn = seed_or_random(seed)
+    what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
+    scenario(name).validate(what)
+    if plant_ is not None:
+        check_plantable(plant(plant_), cell.running)
+    folder = RunFolder(get_settings().runs / what.run).trial(what)
+    with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
+        outcome = run_trial(what, folder, report)
+    found = Reading.read(folder.reader_file)
+    shown = {
+        **cell.to_dict(),
+        "seed": drawn,
+        "exercised": outcome.exercised,
+        "reason": outcome.reason,
+        "parameters": parameters,
+        **{count: getattr(found, count) for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
+        "not_looked_at": TrialPlan.read(folder.trial_file).not_looked_at,
+        "steps": outcome.steps,
+        "plant": encoded(outcome.plant),
+        "attested": outcome.attested,
+        "seconds": outcome.seconds,
+        "folder": str(folder.path),
+    }
+    avoided = registry().avoidance(cell) is not None and outcome.all_steps_tried
+    if as_json:
+        print(json.dumps(shown))
+    else:
+        _print_trial(shown, found.witnesses)
+    if is_red(cell, found.anomalies, registry()):
+        raise typer.Exit(ExitCode.ANOMALY)
+    if outcome.plant and not outcome.plant.fired:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+    if not outcome.exercised and not avoided:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _print_trial(shown: dict[str, Any], witnesses: Iterable[Witness]) -> None:
+    """A trial for people: what was seen, a few witnesses, where the time went."""
+    where = f"{shown['scenario']}, broker {shown['broker']}, seed {shown['seed']}"
+    out.print(f"[bold]{Cell.from_dict(shown).releases} {shown['variant']}[/] ({where})")
+    seen = ", ".join(f"[bold red]{count:,} {name}[/]" for name, count in shown["anomalies"].items())
+    counts = f"{shown['records']:,} records, {shown['keys']:,} keys"
+    counts += f", {shown['ids']:,} IDs" if shown["ids"] else ""
+    out.print(f"  {seen or '[green]no anomaly[/]'} in {counts}")
+    if planted := shown.get("plant"):
+        what = plant(planted["name"]).what
+        out.print(f"  [magenta]planted: {planted['name']}[/], fired {planted['fired']:,} times. {what}", soft_wrap=True)
+    out.print(f"  {'exercised' if shown['exercised'] else '[yellow]not exercised[/]'}: {escape(shown['reason'])}")
+    if witnesses:
+        table = Table("anomaly", "key", "ids", "expected", "observed", "where", box=None, pad_edge=True)
+        for w in first_of_each(witnesses, 3):
+            ids, key = ", ".join(map(str, w.ids)), "" if w.key is None else str(w.key)
+            told = (w.anomaly, key, ids, w.expected, w.observed, " ".join(w.offsets))
+            table.add_row(*map(Text, told))
+        out.print(table)
+    out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in shown["seconds"].items()))
+    out.print(f"  folder: {shown['folder']}", markup=False, soft_wrap=True)
+
+
+@group.command()
+def demo(
+    seed: SeedOption = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page with the timelines in a browser.")] = False,
+) -> None:
+    """Show the bug of KAFKA-14172 in two real trials: red on Kafka Streams 3.4.0, green on 3.4.1.
+
+    Exit: 0 as told, 1 an anomaly on 3.4.1, 2 usage, 3 no anomaly on 3.4.0 or not exercised on 3.4.1, 4 error.
+    """
+    from onceproof.demo import RELEASES, tell
+    from onceproof.lab.processes import interruptible
+
+    drawn = seed_or_random(seed)
+    cells = [cell_of("enumerator", "DEFAULT_CONFIG", release, BROKER, None, [])[0] for release in RELEASES]
+    run, target = RunFolder(get_settings().runs / new_run_id()), get_settings().home / "demo.html"
+    with interruptible():
+        told = tell([Trial(run.run_id, cell, 1, drawn) for cell in cells], run, target, out, progress)
+    out.print(f"Both timelines are in {target.as_uri()}", markup=False, soft_wrap=True)
+    has_display = {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    if open_ and not (has_display and webbrowser.open(target.as_uri())):
+        err.print("There is no display here on which a browser could open it.")
+    raise typer.Exit(told)
+
+
+@group.command()
+def shrink(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="Only multirunner has programs.")],
+    streams: StreamsOption,
+    program: Annotated[str, typer.Option(metavar="'1 2 3'", help="A program that is red.")],
+    broker: BrokerOption = BROKER,
+    variant: VariantOption = "DEFAULT_CONFIG",
+    set_: Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="As in `trial`; repeatable.")] = [],
+    trials: Annotated[int, typer.Option(min=1, help="Trials of a smaller program, all of which must be red.")] = 2,
+    budget: Annotated[
+        float, typer.Option(min=1, help="Seconds after which the smallest program so far is taken.")
+    ] = 900.0,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reduce a red program of multirunner to a smallest one that is still red, and print it with its rate.
+
+    Exit: 1 a smallest program was found, 2 usage, 3 the program was not red to begin with, 4 error.
+    """
+    from onceproof.lab.processes import interruptible
+    from onceproof.lab.shrink import shrink_program
+
+    if name != "multirunner":
+        raise UsageError(f"{name!r} has no program that could be shrunk; multirunner has.")
+    cell, parameters = cell_of(name, variant, streams, broker, None, [*set_, f"program={program}"])
+    first = Trial(new_run_id(), cell, 1, seed_or_random(seed), parameters)
+    scenario(name).validate(first)
+    with interruptible(), progress(f"shrink {cell.title}") as report:
+        shrunk = shrink_program(first, trials, budget, report)
+    if as_json:
+        print(json.dumps(shrunk))
+    elif shrunk["red"]:
+        out.print(f"[bold]{shrunk['program']}[/] on {streams}: red in {shrunk['red']} of {shrunk['trials']} trials")
+        out.print("  " + ", ".join(f"{n} {shrunk['parameters'][n]:,}" for n in shrunk["parameters"] if n != "program"))
+        out.print(f"  {shrunk['tried']} candidates in {shrunk['seconds']:.0f} s. Run it again:")
+        out.print(f"  {shrunk['command']}", soft_wrap=True)
+    else:
+        out.print(f"{program} on {streams} was not red in {shrunk['trials']} trials: there is nothing to shrink.")
+    raise typer.Exit(ExitCode.ANOMALY if shrunk["red"] else ExitCode.INCONCLUSIVE)
+
+
+@group.command()
+def bisect(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
+    variant: VariantOption = "DEFAULT_CONFIG",
+    issue: Annotated[
+        str | None, typer.Option(metavar="KEY", help="The known issue to search for, if several concern the variant.")
+    ] = None,
+    from_: Annotated[str, typer.Option("--from", metavar="V", help="First release.")] = str(OLDEST),
+    to: Annotated[str | None, typer.Option(metavar="V", help="Last release; by default the newest.")] = None,
+    broker: BrokerOption = BROKER,
+    trials: Annotated[int, typer.Option(min=2, help="At most so many trials in all.")] = 60,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find, on each release line, where a scenario's anomaly begins and ends.
+
+    Exit: 0 all of it stands, 2 usage, 3 some releases are not sure, or nothing was red, 4 error.
+    """
+    from onceproof.lab.processes import interruptible
+    from onceproof.pipeline import bisecting
+
+    search = bisecting.search_from_params(
+        {
+            "scenario": name,
+            "variant": variant,
+            "issue": issue,
+            "from": from_,
+            "to": to,
+            "broker": broker,
+            "trials": trials,
+            "seed": seed,
+        },
+        seed_or_random(seed),
+    )
+    run = RunFolder(get_settings().runs / new_run_id())
+    with interruptible(), progress(search.title) as report:
+        found = bisecting.bisect(run, search, report)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        print(bisecting.told(found, search.title))
+        out.print(f"Folder  {run.path}", soft_wrap=True)
+    raise typer.Exit(ExitCode.OK if found["sure"] else ExitCode.INCONCLUSIVE)
