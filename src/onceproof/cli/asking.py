@@ -31,7 +31,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 
 def new_run_id() -> str:
     """An id for a run that begins now."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+    from onceproof.pipeline import steps
+
+    return steps.new_run_id(datetime.now(UTC), secrets.token_hex(8))
 
 
 def cell_of(
