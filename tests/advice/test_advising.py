@@ -172,13 +172,13 @@ def test_a_crash_survives_the_upgrade_and_the_cell_that_shows_it_is_named():
 
 def test_what_gains_an_issue_names_better_targets():
     advice = advise(question("3.7.2", "4.1.0"))
-    assert advice.better_targets == ("4.3.0",)  # 4.1.1 has KAFKA-20685 still
+    assert advice.better_targets == ("4.3.1",)  # up to 4.2.1 there is KAFKA-20685 still
     assert advice.to_do[0].text == (
-        "Rather go to 4.3.0, which gains nothing that is known; 4.1.0 gains KAFKA-19510 and KAFKA-20685."
+        "Rather go to 4.3.1, which gains nothing that is known; 4.1.0 gains KAFKA-19510 and KAFKA-20685."
     )
     assert advise(question("3.7.2", "4.3.1")).better_targets == ()
     assert better_targets(question("4.1.1", "4.1.0")) == []  # no way back is taken by going on
-    assert advise(question("4.0.2", "4.1.0")).better_targets == ("4.1.1",)
+    assert advise(question("4.0.2", "4.1.0")).better_targets == ("4.1.2",)
 
 
 def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():

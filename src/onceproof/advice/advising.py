@@ -196,9 +196,9 @@ def _to_do(
 
 
 def better_targets(question: Question) -> list[Release]:
-    """The nearest newer release of the target's line, and the nearest of all, that gain no known issue.
+    """What gains no known issue: the newest release of the target's line, or of the nearest line after it that has one.
 
-    On the way back none that is newer than the current one.
+    Only releases after the target; on the way back none that is newer than the current one.
     """
     last = question.current if question.is_back else LATER
     sound = [
@@ -206,8 +206,7 @@ def better_targets(question: Question) -> list[Release]:
         for release in sorted(question.releases)
         if question.target < release < last and not release.is_candidate and not _gained(question, release)
     ]
-    own_line = [release for release in sound if release.line == question.target.line]
-    return sorted({*own_line[:1], *sound[:1]})
+    return [release for release in sound if release.line == sound[0].line][-1:]
 
 
 # --- issues and cells ------------------------------------------------------------------------------------------------

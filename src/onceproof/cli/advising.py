@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from onceproof.cli.asking import JsonOption
-from onceproof.cli.terminal import err, out
+from onceproof.cli.terminal import err, out, print_failures
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded
@@ -79,10 +79,14 @@ def _run_cells(cells: list[Cell]) -> None:
     from onceproof.pipeline import run as pipeline
     from onceproof.pipeline.estimate import estimate, table
 
-    asked = requests(cells)
+    asked = [(request, estimate(request)) for request in requests(cells)]
     for cell in cells:
         err.print(f"lacking: {cell.title}", markup=False, soft_wrap=True)
-    for request in asked:
-        err.print(table(estimate(request)))
-    for request in asked:
-        pipeline.run(request, console=err)
+    for _, told in asked:
+        err.print(table(told))
+    minutes = 60 * sum(told["hours"] for _, told in asked)
+    err.print(
+        f"About {minutes:.0f} minutes in all, positive controls and one start of Airflow for each table included."
+    )
+    for request, _ in asked:
+        print_failures(pipeline.run(request, console=err).failures)

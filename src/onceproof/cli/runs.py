@@ -7,12 +7,11 @@ import time
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from onceproof.cli.asking import JsonOption, JunitOption, ScenariosOption, SummaryOption
 from onceproof.cli.results import write_exports
-from onceproof.cli.terminal import err, out
+from onceproof.cli.terminal import err, out, print_failures
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import encoded
@@ -133,8 +132,7 @@ def run(
         out.print(verdict_table(verdicts, title))
         for change in changes or ():
             out.print(change_line(change), markup=False, soft_wrap=True)
-        for failure in failures:
-            err.print(f"[bold magenta]![/] {escape(failure)}", soft_wrap=True)
+        print_failures(failures)
         out.print(f"Data Docs   {finished.run.data_docs.as_uri()}", markup=False, soft_wrap=True)
         out.print(f"Run folder  {finished.run.path}", markup=False, soft_wrap=True)
         for cell, folder in places(verdicts):

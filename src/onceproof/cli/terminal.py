@@ -1,10 +1,11 @@
 """What the commands print to: results to the output, progress to the error stream."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
@@ -19,3 +20,9 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
         return
     with err.status(Text(title)) as status:
         yield lambda phase: status.update(Text.assemble(f"{title}: ", (phase, "bold")))
+
+
+def print_failures(failures: Iterable[str]) -> None:
+    """Tell what went wrong on the way, on the error stream."""
+    for failure in failures:
+        err.print(f"[bold magenta]![/] {escape(failure)}", soft_wrap=True)
