@@ -17,7 +17,7 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
-from expectations import tables
+from expectations import first_rows, tables
 from expectations.data_docs import localise
 from expectations.suites import SUITES, Suite, least
 from onceproof.model.cell import Trial
@@ -50,6 +50,7 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
     """
     for old in (run.data_docs.parent, run.validations):
         shutil.rmtree(old, ignore_errors=True)
+    first_rows.register()
     context = _context(run)
     outcomes = {}
     for trial in _checked_trials(run):
