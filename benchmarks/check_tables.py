@@ -6,10 +6,8 @@ Both read the same topics of one broker. The records are those of the enumerator
 every ninth trial has duplicate IDs. Prints seconds and CPU seconds, in all and of a trial.
 """
 
-import os
 import resource
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +25,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.settings import get_settings
+from onceproof.pipeline.spark import collect_and_check
 from tests.specimens.files import a_plan, an_outcome
 
 BROKER = Release.parse("3.9.1")
@@ -47,14 +45,10 @@ def main() -> None:
             run = RunFolder(Path(folder, "20260101T000000-0000"))
             red = write_run(run, cluster, trials, records)
             table = Table("what", "seconds", "CPU s", "s a trial", title=f"{trials} trials of {records:,} records")
-            spark = [(f"Spark: {name}", *measured(submit, name, run)) for name in ("collect", "check")]
-            both = (
-                "Spark: collect and check",
-                *(sum(figures) for figures in zip(*(x[1:] for x in spark), strict=True)),
-            )
+            spark = ("Spark: collect and check", *measured(collect_and_check, run))
             assert duplicates_in_spark(run) == red, "Spark did not find the trials with duplicate IDs"
             peer = ("consumer and dict", *measured(lambda: consume(run, cluster, red)))
-            for name, seconds, cpu in (*spark, both, peer):
+            for name, seconds, cpu in (spark, peer):
                 table.add_row(name, f"{seconds:.1f}", f"{cpu:.1f}", f"{seconds / trials:.2f}")
             Console().print(table)
         finally:
@@ -117,19 +111,6 @@ def enumerate_keys(producer: Producer, trial: Trial, records: int, *, bug: bool)
             send("counter-changelog", 0, counters[partition] - 1, partition)
         producer.poll(0)
         producer.commit_transaction()
-
-
-def submit(name: str, run: RunFolder) -> None:
-    """One of our Spark applications, as the DAG starts it."""
-    jobs = get_settings().project / "spark_jobs"
-    jars = ",".join(map(str, (get_settings().artifacts / "spark-connector").glob("*.jar")))
-    command = ["spark-submit", "--master", "local[*]", "--properties-file", str(jobs / "spark.conf"), "--jars", jars]
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    program = [str(jobs / f"{name}.py"), "--run-folder", str(run.path)]
-    subprocess.run([*command, *program], env=environment, check=True, capture_output=True)
 
 
 def duplicates_in_spark(run: RunFolder) -> set[str]:

@@ -2,10 +2,11 @@
 
 `plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells.
 A `cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the
-machine and waits for the pool of that name. `sense` plants a few bugs into releases of which too little is known (DAG
-`sensitivity` plants all). `strengthen` gives further trials to cells whose claim does not stand yet.
-Two Spark applications read the topics and find the anomalies, Great Expectations validates the tables, `judge` says
-what it means, `publish` keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is newly red.
+machine and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the
+other. `sense` plants a few bugs into releases of which too little is known (DAG `sensitivity` plants all). `strengthen`
+gives further trials to cells whose claim does not stand yet. A Spark application reads the topics and finds the
+anomalies, Great Expectations validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run
+pass. `alert` is skipped unless a cell is newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
@@ -82,7 +83,7 @@ def plan(params: Any = None, dag_run: Any = None) -> str:
 def stop_clusters(run: str, ti: Any = None) -> None:
     """Stop the brokers; and fail, as this is all that runs of a run that somebody has marked failed."""
     steps.stop_clusters(RunFolder(Path(run)))
-    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=["collect"], run_ids=[ti.run_id])
+    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=["collect_and_check"], run_ids=[ti.run_id])
     if "skipped" in states[ti.run_id].values():
         raise AirflowFailException("The run was ended by hand: there is no verdict. Its brokers are stopped.")
 
@@ -148,7 +149,9 @@ def spark(name: str, **options: Any) -> SparkSubmitOperator:
     max_active_runs=1,
     dagrun_timeout=timedelta(hours=20),
     is_paused_upon_creation=False,
-    default_args={"retries": 0},  # a failure is a finding; doing it again would hide it
+    # A failure is a finding; doing it again would hide it. What has come furthest goes first: the first cell is driven
+    # while others still get their topics.
+    default_args={"retries": 0, "weight_rule": "upstream"},
     params={name: Param(**schema) for name, schema in PARAMS.items()},
     user_defined_macros={"connector_jars": steps.connector_jars},
     doc_md=__doc__,
@@ -168,14 +171,14 @@ def regression() -> None:
 
     sensed = step(steps.sense, pool="drive", **GOES_ON)(RUN)
     strengthened = step(steps.strengthen, pool="drive", **GOES_ON)(RUN)
-    collected, checked = spark("collect", **GOES_ON), spark("check")
+    checked = spark("collect_and_check", **GOES_ON)
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 
     planned >> [brokers, cells]
-    started >> cell.expand(item=cells) >> sensed >> strengthened >> collected >> stopped
-    collected >> checked >> step(steps.validate)(RUN) >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
-    planned >> [sensed, strengthened, collected, judged]
+    started >> [cell.expand(item=cells), step(steps.beside)(RUN)] >> sensed >> strengthened >> checked >> stopped
+    checked >> step(steps.validate)(RUN) >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
+    planned >> [sensed, strengthened, checked, judged]
 
 
 regression()

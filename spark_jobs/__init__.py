@@ -1,5 +1,5 @@
-"""Spark applications: `collect` reads the topics of a run into tables, `check` finds the anomalies in them.
+"""The Spark application: `collect` reads the topics of a run into tables, `check` finds the anomalies in them.
 
-The two mains only read and write; what is right and wrong is said in `transforms`, pure functions from
+These two only read and write; what is right and wrong is said in `transforms`, pure functions from
 DataFrame to DataFrame. The tables are described in `tables`.
 """

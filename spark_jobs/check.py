@@ -1,4 +1,4 @@
-"""Find the anomalies in the collected records: `spark-submit check.py --run-folder PATH`.
+"""Find the anomalies in the collected records.
 
 Reads `records`, writes `assignments`, `changelogs`, `transactions`, `comparisons`, `findings` and `counts`, of all
 trials at once. A trial that could not be collected has no rows in any of them. Running it again replaces the tables.
@@ -15,7 +15,6 @@ from onceproof.model.cell import Trial
 from onceproof.model.files import Outcome, TrialPlan, read_observations
 from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
-from spark_jobs.application import run_application
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings, in_memory
 from spark_jobs.transforms.segments import Segments, check_segments
@@ -23,11 +22,6 @@ from spark_jobs.transforms.segments import Segments, check_segments
 # Of a trial whose drive Kafka ended: what was open when the independent reader looked may be decided since.
 READ = "_read/"
 COMMITTED = "_end/"  # the input behind it was never processed
-
-
-def main() -> None:
-    """Check the run folder that is given."""
-    run_application("check", __doc__, check)
 
 
 def check(spark: SparkSession, run_folder: RunFolder) -> None:
@@ -115,7 +109,3 @@ def named(rows: DataFrame, trials: DataFrame) -> DataFrame:
     """Rows with the trial's name in place of its number."""
     names = f.broadcast(trials.select("trial", "name"))
     return rows.join(names, "trial").drop("trial").withColumnRenamed("name", "trial")
-
-
-if __name__ == "__main__":
-    main()

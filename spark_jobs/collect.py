@@ -1,4 +1,4 @@
-"""Read every topic of a run's trials into the table `records`: `spark-submit collect.py --run-folder PATH`.
+"""Read every topic of a run's trials into the table `records`.
 
 One batch read per cluster, read_committed, so that aborted records are absent; a second one for topics of which they
 are wanted. What stores held, as instances wrote it, comes beside it. Records that are anything but integers stand in
@@ -28,7 +28,6 @@ from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import Dump, RunFolder, read_contents
 from spark_jobs import tables
-from spark_jobs.application import run_application
 from spark_jobs.transforms.kafka import decoded, faults
 
 ANSWER_SECONDS = 15
@@ -55,12 +54,6 @@ class Topic:
     role: str
     value_bytes: int
     committed: bool
-
-
-def main() -> None:
-    """Collect into the run folder that is given."""
-    for trial, error in run_application("collect", __doc__, collect).items():
-        print(f"{trial}: {error}")
 
 
 def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
@@ -255,7 +248,3 @@ def empty_table(spark: SparkSession, folder: Path) -> None:
     """Write a table without rows, so that a run without any readable trial has one."""
     nothing = cast("list[tuple[()]]", [])
     spark.createDataFrame(nothing, tables.RECORDS).write.partitionBy("role").parquet(str(folder))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,25 +1,30 @@
-"""Collect and check in one application: `spark-submit collect_and_check.py --run-folder PATH`.
+"""Read a run's topics and find the anomalies in them: `spark-submit collect_and_check.py --run-folder PATH`.
 
-For trials whose brokers are kept up for it, as those with planted bugs: they do without a second start of Spark.
+One application does both: what Java has compiled to read and write tables serves the checks, too.
 """
+
+import argparse
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from onceproof.model.run_folder import RunFolder
-from spark_jobs.application import run_application
 from spark_jobs.check import check
 from spark_jobs.collect import collect
 
 
 def main() -> None:
     """Collect into the run folder that is given, and check it."""
-    run_application("collect and check", __doc__, collect_and_check)
-
-
-def collect_and_check(spark: SparkSession, run_folder: RunFolder) -> None:
-    """Write the tables of both."""
-    collect(spark, run_folder)
-    check(spark, run_folder)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--run-folder", type=Path, required=True)
+    run_folder = RunFolder(parser.parse_args().run_folder)
+    spark = SparkSession.builder.appName(f"collect and check {run_folder.run_id}").getOrCreate()
+    try:
+        for trial, error in collect(spark, run_folder).items():
+            print(f"{trial}: {error}")
+        check(spark, run_folder)
+    finally:
+        spark.stop()
 
 
 if __name__ == "__main__":

@@ -71,18 +71,19 @@ def before(dag, task: str) -> set[str]:
 
 
 def test_everything_happens_in_the_order_of_the_design(dag):
-    order = ["plan", "cell.provision", "cell.seed", "cell.drive", "sense", "strengthen", "collect", "check", "validate"]
-    order += ["judge", "publish"]
-    for number, name in enumerate(order):
-        assert set(order[:number]) <= before(dag, name)
+    for driven in (["cell.provision", "cell.seed", "cell.drive"], ["beside"]):
+        order = ["plan", "start_cluster", *driven, "sense", "strengthen", "collect_and_check", "validate", "judge"]
+        order += ["publish"]
+        for number, name in enumerate(order):
+            assert set(order[:number]) <= before(dag, name)
 
 
-def test_brokers_are_stopped_when_the_topics_are_read_and_not_later(dag):
+def test_brokers_are_stopped_when_spark_is_done_and_not_later(dag):
     stop = dag.get_task("stop_clusters")
     assert stop.is_teardown
     assert dag.get_task("start_cluster").is_setup
-    assert "collect" in before(dag, "stop_clusters")
-    assert not {"check", "validate", "judge", "publish", "gate"} & before(dag, "stop_clusters")
+    assert "collect_and_check" in before(dag, "stop_clusters")
+    assert not {"validate", "judge", "publish", "gate"} & before(dag, "stop_clusters")
     assert "stop_clusters" not in before(dag, "gate")
 
 
@@ -98,7 +99,7 @@ def test_the_gate_comes_after_everything_is_published(dag):
 
 
 def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag):
-    for name in ("sense", "strengthen", "collect", "judge"):
+    for name in ("sense", "strengthen", "collect_and_check", "judge"):
         assert dag.get_task(name).trigger_rule == "all_done_min_one_success"
     for name in ("publish", "gate", "alert"):  # else the run would pass without having published
         assert dag.get_task(name).trigger_rule == "all_success"
@@ -107,6 +108,12 @@ def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag)
 def test_only_trials_wait_for_the_machine(dag):
     pools = {task.task_id: task.pool for task in dag.tasks if task.pool != "default_pool"}
     assert pools == dict.fromkeys(("cell.drive", "sense", "strengthen"), "drive")
+
+
+def test_what_has_come_furthest_goes_first(dag):
+    from airflow.task.weight_rule import WeightRule
+
+    assert {task.weight_rule for task in dag.tasks} == {WeightRule.UPSTREAM}
 
 
 def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
@@ -175,13 +182,28 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
     assert tasks.pop(("alert", -1)) == "skipped"
     assert set(tasks.values()) == {"success"}
     assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
-    folder = f"--run-folder {home / 'runs' / RUN}"
-    assert [done for done in cardboard.done if done[0] in {"collect", "check"}] == [
-        ("collect", folder),
-        ("check", folder),
-    ]
+    applications = [done for done in cardboard.done if done[0] == "collect_and_check"]
+    assert applications == [("collect_and_check", f"--run-folder {home / 'runs' / RUN}")]
     assert [run.id for run in stored_runs(get_settings().database_url)] == [RUN]
     assert cardboard.stopped == ["3.9.1"]
+
+
+@pytest.mark.system
+def test_trials_that_mostly_wait_are_driven_beside_the_others(dag, database, cardboard):
+    state, tasks = run_it(dag, scenarios=["enumerator", "quota"])
+    assert state == "success"
+    assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
+    trials = [key.partition("-")[0] for verb, key in cardboard.done if verb == "drive"]
+    assert sorted(trials) == ["enumerator"] * 2 + ["quota"] * 2
+
+
+@pytest.mark.system
+def test_a_trial_beside_the_others_that_failed_does_not_take_their_results(dag, database, cardboard, home):
+    cardboard.failing["drive", "quota-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
+    _, tasks = run_it(dag, scenarios=["enumerator", "quota"])
+    assert {task for task, what in tasks.items() if what == "failed"} == {("beside", -1), ("gate", -1)}
+    verdicts = {v["cell"]: v["verdict"] for v in read_json(home / "runs" / RUN / "verdicts.json")}
+    assert [cell for cell, verdict in verdicts.items() if verdict == "error"] == ["quota-DEFAULT_CONFIG-s3.3.1-b3.9.1"]
 
 
 @pytest.mark.system
@@ -207,10 +229,10 @@ def test_brokers_that_do_not_start_fail_their_cells_alone(dag, database, cardboa
 
 @pytest.mark.system
 def test_a_failed_spark_job_ends_in_verdicts_too(dag, database, cardboard):
-    cardboard.failing["spark", "collect"] = RuntimeError("no driver")
+    cardboard.failing["spark", "collect_and_check"] = RuntimeError("no driver")
     state, tasks = run_it(dag)
     assert state == "success"  # the cardboard judge does not look at tables; the real one says error
-    assert tasks["check", -1] == tasks["validate", -1] == "upstream_failed"
+    assert tasks["validate", -1] == "upstream_failed"
     assert tasks["publish", -1] == "success"
     assert cardboard.stopped == ["3.9.1"]
 

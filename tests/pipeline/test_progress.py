@@ -76,12 +76,12 @@ def test_before_there_is_a_plan_there_are_only_stages(tmp_path):
 def test_what_failed_by_itself_is_told_first_things_first():
     instances = [
         task("publish", "failed", end="2026-11-21T10:00:02"),
-        task("check", "failed", end="2026-11-21T10:00:01"),
+        task("collect_and_check", "failed", end="2026-11-21T10:00:01"),
         task("validate", "upstream_failed"),
         task("cell.drive", "failed", 0, end="2026-11-21T10:00:00"),
         task("gate", "failed", end="2026-11-21T10:00:03"),
     ]
-    assert [t["task_id"] for t in failed_tasks(instances)] == ["check", "publish"]
+    assert [t["task_id"] for t in failed_tasks(instances)] == ["collect_and_check", "publish"]
 
 
 def test_without_a_terminal_each_change_is_one_line():
@@ -92,14 +92,14 @@ def test_without_a_terminal_each_change_is_one_line():
             ((), "seeded"),
             ((), "first bulk"),
             ((), "rebalance"),
-            (("collect",), "done"),
-            (("collect",), "done"),
+            (("collect_and_check",), "done"),
+            (("collect_and_check",), "done"),
         ]:
             display.show(Progress(stages, {"cell": phase}))
     assert [line.split("s  ", 1)[1] for line in out.getvalue().splitlines()] == [
         "plan",
         "cell: driving",
-        "collect",
+        "collect_and_check",
         "cell: done",
     ]
 

@@ -72,8 +72,8 @@ class Lab:
         outcome.write(folder.outcome_file)
         return outcome
 
-    def submit(self, job, planted):
-        if signals := self.cut.get(job):
+    def collect_and_check(self, planted):
+        if signals := self.cut.get("Spark"):
             os.kill(os.getpid(), signals)
         for trial in planted.driven_trials():
             spark_table(planted, "counts", [COUNTS], trial.key)
@@ -86,7 +86,7 @@ def lab(home, monkeypatch):
     lab = Lab()
     monkeypatch.setattr(sensitivity, "EmbeddedCluster", Brokers)
     monkeypatch.setattr(sensitivity, "run_trial", lab.run_trial)
-    monkeypatch.setattr(spark, "submit", lab.submit)
+    monkeypatch.setattr(spark, "collect_and_check", lab.collect_and_check)
     return lab
 
 
@@ -135,7 +135,7 @@ def test_what_was_measured_is_stored_and_the_same_call_goes_on(lab, by):
 
 
 def test_a_call_that_is_cut_while_spark_reads_has_only_that_left(lab):
-    cut_short(lab, "collect_and_check")
+    cut_short(lab, "Spark")
     assert [error for *_, error in stored()] == [UNREAD] * 4
     sense(*unfinished(ASKED, 7))
     assert lab.tried == []

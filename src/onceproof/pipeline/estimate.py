@@ -9,6 +9,7 @@ from rich.table import Table
 
 from onceproof.model.matrix import Request
 from onceproof.pipeline.steps import plants_due, requested, trials_planned
+from onceproof.scenarios import SCENARIOS
 from onceproof.settings import get_settings
 
 # As in `steps`: what is heavy is imported by the verb that needs it.
@@ -52,7 +53,10 @@ def estimate(request: Request) -> dict[str, Any]:
         for name in cells
     ]
     total = sum(trials.values())
-    driving = sum(row["trials"] * row["seconds"] for row in rows) / settings.drive_slots
+    waiting = {row["scenario"] for row in rows if SCENARIOS[row["scenario"]].mostly_waits}
+    busy = sum(row["trials"] * row["seconds"] for row in rows if row["scenario"] not in waiting)
+    beside = sum(row["trials"] * row["seconds"] for row in rows if row["scenario"] in waiting)
+    driving = max(busy / settings.drive_slots, beside)
     planting = sum(row["planted"] * row["seconds"] for row in rows)
     return {
         "matrix": expansion.matrix,

@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from onceproof.model.cell import Trial
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
+from onceproof.pipeline.steps import lanes
 
 GROUP = "cell."
+BESIDE = "beside"
 PARTS = ("provision", "seed", "drive")
 WAITING = {-1: "waiting", 0: "provisioned", 1: "seeded"}  # by the last part that is over
 STAGES = (
@@ -21,10 +24,10 @@ STAGES = (
     "brokers",
     "start_cluster",
     "cells",
+    BESIDE,
     "sense",
     "strengthen",
-    "collect",
-    "check",
+    "collect_and_check",
     "validate",
     "judge",
     "publish",
@@ -54,10 +57,24 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
     stages = {task for (task, _), state in states.items() if state == "running" and task in STAGES}
     cells: dict[str, str] = {}
     if run.run_file.exists():
-        for index, (cell, trials) in enumerate(run.trials_by_cell().items()):
-            of_cell = [states.get((GROUP + part, index)) for part in PARTS]
+        mapped = {item["key"]: index for index, item in enumerate(lanes(run)[0])}
+        for cell, trials in run.trials_by_cell().items():
+            if cell.key in mapped:
+                of_cell = [states.get((GROUP + part, mapped[cell.key])) for part in PARTS]
+            else:
+                of_cell = _beside(run, trials, states.get((BESIDE, -1)))
             cells[cell.title] = _phase(run, cell.key, [trial.number for trial in trials], of_cell)
     return Progress(tuple(stage for stage in STAGES if stage in stages), cells)
+
+
+def _beside(run: RunFolder, trials: list[Trial], state: str | None) -> list[str | None]:
+    """The states that the tasks of a cell would have, if they were not one task for all cells driven beside others."""
+    outcomes = [run.outcome(trial) for trial in trials]
+    if all(outcomes):
+        state = "failed" if any(outcome and outcome.error for outcome in outcomes) else "success"
+    elif state == "running" and not run.trial(trials[0]).path.exists():
+        state = None
+    return [state] * len(PARTS)
 
 
 def _phase(run: RunFolder, cell: str, trials: list[int], states: list[str | None]) -> str:
@@ -146,6 +163,8 @@ def _in_short(phase: str) -> str:
 def failed_tasks(instances: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The tasks that failed by themselves, first things first; those of cells and the gate speak by their verdicts."""
     failed = [
-        i for i in instances if i["state"] == "failed" and not i["task_id"].startswith(GROUP) and i["task_id"] != "gate"
+        i
+        for i in instances
+        if i["state"] == "failed" and not i["task_id"].startswith(GROUP) and i["task_id"] not in {BESIDE, "gate"}
     ]
     return sorted(failed, key=lambda i: str(i["end_date"]))

@@ -1,4 +1,4 @@
-"""Spark applications of ours (`spark_jobs`), run without Airflow to ask for them."""
+"""Our Spark application (`spark_jobs`), run without Airflow to ask for it."""
 
 import sys
 from pathlib import Path
@@ -13,8 +13,8 @@ MASTER = "local[*]"
 TIMEOUT = 1_800.0  # seconds
 
 
-def submit(job: str, run: RunFolder) -> None:
-    """Run the application `spark_jobs/<job>.py` over a run folder, to its end; its log is `<job>.log` there.
+def collect_and_check(run: RunFolder) -> None:
+    """Run the application over a run folder, to its end; its log is `spark.log` there.
 
     Raises:
         HarnessError: it failed, or did not end within half an hour.
@@ -26,12 +26,12 @@ def submit(job: str, run: RunFolder) -> None:
     jobs = settings.project / "spark_jobs"
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER]
     command += ["--properties-file", str(jobs / "spark.conf"), "--jars", connector_jars()]
-    command += [str(jobs / f"{job}.py"), "--run-folder", str(run.path)]
-    log = run.path / f"{job}.log"
+    command += [str(jobs / "collect_and_check.py"), "--run-folder", str(run.path)]
+    log = run.path / "spark.log"
     process = spawn(command, log=log, env=spark_environment(settings))
     try:
-        await_condition(f"Spark to {job.replace('_', ' ')}", lambda: not process.alive(), timeout=TIMEOUT)
+        await_condition("Spark to collect and check", lambda: not process.alive(), timeout=TIMEOUT)
     finally:
         process.terminate()
     if process.poll():
-        raise HarnessError(f"Spark could not {job.replace('_', ' ')} the trials; its log {log} ends with:\n{tail(log)}")
+        raise HarnessError(f"Spark could not collect and check the trials; its log {log} ends with:\n{tail(log)}")

@@ -21,7 +21,7 @@ from onceproof.model.matrix import Expansion, Request, expand, with_controls
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.params import params_from_request
-from onceproof.scenarios import CATALOGUE
+from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
 
 # This module is imported by the DAG file, which every task parses: what is heavy (Kafka, SQLAlchemy, Great
@@ -183,8 +183,16 @@ def brokers(run: RunFolder) -> list[dict[str, str]]:
 
 
 def cells(run: RunFolder) -> list[dict[str, str]]:
-    """The cells of the plan."""
-    return [{"key": c["key"], "title": c["title"]} for c in read_json(run.run_file)["cells"]]
+    """The cells of the plan whose trials need the machine; all, if all of them mostly wait."""
+    return lanes(run)[0]
+
+
+def lanes(run: RunFolder) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """The cells of the plan that tasks of their own drive, and those that are driven beside them."""
+    lane: dict[bool, list[dict[str, str]]] = {False: [], True: []}
+    for cell in read_json(run.run_file)["cells"]:
+        lane[SCENARIOS[cell["scenario"]].mostly_waits].append({"key": cell["key"], "title": cell["title"]})
+    return (lane[False], lane[True]) if lane[False] else (lane[True], [])
 
 
 def start_cluster(run: RunFolder, broker: str) -> None:
@@ -275,6 +283,23 @@ def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> N
     errors = [error for error in _errors(run, cell) if error]
     if errors:
         raise HarnessError(f"{len(errors)} of {len(_trials(run, cell))} trials failed: {errors[0]}")
+
+
+def beside(run: RunFolder) -> None:
+    """Provision, seed and drive the cells whose trials mostly wait, beside those that need the machine.
+
+    Raises:
+        HarnessError: trials have failed; the others have run all the same.
+    """
+    failed = []
+    for cell in lanes(run)[1]:
+        try:
+            for verb in (provision, seed, drive):
+                verb(run, cell["key"])
+        except HarnessError as error:
+            failed.append(f"{cell['title']}: {error}")
+    if failed:
+        raise HarnessError("\n".join(failed))
 
 
 def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:

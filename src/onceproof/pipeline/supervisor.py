@@ -38,7 +38,7 @@ SPARK_CONNECTION = {
     "connection_id": "spark_default",
     "conn_type": "spark",
     "host": "local[*]",
-    "description": "Where collect and check run; any Spark master will do",
+    "description": "Where topics are collected and checked; any Spark master will do",
     "extra": '{"spark-binary": "spark-submit"}',
 }
 COMPONENTS = {

@@ -298,6 +298,8 @@ class Scenario:
     observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
     # Why a cell cannot be run, if it cannot.
     refuse: Callable[[Cell], str | None] = refuse_restarts
+    # Whether its trials mostly wait for time to pass, so that one can be driven beside another trial.
+    mostly_waits: bool = False
     # Refuses parameters that do not go together (raises UsageError), before anything is started.
     validate: Callable[[Trial], object] = lambda _: None
 

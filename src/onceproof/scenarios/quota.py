@@ -451,4 +451,5 @@ SCENARIO = Scenario(
     control=("DEFAULT_CONFIG", "3.8.1"),
     observe=observe,
     validate=validate,
+    mostly_waits=True,
 )
