@@ -52,7 +52,6 @@ class Log:
     grows: bool = False
 
 
-KIND = ("folded", "exactly_once")  # which decide how a log is compared
 # With these columns a trial states its logs.
 LOG = (
     "struct<promise string, role string, replay string, judged string, key int, folded boolean, counted boolean, "
@@ -126,63 +125,96 @@ def fingerprinted(records: DataFrame, logs: DataFrame) -> DataFrame:
     Out: trial, promise, place STRING (the role), comparisons LONG (records that are or should be there), differs
     BOOLEAN, and of the log folded, exactly_once.
     """
-    sides = fingerprints(caused(records, logs), "wanted"), fingerprints(written(records, logs), "found")
+    causes = inputs_of(records, logs)
+    sides = (
+        fingerprints(prints(causes.where("replay != 'first'")).unionByName(first_prints(causes)), "wanted"),
+        fingerprints(prints(written(records, logs)), "found"),
+    )
     number = {side: f.coalesce(f.sum(side), f.lit(0)) for side in ("wanted", "found")}
     return (
         sides[0]
-        .join(sides[1], ["trial", "promise", "role", "partition"], "full")
-        .groupBy("trial", "promise", f.col("role").alias("place"))
+        .join(sides[1], ["trial", "role", "partition"], "full")
+        .groupBy("trial", "role")
         .agg(
             f.greatest(number["wanted"], number["found"]).alias("comparisons"),
             f.bool_or(~f.col("wanted_print").eqNullSafe(f.col("found_print"))).alias("differs"),
-            *(
-                f.bool_or(f.coalesce(f"wanted_{name}", f"found_{name}")).alias(name)
-                for name in ("folded", "exactly_once")
-            ),
         )
+        .join(f.broadcast(logs), ["trial", "role"])
+        .select("trial", "promise", f.col("role").alias("place"), "comparisons", "differs", "folded", "exactly_once")
     )
 
 
-def caused(records: DataFrame, logs: DataFrame) -> DataFrame:
-    """What the replay of the input gives for each log, numbered by partition (n) and by key (nth).
+def prints(rows: DataFrame, *more: str) -> DataFrame:
+    """Of each record no more than is compared. Out: trial, role, folded, partition, `more`, offset, print LONG."""
+    absent = f.lit(-(2**62))
+    of_record = f.xxhash64("key", f.coalesce("value", absent), f.unix_micros("timestamp"), "headers")
+    return rows.select("trial", "role", "folded", "partition", *more, "offset", of_record.alias("print"))
 
-    Out: the columns of the log, partition, key, source LONG (offset of the input), value LONG as it is judged,
-    timestamp, headers; these three also as caused_value, caused and caused_headers.
+
+def first_prints(causes: DataFrame) -> DataFrame:
+    """The prints of the first input record of each key, where that alone gives one; whole numbers need no sort."""
+    return (
+        prints(causes.where("replay = 'first'"), "of_key")
+        .groupBy("trial", "role", "folded", "partition", "of_key")
+        .agg(f.min("offset").alias("offset"), f.min_by("print", "offset").alias("print"))
+        .drop("of_key")
+    )
+
+
+def fingerprints(records: DataFrame, side: str) -> DataFrame:
+    """Of each partition the records and a fingerprint of them; the order counts unless the log is folded.
+
+    In: as `prints`. Out: trial, role, partition, `<side>` LONG, `<side>_print`.
     """
-    of_key = Window.partitionBy("trial", "partition", "key").orderBy("offset")
-    inputs = (
-        records.where(f.col("role") == "input")
-        .select("trial", "partition", "offset", "key", "value", "timestamp", "headers")
-        .join(f.broadcast(logs.select("trial").distinct()), "trial")
-        .repartition("trial", "partition")
-        .withColumn("nth", f.row_number().over(of_key))
+    in_order = Window.partitionBy("trial", "role", "partition").orderBy("offset")
+    numbered = f.xxhash64(f.row_number().over(in_order), "print")
+    return (
+        records.where("not folded")
+        .withColumn("print", numbered)
+        .unionByName(records.where("folded"))
+        .groupBy("trial", "role", "partition")
+        .agg(f.count("*").alias(side), fingerprint(f.col("print")).alias(f"{side}_print"))
     )
+
+
+def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
+    """The input records beside each log that they may be written to; of `first`, those that are not the first, too.
+
+    Out: the columns of the log, partition, offset, of_key INT (of the input), key (of what is written), value LONG as
+    it is judged, timestamp, headers.
+    """
     value = (
         f.when(f.col("judged").isin("value", "number"), f.col("value"))
         .when(f.col("judged") == "change", f.when(f.col("value") != DELETE, f.col("value")))
         .when(f.col("judged") == "answer", f.lit(1))
         .otherwise(f.lit(0))
     )
-    gives = (
-        f.when(f.col("replay") == "first", f.col("nth") == 1)
-        .when(f.col("replay") == "delete", f.col("value") == DELETE)
-        .otherwise(f.lit(True))
+    return (
+        records.where(f.col("role") == "input")
+        .select("trial", "partition", "offset", f.col("key").alias("of_key"), "value", "timestamp", "headers")
+        .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), "trial")
+        .where((f.col("replay") != "delete") | (f.col("value") == DELETE))
+        .withColumns({"key": f.coalesce("own_key", "of_key"), "value": value.cast("long")})
     )
-    return _numbered(
-        inputs.join(f.broadcast(logs.withColumnRenamed("key", "own_key")), "trial")
-        .where(gives)
-        .withColumns(
-            {
-                "value": value.cast("long"),
-                "key": f.coalesce("own_key", "key"),
-                "source": f.col("offset"),
-                "caused": f.col("timestamp"),
-                "caused_headers": f.col("headers"),
-            }
-        )
-        .withColumn("caused_value", f.col("value")),
-        "source",
+
+
+def caused(records: DataFrame, logs: DataFrame) -> DataFrame:
+    """What the replay of the input gives for each log.
+
+    Out: as `inputs_of`, the partition as home, the offset as source; value, timestamp and headers also as caused_value,
+    caused and caused_headers.
+    """
+    of_key = Window.partitionBy("trial", "role", "partition", "of_key").orderBy("offset")
+    return (
+        inputs_of(records, logs)
+        .withColumn("nth", f.row_number().over(of_key))
+        .where("replay != 'first' or nth = 1")
+        .withColumnsRenamed({"partition": "home", "offset": "source"})
+        .withColumns({name: f.col(of) for name, of in CAUSED.items()})
     )
+
+
+CAUSED = {"caused_value": "value", "caused": "timestamp", "caused_headers": "headers"}
 
 
 def written(records: DataFrame, logs: DataFrame) -> DataFrame:
@@ -197,34 +229,11 @@ def written(records: DataFrame, logs: DataFrame) -> DataFrame:
         .when(f.col("judged") == "answer", f.when(f.col("value").isin(0, 1), f.lit(1)).otherwise(f.col("value")))
         .otherwise(f.lit(0))
     )
-    return _numbered(
+    return (
         records.select("trial", "role", "partition", "offset", "key", "value", "timestamp", "headers")
         .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), ["trial", "role"])
         .where(~(f.col("punctuated") & (f.col("key") < 0)))
         .withColumns({"gone": f.col("value").isNull(), "raw": f.col("value"), "value": value.cast("long")})
-        .repartition("trial", "partition"),
-        "offset",
-    )
-
-
-def _numbered(rows: DataFrame, offset: str) -> DataFrame:
-    """With `n`, the number of the record in its partition."""
-    in_order = Window.partitionBy("trial", "role", "partition").orderBy(offset)
-    return rows.withColumn("n", f.row_number().over(in_order))
-
-
-def fingerprints(rows: DataFrame, side: str) -> DataFrame:
-    """Of each partition the records and a fingerprint of them; the order counts unless the log is folded.
-
-    Out: trial, promise, role, partition, `<side>` LONG, `<side>_print`, `<side>_folded`, `<side>_exactly_once`.
-    """
-    number = f.when(~f.col("folded"), f.col("n")).otherwise(f.lit(0))
-    absent = f.lit(-(2**62))
-    print_ = f.xxhash64(number, "key", f.coalesce("value", absent), f.unix_micros("timestamp"), "headers")
-    return rows.groupBy("trial", "promise", "role", "partition").agg(
-        f.count("*").alias(side),
-        fingerprint(print_).alias(f"{side}_print"),
-        *(f.first(name).alias(f"{side}_{name}") for name in KIND),
     )
 
 
@@ -236,7 +245,7 @@ BREACH = ("trial", "promise", "role", "anomaly", "partition", "key", "place", "e
 
 def breaches(records: DataFrame, logs: DataFrame, compare: Compare) -> DataFrame:
     """Of the topics of these logs, what is not as it must be. Out: as the table `comparisons`."""
-    wanted = caused(records, logs).withColumnRenamed("partition", "home").localCheckpoint()  # few, and used often
+    wanted = caused(records, logs).localCheckpoint()  # few, and used often
     found = written(records, logs).localCheckpoint()
     told = reduce(DataFrame.unionByName, [part.select(*BREACH) for part in compare(wanted, found)])
     return told.join(told_beside(records, wanted), ["trial", "role", "key", "anomaly"], "left_anti").select(
