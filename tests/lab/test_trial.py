@@ -12,6 +12,7 @@ from itertools import product
 import psutil
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
+from jsonschema import validate
 from rich.console import Console
 
 from onceproof.demo import played
@@ -229,6 +230,7 @@ def test_a_driver_that_was_given_no_time_says_so(tmp_path, project):
     threading.Timer(STANDSTILL, driver.send_signal, (signal.SIGCONT,)).start()
     said, _ = driver.communicate(timeout=120)
     assert driver.returncode == 3
+    validate(json.loads(said), json.loads((project / "docs" / "schemas" / "trial-1.json").read_text()))
     assert "The machine stood still for " in json.loads(said)["reason"]
     assert "(driver)" in json.loads(said)["reason"]
 

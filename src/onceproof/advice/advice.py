@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-from pydantic import TypeAdapter
 
 from onceproof.model.errors import ExitCode
 
@@ -130,13 +127,3 @@ class Advice:
     not_looked_at: tuple[Gap, ...]
     application: dict[str, tuple[str | bool, ...]] | None
     left_out: tuple[LeftOut, ...]
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema of the answer."""
-    title = f"onceproof advise --json, schema {SCHEMA}"
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **TypeAdapter(Advice).json_schema(),
-        "title": title,
-    }

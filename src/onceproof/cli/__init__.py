@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from onceproof.cli import advising, installation, planting, results, runs, trials
+from onceproof.cli import advising, installation, planting, results, runs, schemas, trials
 from onceproof.cli.terminal import err
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.json_file import unwritable
@@ -23,7 +23,7 @@ app = typer.Typer(
 )
 INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
-for module in (trials, planting, runs, advising, results, installation):
+for module in (trials, planting, runs, advising, results, schemas, installation):
     app.add_typer(module.group)
 
 

@@ -27,7 +27,6 @@ def advise_(
         Path | None, typer.Option(metavar="FILE", help="What your application uses, as TOML: see --template.")
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Print such a file, with comments, and stop.")] = False,
-    schema_: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of --json, and stop.")] = False,
     run_: Annotated[
         bool, typer.Option("--run", help="Run the cells that the answer lacks first; their time is told before.")
     ] = False,
@@ -40,14 +39,13 @@ def advise_(
 
     Exit: 0 nothing known against it, 1 something, 2 usage, 3 not looked at enough, 4 error.
     """
-    from onceproof.advice.advice import schema
     from onceproof.advice.advising import advise, lacking
     from onceproof.advice.asking import ask, check_releases, read_application
     from onceproof.model.application import template as application_template
     from onceproof.page.upgrade import terminal, write_advice
 
-    if template or schema_:
-        print(application_template().rstrip() if template else json.dumps(schema(), indent=2))
+    if template:
+        print(application_template().rstrip())
         return
     if current is None or target is None:
         raise UsageError(

@@ -3,7 +3,8 @@
 import json
 import os
 import webbrowser
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -25,7 +26,7 @@ from onceproof.cli.terminal import err, out, progress
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, UsageError
-from onceproof.model.files import Reading, TrialPlan
+from onceproof.model.files import Planted, Reading, TrialPlan
 from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import BROKER
@@ -37,6 +38,34 @@ from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
 group = typer.Typer()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialAnswer:
+    """The form of `trial --json`."""
+
+    schema: int = 1  # it changes when a field goes or means something else, not when one is added
+    scenario: str
+    variant: str
+    streams: str
+    broker: str
+    restart_on: str | None
+    seed: int
+    exercised: bool
+    reason: str  # why, or why not
+    parameters: Mapping[str, Any]  # that were set
+    records: int  # in the input
+    outputs: int
+    keys: int
+    ids: int
+    anomalies: Mapping[str, int]  # witnesses of each
+    promises: Mapping[str, int]  # comparisons that each had
+    not_looked_at: Mapping[str, str]  # promises, and why
+    steps: int | None  # that the driver took
+    plant: Planted | None
+    attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it told of itself
+    seconds: Mapping[str, float]  # by phase, and their total
+    folder: str
 
 
 @group.command()
@@ -79,25 +108,20 @@ def trial(
     with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
         outcome = run_trial(what, folder, report)
     found = Reading.read(folder.reader_file)
-    shown = {
+    answer = TrialAnswer(
         **cell.to_dict(),
-        "seed": drawn,
-        "exercised": outcome.exercised,
-        "reason": outcome.reason,
-        "parameters": parameters,
+        seed=drawn,
+        parameters=parameters,
+        **{name: getattr(outcome, name) for name in ("exercised", "reason", "steps", "plant", "attested", "seconds")},
         **{count: getattr(found, count) for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
-        "not_looked_at": TrialPlan.read(folder.trial_file).not_looked_at,
-        "steps": outcome.steps,
-        "plant": encoded(outcome.plant),
-        "attested": outcome.attested,
-        "seconds": outcome.seconds,
-        "folder": str(folder.path),
-    }
+        not_looked_at=TrialPlan.read(folder.trial_file).not_looked_at,
+        folder=str(folder.path),
+    )
     avoided = registry().avoidance(cell) is not None and outcome.all_steps_tried
     if as_json:
-        print(json.dumps(shown))
+        print(json.dumps(encoded(answer)))
     else:
-        _print_trial(shown, found.witnesses)
+        _print_trial(answer, found.witnesses)
     if is_red(cell, found.anomalies, registry()):
         raise typer.Exit(ExitCode.ANOMALY)
     if outcome.plant and not outcome.plant.fired:
@@ -106,18 +130,18 @@ def trial(
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
-def _print_trial(shown: dict[str, Any], witnesses: Iterable[Witness]) -> None:
+def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
     """A trial for people: what was seen, a few witnesses, where the time went."""
-    where = f"{shown['scenario']}, broker {shown['broker']}, seed {shown['seed']}"
-    out.print(f"[bold]{Cell.from_dict(shown).releases} {shown['variant']}[/] ({where})")
-    seen = ", ".join(f"[bold red]{count:,} {name}[/]" for name, count in shown["anomalies"].items())
-    counts = f"{shown['records']:,} records, {shown['keys']:,} keys"
-    counts += f", {shown['ids']:,} IDs" if shown["ids"] else ""
+    where = f"{answer.scenario}, broker {answer.broker}, seed {answer.seed}"
+    out.print(f"[bold]{Cell.from_dict(vars(answer)).releases} {answer.variant}[/] ({where})")
+    seen = ", ".join(f"[bold red]{count:,} {name}[/]" for name, count in answer.anomalies.items())
+    counts = f"{answer.records:,} records, {answer.keys:,} keys"
+    counts += f", {answer.ids:,} IDs" if answer.ids else ""
     out.print(f"  {seen or '[green]no anomaly[/]'} in {counts}")
-    if planted := shown.get("plant"):
-        what = plant(planted["name"]).what
-        out.print(f"  [magenta]planted: {planted['name']}[/], fired {planted['fired']:,} times. {what}", soft_wrap=True)
-    out.print(f"  {'exercised' if shown['exercised'] else '[yellow]not exercised[/]'}: {escape(shown['reason'])}")
+    if planted := answer.plant:
+        what = plant(planted.name).what
+        out.print(f"  [magenta]planted: {planted.name}[/], fired {planted.fired:,} times. {what}", soft_wrap=True)
+    out.print(f"  {'exercised' if answer.exercised else '[yellow]not exercised[/]'}: {escape(answer.reason)}")
     if witnesses:
         table = Table("anomaly", "key", "ids", "expected", "observed", "where", box=None, pad_edge=True)
         for w in first_of_each(witnesses, 3):
@@ -125,8 +149,8 @@ def _print_trial(shown: dict[str, Any], witnesses: Iterable[Witness]) -> None:
             told = (w.anomaly, key, ids, w.expected, w.observed, " ".join(w.offsets))
             table.add_row(*map(Text, told))
         out.print(table)
-    out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in shown["seconds"].items()))
-    out.print(f"  folder: {shown['folder']}", markup=False, soft_wrap=True)
+    out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in answer.seconds.items()))
+    out.print(f"  folder: {answer.folder}", markup=False, soft_wrap=True)
 
 
 @group.command()

@@ -1,0 +1,47 @@
+"""The command that prints the JSON schemas of what other programs read."""
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from onceproof.advice.advice import SCHEMA as ADVICE
+from onceproof.advice.advice import Advice
+from onceproof.cli.trials import TrialAnswer
+from onceproof.model.files import VerdictRow
+
+group = typer.Typer()
+
+
+class Published(StrEnum):
+    """What has a schema."""
+
+    ADVISE = "advise"  # advise --json
+    TRIAL = "trial"  # trial --json
+    VERDICTS = "verdicts"  # verdicts.json of a run folder
+
+
+FORMS: dict[Published, tuple[int, Any]] = {
+    Published.ADVISE: (ADVICE, Advice),
+    Published.TRIAL: (TrialAnswer.schema, TrialAnswer),
+    Published.VERDICTS: (1, tuple[VerdictRow, ...]),
+}
+
+
+def schema(of: Published) -> dict[str, Any]:
+    """The JSON schema; its title has the number, which changes when a field goes or means something else."""
+    from pydantic import TypeAdapter
+
+    number, form = FORMS[of]
+    named = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"onceproof {of}, schema {number}"}
+    return {**TypeAdapter(form).json_schema(), **named}
+
+
+@group.command(name="schema")
+def schema_(of: Annotated[Published, typer.Argument(metavar="NAME", help="advise, trial or verdicts.")]) -> None:
+    """Print the JSON schema of `advise --json`, `trial --json` or `verdicts.json`, as in docs/schemas.
+
+    Exit: 0, 2 usage.
+    """
+    print(json.dumps(schema(of), indent=2))

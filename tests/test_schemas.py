@@ -1,0 +1,77 @@
+"""The JSON that other programs read is of the schemas that are published, and `onceproof schema` prints these."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from onceproof import cli
+from onceproof.cli.schemas import FORMS, Published
+from onceproof.cli.trials import TrialAnswer
+from onceproof.model.cell import Cell
+from onceproof.model.files import Planted, VerdictRow
+from onceproof.model.json_file import encoded
+from onceproof.model.release import Release
+from onceproof.model.verdict import Standing
+from tests.specimens.files import a_verdict
+
+FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
+CELL = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
+
+
+def published(of: Published) -> dict:
+    return json.loads((FOLDER / f"{of}-{FORMS[of][0]}.json").read_text())
+
+
+@pytest.mark.parametrize("of", Published)
+def test_a_schema_is_published_as_it_is(of):
+    printed = CliRunner().invoke(cli.app, ["schema", of])
+    assert json.loads(printed.stdout) == published(of), (
+        f"onceproof schema {of} > docs/schemas/{of}-N.json; a new number N if it breaks readers"
+    )
+
+
+def test_a_file_of_verdicts_is_of_its_schema(tmp_path):
+    standing = (Standing("stale-cache", 3, 3, 0.2),)
+    rows = [a_verdict(CELL, "known", anomalies={"lost-record": 3}, issues=("KAFKA-20685",), interval=(0.2, 1.0))]
+    rows += [a_verdict(CELL, "clean", plants=standing, missed=0.1, promises={"state": 8}, seconds=None)]
+    VerdictRow.write_all(tmp_path / "verdicts.json", rows)
+    told = json.loads((tmp_path / "verdicts.json").read_text())
+    validator = Draft202012Validator(published(Published.VERDICTS))
+    validator.validate(told)
+    for wrong in ({"verdict": "green"}, {"red": "1"}, {"interval": [0.5]}):
+        assert not validator.is_valid([told[0] | wrong])
+    assert not validator.is_valid([{name: value for name, value in told[0].items() if name != "cell"}])
+
+
+@pytest.mark.parametrize("plant", [None, Planted("stale-cache", ("ProcessorStateManager.recycle",), 3)])
+def test_a_trial_is_of_its_schema(plant):
+    counts = dict.fromkeys(("records", "outputs", "keys", "ids"), 5)
+    kept = {"anomalies": {"lost-record": 3}, "promises": {"state": 8}, "not_looked_at": {"reads": "nothing is read"}}
+    answer = TrialAnswer(
+        **CELL.to_dict(),
+        **counts,
+        **kept,
+        seed=7,
+        exercised=True,
+        reason="Killed while RUNNING.",
+        parameters={"burst": 20_000},
+        steps=None,
+        plant=plant,
+        attested={"instance-1": {"version": "4.1.2"}},
+        seconds={"total": 9.5},
+        folder="trials/1",
+    )
+    told = json.loads(json.dumps(encoded(answer)))
+    validator = Draft202012Validator(published(Published.TRIAL))
+    validator.validate(told)
+    assert told["schema"] == 1
+    assert not validator.is_valid(told | {"exercised": "yes"})
+
+
+def test_a_schema_that_there_is_not_is_named():
+    done = CliRunner().invoke(cli.app, ["schema", "runs"])
+    assert done.exit_code == 2
+    assert "'runs'" in done.output
