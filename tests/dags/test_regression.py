@@ -189,21 +189,14 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
 
 
 @pytest.mark.system
-def test_trials_that_mostly_wait_are_driven_beside_the_others(dag, database, cardboard):
-    state, tasks = run_it(dag, scenarios=["enumerator", "quota"])
-    assert state == "success"
-    assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
-    trials = [key.partition("-")[0] for verb, key in cardboard.done if verb == "drive"]
-    assert sorted(trials) == ["enumerator"] * 2 + ["quota"] * 2
-
-
-@pytest.mark.system
-def test_a_trial_beside_the_others_that_failed_does_not_take_their_results(dag, database, cardboard, home):
+def test_trials_that_mostly_wait_are_driven_beside_the_others_and_fail_alone(dag, database, cardboard, home):
     cardboard.failing["drive", "quota-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
     _, tasks = run_it(dag, scenarios=["enumerator", "quota"])
+    assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
     assert {task for task, what in tasks.items() if what == "failed"} == {("beside", -1), ("gate", -1)}
     verdicts = {v["cell"]: v["verdict"] for v in read_json(home / "runs" / RUN / "verdicts.json")}
     assert [cell for cell, verdict in verdicts.items() if verdict == "error"] == ["quota-DEFAULT_CONFIG-s3.3.1-b3.9.1"]
+    assert sorted(cell.partition("-")[0] for cell in verdicts) == ["enumerator"] * 2 + ["quota"] * 2
 
 
 @pytest.mark.system
