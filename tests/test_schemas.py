@@ -9,13 +9,12 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.cli.schemas import FORMS, Published
-from onceproof.cli.trials import TrialAnswer
 from onceproof.model.cell import Cell
 from onceproof.model.files import Planted, VerdictRow
 from onceproof.model.json_file import encoded
 from onceproof.model.release import Release
 from onceproof.model.verdict import Standing
-from tests.specimens.files import a_verdict
+from tests.specimens.files import a_verdict, an_answer
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 CELL = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
@@ -48,22 +47,7 @@ def test_a_file_of_verdicts_is_of_its_schema(tmp_path):
 
 @pytest.mark.parametrize("plant", [None, Planted("stale-cache", ("ProcessorStateManager.recycle",), 3)])
 def test_a_trial_is_of_its_schema(plant):
-    counts = dict.fromkeys(("records", "outputs", "keys", "ids"), 5)
-    kept = {"anomalies": {"lost-record": 3}, "promises": {"state": 8}, "not_looked_at": {"reads": "nothing is read"}}
-    answer = TrialAnswer(
-        **CELL.to_dict(),
-        **counts,
-        **kept,
-        seed=7,
-        exercised=True,
-        reason="Killed while RUNNING.",
-        parameters={"burst": 20_000},
-        steps=None,
-        plant=plant,
-        attested={"instance-1": {"version": "4.1.2"}},
-        seconds={"total": 9.5},
-        folder="trials/1",
-    )
+    answer = an_answer(plant=plant, not_looked_at={"reads": "nothing is read"})
     told = json.loads(json.dumps(encoded(answer)))
     validator = Draft202012Validator(published(Published.TRIAL))
     validator.validate(told)

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from onceproof import cli
+from onceproof.cli import terminal, trials
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell
 from onceproof.model.json_file import encoded
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.results.table import cells_table, history_table, verdict_table
-from tests.specimens.files import a_verdict
+from tests.specimens.files import a_verdict, an_answer
 
 WILD = "[/srv/x] [bold]y[/]"
 ROW = a_verdict(Cell("enumerator", WILD, Release(3, 8, 1), Release(3, 9, 1)), "clean", sentence=WILD)
@@ -56,18 +56,15 @@ def test_a_green_cell_tells_what_its_green_is_worth(verdict, missed, issues, see
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_brackets_in_a_phase_are_no_markup(monkeypatch, is_terminal):
     told = Console(file=io.StringIO(), width=200, force_terminal=is_terminal, color_system=None)
-    monkeypatch.setattr(cli, "err", told)
-    with cli._progress(WILD) as report:
+    monkeypatch.setattr(terminal, "err", told)
+    with terminal.progress(WILD) as report:
         report("[/phase]")
     assert is_terminal or f"{WILD}: [/phase]" in told.file.getvalue()
 
 
 def test_brackets_in_what_a_trial_tells_are_no_markup(monkeypatch):
     told = Console(file=io.StringIO(), width=200)
-    monkeypatch.setattr(cli, "out", told)
-    cell = {**{name: VERDICT[name] for name in ("scenario", "streams", "broker", "restart_on")}, "variant": "V"}
-    counts = {"seed": 1, "records": 1, "keys": 1, "ids": 1, "anomalies": {"duplicate-id": 1}}
+    monkeypatch.setattr(trials, "out", told)
     witness = Witness("duplicate-id", 0, 7, (1,), (WILD,), WILD, WILD)
-    shown = {**cell, **counts, "exercised": True, "reason": WILD, "seconds": {"total": 1.0}, "folder": WILD}
-    cli._print_trial(shown, [witness])
+    trials._print_trial(an_answer(reason=WILD, folder=WILD), [witness])
     assert told.file.getvalue().count(WILD) == 5

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from onceproof.cli.trials import TrialAnswer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan, VerdictRow
 from onceproof.model.promise import least_of
@@ -70,3 +71,31 @@ def a_verdict(cell: Cell, verdict: str, /, **told: Any) -> VerdictRow:
         folders=("trials/1",),
     )
     return replace(row, **told)
+
+
+def an_answer(**told: Any) -> TrialAnswer:
+    """What `trial --json` tells of a trial with an anomaly."""
+    answer = TrialAnswer(
+        scenario="crash",
+        variant="V",
+        streams="4.1.2",
+        broker="3.9.1",
+        restart_on="4.3.1",
+        seed=1,
+        exercised=True,
+        reason="why",
+        parameters={"burst": 20_000},
+        records=5,
+        outputs=4,
+        keys=5,
+        ids=0,
+        anomalies={"lost-record": 1},
+        promises={"state": 8},
+        not_looked_at={},
+        steps=None,
+        plant=None,
+        attested={"instance-1": {"version": "4.1.2"}},
+        seconds={"total": 9.5},
+        folder="trials/1",
+    )
+    return replace(answer, **told)
