@@ -129,17 +129,17 @@ def notify(title: str, body: str) -> None:
             print(f"The notification by {NOTIFY} was not sent to all ({reason.splitlines()[0]}): check the connection.")
 
 
-def spark(name: str, **options: Any) -> SparkSubmitOperator:
-    """A Spark application of ours, over the whole run."""
+def collect_and_check() -> SparkSubmitOperator:
+    """Our Spark application, over the whole run."""
     jobs = get_settings().project / "spark_jobs"
     return SparkSubmitOperator(
-        task_id=name,
-        name=f"onceproof {name}",
-        application=str(jobs / f"{name}.py"),
+        task_id="collect_and_check",
+        name="onceproof collect_and_check",
+        application=str(jobs / "collect_and_check.py"),
         application_args=["--run-folder", RUN],
         properties_file=str(jobs / "spark.conf"),
         jars="{{ connector_jars() }}",
-        **options,
+        **GOES_ON,
     )
 
 
@@ -171,7 +171,7 @@ def regression() -> None:
 
     sensed = step(steps.sense, pool="drive", **GOES_ON)(RUN)
     strengthened = step(steps.strengthen, pool="drive", **GOES_ON)(RUN)
-    checked = spark("collect_and_check", **GOES_ON)
+    checked = collect_and_check()
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 

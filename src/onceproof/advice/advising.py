@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from onceproof.advice.advice import SCHEMA, Advice, Answer, Gap, Issue, Kind, LeftOut, MeasuredCell, Said, Source
-from onceproof.advice.uses import features_of, needs_of, never_used, promises_looked_at
+from onceproof.advice.uses import needs_of, never_used, promises_looked_at, unused
 from onceproof.model.application import Application, told
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
@@ -339,28 +339,21 @@ def _features(question: Question) -> Iterator[Gap]:
     if question.application is None:
         lacking, is_needed, why = never_used(), False, "No scenario has it."
     else:
-        used = [
-            features_of(one.cell.scenario, one.cell.variant)
-            for one in question.cells
-            if one.counts and one.cell.running == question.target
-        ]
-        own = question.application.uses.items()
-        lacking = {
-            name: tuple(v for v in values if v is not False and not any(v in one[name] for one in used))
-            for name, values in own
-        }
+        lacking = unused(question.application.uses, _variants_on_target(question))
         is_needed, why = True, f"No cell on {question.target} had it, and the application has."
     for name, values in lacking.items():
-        if values:
-            yield Gap(f"An application with {told(name, values)}", why, is_needed, None, (SCENARIOS,))
+        yield Gap(f"An application with {told(name, values)}", why, is_needed, None, (SCENARIOS,))
+
+
+def _variants_on_target(question: Question) -> list[tuple[str, str]]:
+    """Scenario and variant of the cells that count and ran on the target."""
+    on_target = (one for one in question.cells if one.counts and one.cell.running == question.target)
+    return [(one.cell.scenario, one.cell.variant) for one in on_target]
 
 
 def _promises(question: Question) -> Iterator[Gap]:
     looked_at = {
-        promise
-        for one in question.cells
-        if one.counts and one.cell.running == question.target
-        for promise in promises_looked_at(one.cell.scenario, one.cell.variant)
+        promise for name, variant in _variants_on_target(question) for promise in promises_looked_at(name, variant)
     }
     if missing := [name for name in PROMISES if name not in looked_at]:
         why = f"No cell on {question.target} that counts looks at them."

@@ -1,6 +1,6 @@
 """What the cells of a variant use and look at, by the scenario itself: its configuration and its promises."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from onceproof.model.application import FEATURES, Value
@@ -57,10 +57,18 @@ def promises_looked_at(name: str, variant: str) -> frozenset[str]:
 @cache
 def never_used() -> Mapping[str, tuple[Value, ...]]:
     """The features, and of each the values, that no variant of any scenario uses; False is the lack of one."""
-    used = [features_of(name, variant) for name, what in SCENARIOS.items() for variant in what.variants]
+    variants = [(name, variant) for name, what in SCENARIOS.items() for variant in what.variants]
+    return unused({name: feature.values for name, feature in FEATURES.items()}, variants)
+
+
+def unused(
+    features: Mapping[str, Iterable[Value]], variants: Iterable[tuple[str, str]]
+) -> dict[str, tuple[Value, ...]]:
+    """Of these features the values that none of the variants (scenario, variant) uses; False is the lack of one."""
+    used = [features_of(name, variant) for name, variant in variants]
     rest = {
-        name: tuple(v for v in feature.values if v is not False and not any(v in one[name] for one in used))
-        for name, feature in FEATURES.items()
+        name: tuple(v for v in values if v is not False and not any(v in one[name] for one in used))
+        for name, values in features.items()
     }
     return {name: values for name, values in rest.items() if values}
 
