@@ -7,7 +7,7 @@ A record is told apart by its key and its number among the records of the key; u
 come again, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import Any
@@ -24,6 +24,7 @@ from spark_jobs.transforms.comparisons import (
     records_text,
     value_text,
 )
+from spark_jobs.transforms.joins import GLOBAL_JOIN, with_entries
 from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
 
 DELETE = 0  # value of the input of the topology `deleter`
@@ -35,7 +36,8 @@ class Log:
 
     `replay` says which input records give one: `every`, the `first` of each key, or each `delete`. `judged` is what of
     the value is compared: `nothing`, the `value`, the `number` in the upper half of the output's, that it is an
-    `answer`, or the `change` that a put or a delete makes. `key` is that of all records, if it is not the input's.
+    `answer`, the `change` that a put or a delete makes, or what the input `gives` when it is joined. `key` is that of
+    all records, if it is not the input's.
     `counted`: another promise tells which keys have too few records or too many; `beside`: of too few, the role in
     which. `punctuated`: a punctuator writes, too, under keys below 0. `grows`: the values of a key grow.
     """
@@ -87,16 +89,22 @@ def logs_of(check: str, facts: Mapping[str, int]) -> list[dict[str, Any]]:
             Log("output-order", "output", "delete", "answer", counted=True),
             Log("changelog", "records-changelog", judged="change", folded=cached or bool(facts.get("downstream"))),
         ],
+        GLOBAL_JOIN: [Log("output-order", "output", judged="gives", counted=True)],
         "values": [Log("changelog", "values-changelog", folded=cached, counted=True)],
     }
     return [asdict(log) for log in logs[check]]
 
 
-def compare_contents(records: DataFrame, trials: DataFrame) -> DataFrame:
+def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> DataFrame:
     """For each topic one comparison that stands for all of its records, and one for each that is not as it must be.
 
-    In: trials with `logs` and `facts`. Out: as the table `comparisons`.
+    In: trials with `logs`, `facts` and `check`, one of `checks`. Out: as the table `comparisons`.
     """
+    records = (
+        with_entries(records, trials)
+        if GLOBAL_JOIN in checks
+        else records.withColumn("gives", f.lit(None).cast("long"))
+    )
     exactly_once = f.coalesce(fact("exactly_once"), f.lit(1)) == 1
     logs = trials.select("trial", exactly_once.alias("exactly_once"), f.explode("logs").alias("log")).select(
         "trial", "exactly_once", "log.*"
@@ -187,11 +195,12 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
         f.when(f.col("judged").isin("value", "number"), f.col("value"))
         .when(f.col("judged") == "change", f.when(f.col("value") != DELETE, f.col("value")))
         .when(f.col("judged") == "answer", f.lit(1))
+        .when(f.col("judged") == "gives", f.col("gives"))
         .otherwise(f.lit(0))
     )
     return (
         records.where(f.col("role") == "input")
-        .select("trial", "partition", "offset", f.col("key").alias("of_key"), "value", "timestamp", "headers")
+        .select("trial", "partition", "offset", f.col("key").alias("of_key"), "value", "gives", "timestamp", "headers")
         .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), "trial")
         .where((f.col("replay") != "delete") | (f.col("value") == DELETE))
         .withColumns({"key": f.coalesce("own_key", "of_key"), "value": value.cast("long")})
@@ -224,7 +233,7 @@ def written(records: DataFrame, logs: DataFrame) -> DataFrame:
     tombstone), timestamp, headers.
     """
     value = (
-        f.when(f.col("judged").isin("value", "change"), f.col("value"))
+        f.when(f.col("judged").isin("value", "change", "gives"), f.col("value"))
         .when(f.col("judged") == "number", f.shiftright("value", 32))
         .when(f.col("judged") == "answer", f.when(f.col("value").isin(0, 1), f.lit(1)).otherwise(f.col("value")))
         .otherwise(f.lit(0))

@@ -28,6 +28,7 @@ _OF_TOPOLOGY = [
     ("dedup", "seen-changelog", "first", True, None),
     ("deleter", "output", "delete", False, None),
     ("deleter", "records-changelog", "each", True, None),
+    ("global-join", "output", "each", False, None),
     ("values", "values-changelog", "each", True, None),
 ]
 DELETE = 0

@@ -21,7 +21,7 @@ KEYS = {0: 7, 2_999: 8, 3_000: 9, 19_999: 10, 20_000: 11}  # by offset of the in
 
 
 def scene(*events):
-    return Scene(events, lambda: [(0, offset, key) for offset, key in KEYS.items()])
+    return Scene(events, lambda: [(0, offset, key, offset % 10) for offset, key in KEYS.items()])
 
 
 def witness(anomaly, *places, key=None, partition=0):
@@ -110,3 +110,16 @@ def test_what_a_punctuator_writes_has_no_record_of_the_input():
     written = witness("uncommitted-state", "seen-contents/0@4", key=-7)
     assert explained(written, scene(CRASH), "KAFKA-20685", "PUNCTUATOR")
     assert not explained(written, scene(CRASH), "KAFKA-20685")
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        pytest.param(7, True, id="it asked for no key"),
+        pytest.param(8, False, id="it asked for one"),
+        pytest.param(12, False, id="nobody sent it"),
+        pytest.param(None, False, id="no key is told"),
+    ],
+)
+def test_a_value_that_a_key_came_in_with_explains_what_became_of_that_key(key, expected):
+    assert explained(witness("lost-record", "input/0@0", key=key), scene(), "KAFKA-19208") is expected

@@ -157,6 +157,8 @@ WAYS = [
     ),
     Way("at-least-once", "parted by a rebalance", True, r"^Frozen when [1-9].* and 0 of the output", "REBALANCE"),
     Way("at-least-once", "deleted downstream", True, r"[1-9][\d,]* of the changelog were", "DELETE_DOWNSTREAM"),
+    Way("global-join", "some ask for no key", True, "^Of 6,000 records .*, 1,[0-9]{3} asked for no key and [1-9]"),
+    Way("global-join", "all ask for a key", False, ", 0 asked for no key", "NO_NULL_KEY", all_steps_tried=True),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -202,7 +204,7 @@ HALTS = [
         r"^stuck: instance-1.*: Waited \d+ s for .* in vain",
         nature=Nature(halts_after=halts),
     )
-    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000), strict=True)
+    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000), strict=True)
 ]
 UNCLEAN = [
     Way(scenario, "unclean", False, r"^unclean-close: instance-\d", nature=Nature(closes=False))

@@ -15,15 +15,22 @@ from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings
 from spark_jobs.transforms.state import compare_state
-from tests.specimens import counting, dedup, deleter, values
+from tests.specimens import counting, dedup, deleter, global_join, values
 
 pytestmark = pytest.mark.spark
 
-OF_CHECK: dict[str, ModuleType] = {"counting": counting, "dedup": dedup, "deleter": deleter, "values": values}
+OF_CHECK: dict[str, ModuleType] = {
+    "counting": counting,
+    "dedup": dedup,
+    "deleter": deleter,
+    "global-join": global_join,
+    "values": values,
+}
 PROMISES = {
     "counting": {"reads", "deliveries", "output-order", "changelog"},
     "dedup": {"deliveries", "state", "output-order", "changelog"},
     "deleter": {"answers", "published", "output-order", "changelog"},
+    "global-join": {"deliveries", "output-order"},
     "values": {"deliveries", "transactions", "changelog"},
 }
 RECORDS = (
@@ -118,6 +125,7 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
         "counting": {"reads": 7, "deliveries": 3, "output-order": 7, "changelog": 7},
         "dedup": {"deliveries": 4, "state": 2, "output-order": 4, "changelog": 4},
         "deleter": {"answers": 3, "published": 3, "output-order": 3, "changelog": 6},
+        "global-join": {"deliveries": 7, "output-order": 8},
         "values": {"deliveries": 4, "transactions": 3, "changelog": 4},
     }
 

@@ -118,7 +118,8 @@ def undecodable(clean: Clean, rng: random.Random, role: str) -> Mutation:
     mutation = Mutation(f"{role}: a corrupt record", clean)
     like = rng.choice(clean.topics[role])
     padded = "a 4-byte integer padded to 1024 bytes"
-    size = {("counting", "output"): "an 8-byte integer", ("values", CHANGELOG): padded}
+    long = "an 8-byte integer"
+    size = {("counting", "output"): long, ("global-join", "output"): long, ("values", CHANGELOG): padded}
     whole, expected = like.key.to_bytes(4, "big"), size.get((clean.check, role), "a 4-byte integer")  # type: ignore[union-attr]
     faults: list[tuple[bytes | None, bytes | None, str]] = [
         (b"seven b", whole, "the key has 7 bytes, a 4-byte integer was expected"),
@@ -170,6 +171,7 @@ CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutati
     "counting": {"output": (wrong_number, unexpected_entry), "last-changelog": (tombstone, empty_changelog)},
     "dedup": {"output": (unexpected_entry,), "seen-changelog": (tombstone,)},
     "deleter": {"output": (), "records-changelog": (tombstone,)},
+    "global-join": {"output": (unexpected_entry,)},
     "values": {CHANGELOG: (unexpected_entry, tombstone)},
 }
 

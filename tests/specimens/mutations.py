@@ -933,6 +933,12 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         *(plant("records-changelog") for plant in (missing, written_again)),
         *(strange(role, TRUE) for role in ("output", "records-changelog")),
     ),
+    "global-join": (
+        lost_read,
+        leaked_output,
+        repeated_output,
+        *(plant("output") for plant in (stamped, headed, valued, swapped, moved)),
+    ),
     "values": (
         aborted_transaction,
         lost_transaction,

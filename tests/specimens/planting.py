@@ -61,6 +61,7 @@ GUIDES = {
     "counting": "output",
     "dedup": "output",
     "deleter": at_least_once.CHANGELOG,
+    "global-join": "output",
     "values": quota.ALL,
 }
 OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation speaks of

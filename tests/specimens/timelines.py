@@ -54,6 +54,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
         "load": {"avg": 90.0, "max": 210.0, "lag": 40, "stall_ms": 300, "explained": 30},
     },
     "at-least-once": {"flushes": {"looks": 30, "committed": 300, "output": 300, "records-changelog": 600}},
+    "global-join": {},
 }
 
 
@@ -145,6 +146,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
             "told": (LOOKS, "250 published"),
         },
     },
+    "global-join": {},
 }
 
 

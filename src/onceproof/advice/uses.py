@@ -29,7 +29,7 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
         "static_membership": ("group.instance.id" in config,),
         "protocol": (config.get("group.protocol", "classic"),),
         "quotas": (name == "quota",),
-        "joins": (),
+        "joins": what.system(trial).joins,
         "windows": (False,),
         "punctuators": ("punctuate.ms" in app,),
     }
@@ -40,6 +40,8 @@ def needs_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
     """What an application must use for the cells of a variant to concern it."""
     own, stores = features_of(name, variant), scenario(name).parameters.get("stores")
     needs = {"guarantee": own["guarantee"], **{feature: (True,) for feature in BINDING if True in own[feature]}}
+    if own["joins"]:
+        needs["joins"] = own["joins"]
     if stores is not None and "in-memory" not in stores.choices:  # it is about what is on disk
         needs["stores"] = own["stores"]
     return needs

@@ -13,8 +13,8 @@ from functools import cached_property
 from onceproof.model.anomaly import Witness
 from onceproof.model.timeline import Event, returns, stayed_beside_revoked
 
-# A record of the input: partition, offset, key.
-Input = tuple[int, int, int | None]
+# A record of the input: partition, offset, key, value.
+Input = tuple[int, int, int | None, int | None]
 
 
 class Scene:
@@ -58,9 +58,14 @@ class Scene:
     def open_keys(self, name: str) -> frozenset[int | None]:
         """The keys of the input that was open when something happened."""
         if name not in self._open_keys:
-            is_open = (key for p, offset, key in self.inputs if self.is_open(name, "input", p, offset))
+            is_open = (key for p, offset, key, _ in self.inputs if self.is_open(name, "input", p, offset))
             self._open_keys[name] = frozenset(is_open)
         return self._open_keys[name]
+
+    @cached_property
+    def sent(self) -> frozenset[tuple[int | None, int | None]]:
+        """The keys of the input, each with the values that it came in with."""
+        return frozenset((key, value) for _, _, key, value in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Explanation:
         where: the role of the topic in which one of its places must be.
         returned: its partition's task came back to a thread that had left it.
         stayed: its partition's task stayed on a thread from which another was taken.
+        sent: a value that its key came in with.
         variants: in which it holds; empty for all of the issue's.
     """
 
@@ -83,6 +89,7 @@ class Explanation:
     where: str | None = None
     returned: bool = False
     stayed: bool = False
+    sent: int | None = None
     variants: tuple[str, ...] = ()
 
     def explains(self, witness: Witness, scene: Scene) -> bool:
@@ -95,6 +102,8 @@ class Explanation:
         if self.returned and witness.partition not in scene.returned:
             return False
         if self.stayed and witness.partition not in scene.stayed:
+            return False
+        if self.sent is not None and (witness.key, self.sent) not in scene.sent:
             return False
         if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
             return True

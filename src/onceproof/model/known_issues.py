@@ -208,8 +208,11 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
         name: _texts(entry[name]) for name in ("anomalies", "variants") if name in entry or name == "anomalies"
     }
     explanation = Explanation(**{**entry, **lists})
-    if not (explanation.after or explanation.open_at or explanation.returned or explanation.stayed):
-        raise ValueError("an explanation says nothing of its witnesses; give it after, open_at, returned or stayed.")
+    asked = (explanation.after, explanation.open_at, explanation.returned, explanation.stayed)
+    if not any(asked) and explanation.sent is None:
+        raise ValueError(
+            "an explanation says nothing of its witnesses; give it after, open_at, returned, stayed or sent."
+        )
     return explanation
 
 

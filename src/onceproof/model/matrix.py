@@ -161,6 +161,11 @@ MATRICES = {
                     ),
                     ("3.4.1", "3.9.1", "4.1.2", NEWEST),
                 ),
+                Block(
+                    "global-join",
+                    ("DEFAULT_CONFIG", "AT_LEAST_ONCE", "NO_NULL_KEY"),
+                    ("3.7.0", "3.9.2", "4.0.0", "4.0.1", NEWEST),
+                ),
             ),
             plants=2,
         ),

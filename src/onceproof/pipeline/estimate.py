@@ -15,7 +15,14 @@ from onceproof.settings import get_settings
 # As in `steps`: what is heavy is imported by the verb that needs it.
 
 # Seconds of a trial on 2 cores (docs/figures.md); only as long as this installation has measured none of its own.
-SECONDS = {"enumerator": 9.0, "multirunner": 11.0, "crash": 14.0, "quota": 45.0, "at-least-once": 7.0}
+SECONDS = {
+    "enumerator": 9.0,
+    "multirunner": 11.0,
+    "crash": 14.0,
+    "quota": 45.0,
+    "at-least-once": 7.0,
+    "global-join": 14.0,
+}
 OTHER = 15.0  # of a scenario without a figure
 LATER = "~"  # than the id of every run
 START, AFTERWARDS = 60.0, 3.0  # Airflow and the brokers; of each trial what Spark and Great Expectations take

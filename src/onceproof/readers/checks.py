@@ -10,6 +10,7 @@ from onceproof.readers.answers import DELETE, FALSE, TRUE, compare_answers, comp
 from onceproof.readers.comparisons import findings_of
 from onceproof.readers.contents import Log, compare_contents, first_of_key, unjudged
 from onceproof.readers.deliveries import compare_deliveries
+from onceproof.readers.joins import with_entries
 from onceproof.readers.reads import compare_reads
 from onceproof.readers.state import compare_state
 from onceproof.readers.transactions import compare_transactions
@@ -156,10 +157,26 @@ def _answered(value: int | None) -> int | None:
     return TRUE if value in (TRUE, FALSE) else value
 
 
+def check_global_join(topics: Topics, facts: Facts) -> Findings:
+    """The topology `global-join`: each record comes out, with the entry that it asks for.
+
+    Args:
+        topics: `input`, `output`.
+        facts: `exactly_once`.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    comparisons = [
+        *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
+        *_contents([Log("output-order", "output", with_entries, counted=True)], topics, facts),
+    ]
+    return findings_of(inputs, outputs, comparisons)
+
+
 CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "enumerator": check_enumerator,
     "counting": check_counting,
     "dedup": check_dedup,
     "deleter": check_deleter,
+    "global-join": check_global_join,
     "values": check_values,
 }

@@ -52,6 +52,7 @@ EFFECTS = {
     "counting": (Effect("output", once=False), Effect("last-changelog")),
     "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first")),
     "deleter": (Effect("output", "delete", once=False), Effect("records-changelog")),
+    "global-join": (Effect("output", once=False),),
     "values": (Effect("values-changelog"),),
 }
 

@@ -170,9 +170,9 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
 
 
 def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
-    columns = ["partition", "offset", "key"]
+    columns = ["partition", "offset", "key", "value"]
     for row in rows_of_trial(run.table("records"), trial, columns, field("role") == "input") or ():
-        yield row["partition"], row["offset"], row["key"]
+        yield row["partition"], row["offset"], row["key"], row["value"]
 
 
 def disagreements(outcome: Outcome, reader: Reading, spark: SparkCounts | None) -> Iterator[str]:

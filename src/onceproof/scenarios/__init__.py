@@ -1,11 +1,11 @@
-"""The systems of the seeds, one module each, always the same parts in the same order."""
+"""The systems of the seeds and of further known issues, one module each, always the same parts in the same order."""
 
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Offer
-from onceproof.scenarios import at_least_once, crash, enumerator, multirunner, quota
+from onceproof.scenarios import at_least_once, crash, enumerator, global_join, multirunner, quota
 from onceproof.scenarios.base import Scenario
 
-_MODULES = (enumerator, multirunner, crash, quota, at_least_once)
+_MODULES = (enumerator, multirunner, crash, quota, at_least_once, global_join)
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 
 # What a matrix may ask for.

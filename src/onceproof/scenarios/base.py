@@ -255,6 +255,7 @@ class System:
     roles: Mapping[str, Role]
     promises: tuple[str, ...]  # that are looked at, see `model.promise`
     stores: int = 1
+    joins: tuple[str, ...] = ()  # the kinds of its joins, see `model.application`
 
     @property
     def topics(self) -> dict[str, TopicPlan]:

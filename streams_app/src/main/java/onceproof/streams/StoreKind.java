@@ -2,7 +2,10 @@ package onceproof.streams;
 
 import java.nio.ByteBuffer;
 import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
@@ -39,6 +42,16 @@ final class StoreKind {
                 ? Stores.timestampedKeyValueStoreBuilder(Stores.persistentTimestampedKeyValueStore(name), keys, values)
                 : Stores.keyValueStoreBuilder(supplier(name), keys, values);
         return caching ? builder.withCachingEnabled() : builder.withCachingDisabled();
+    }
+
+    /** How the DSL is to keep a table in a store of this kind; there its values have timestamps. */
+    <K, V> Materialized<K, V, KeyValueStore<Bytes, byte[]>> materialized(String name, Serde<K> keys, Serde<V> values) {
+        KeyValueBytesStoreSupplier supplier = kind.equals(IN_MEMORY)
+                ? Stores.inMemoryKeyValueStore(name)
+                : Stores.persistentTimestampedKeyValueStore(name);
+        Materialized<K, V, KeyValueStore<Bytes, byte[]>> materialized =
+                Materialized.<K, V>as(supplier).withKeySerde(keys).withValueSerde(values);
+        return caching ? materialized.withCachingEnabled() : materialized.withCachingDisabled();
     }
 
     private KeyValueBytesStoreSupplier supplier(String name) {

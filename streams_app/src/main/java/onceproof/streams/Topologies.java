@@ -14,6 +14,7 @@ final class Topologies {
                     "counting", Counting::topology,
                     "dedup", Dedup::topology,
                     "deleter", Deleter::topology,
+                    "global-join", GlobalJoin::topology,
                     "values", Values::topology);
 
     private Topologies() {}

@@ -1,0 +1,167 @@
+"""KAFKA-19208: of a stream that is joined with a global table to the left, every record must come out.
+
+A record asks for a key of the table, or for none: then there is nothing to join it with, and it must come out all the
+same (KIP-962, from 3.7.0 on; before, such records are dropped by contract). Releases with the bug drop it: nothing
+fails, and the record is gone.
+
+The table is made of the application's own output: the first records of the input are its entries, and come out as
+they are. When they are committed, the application starts again and so reads the whole table before it joins anything.
+What each record must come out with is a function of the input alone, and compared record by record.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.scenarios.base import (
+    Exercise,
+    Lab,
+    Parameter,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    refuse_restarts,
+    runs_its_task,
+    values_of,
+    variants_of,
+)
+
+NAME = "instance-1"
+NO_KEY = 0  # value of a record that asks for none
+PROMISED_FROM = Release(3, 7, 0)  # KIP-962
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "keys": Parameter(2_000, "keys that the table may have, and records that put them there", least=1),
+    "records": Parameter(6_000, "records that are joined with it", least=1),
+    "no.key": Parameter(0.3, "share of these that ask for no key, from 0 to 1", least=0),
+    "partitions": Parameter(2, "partitions of the input", least=1),
+    "stores": Parameter("rocksdb", "kind of the table's store", choices=("in-memory", "rocksdb")),
+    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "Three of ten records ask for no key of the table."),
+    Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
+    Variant("NO_NULL_KEY", "Every record asks for a key, though the table does not have all of them.", {"no.key": 0.0}),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def validate(trial: Trial) -> None:
+    """Refuse a share that is none.
+
+    Raises:
+        UsageError: it is more than 1.
+    """
+    share = values(trial)["no.key"]
+    if share > 1:
+        raise UsageError(f"no.key is {share:g}, but must be a share from 0 to 1.")
+
+
+def workload(trial: Trial) -> Workload:
+    """Entries of keys drawn from the seed, with values below 0; then records, each of its own key, that ask for one."""
+    own = values(trial)
+    rng = random.Random(trial.seed)
+    keys = range(own["keys"])
+    entries = [(key, -rng.randint(1, 1_000_000)) for key in rng.choices(keys, k=len(keys))]
+    asking = [
+        (len(keys) + number, NO_KEY if rng.random() < own["no.key"] else rng.choice(keys) + 1)
+        for number in range(own["records"])
+    ]
+    return Workload(entries, asking)
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `global-join`."""
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "caching": False,
+        "stores": values(trial)["stores"],
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": values(trial)["guarantee"],
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        "group.instance.id": NAME,  # so that it takes its place in the group again at once
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Make the table, start again with all of it, join, drain."""
+    entries, asking = lab.workload.first, lab.workload.second
+    with lab.phase("table"):
+        lab.start_instance(NAME)
+        lab.await_(f"{len(entries):,} entries to be committed", lambda: lab.committed() >= len(entries))
+        lab.stop_instance(NAME)
+    with lab.phase("join"):
+        instance = lab.start_instance(NAME)
+        lab.await_("the table to be read", lambda: runs_its_task(instance))
+        lab.produce("asking", asking)
+        lab.await_drained()
+        # What it tells of itself may come a little later.
+        lab.await_(f"{len(asking):,} records to be told of", lambda: instance.processed >= len(asking))
+    with lab.phase("leave"):
+        lab.close_instances()
+    there = {key for key, _ in entries}
+    no_key = sum(value == NO_KEY for _, value in asking)
+    found = sum(value - 1 in there for _, value in asking)
+    reason = (
+        f"Of {instance.processed:,} records that were processed with the whole table, {no_key:,} asked for no key and "
+        f"{found:,} for one that it had."
+    )
+    return Exercise(no_key > 0, reason, all_steps_tried=True)
+
+
+def refuse(cell: Cell) -> str | None:
+    """Of a release that promises nothing of these records, or of a restart."""
+    if cell.streams < PROMISED_FROM:
+        return (
+            f"Kafka Streams {cell.streams} drops records that ask for no key by contract (KIP-962); choose "
+            f"{PROMISED_FROM} or later."
+        )
+    return refuse_restarts(cell)
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="global-join",
+    roles={"input": Role(), "output": Role(value_bytes=8)},
+    promises=("deliveries", "output-order"),
+    stores=0,  # a global store has no changelog of its own
+    joins=("stream-global-table",),
+)
+SCENARIO = Scenario(
+    name="global-join",
+    title="A left join with a global table loses no record (KAFKA-19208)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    control=("DEFAULT_CONFIG", "4.0.0"),
+    refuse=refuse,
+    validate=validate,
+)

@@ -1,0 +1,55 @@
+"""KAFKA-19208: the independent reader's judgement on the specimens, and what is generated and refused."""
+
+from collections import Counter
+
+import pytest
+
+from onceproof.model.errors import UsageError
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_global_join as check
+from onceproof.scenarios.global_join import NO_KEY, SCENARIO, validate, workload
+from tests.conftest import a_trial
+from tests.specimens.global_join import SPECIMENS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    found = check(*of_records(specimen))
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+
+
+def of_records(specimen):
+    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
+    return topics, specimen.facts
+
+
+def test_entries_come_first_and_every_other_record_has_a_key_of_its_own():
+    made = workload(a_trial("4.3.1", scenario="global-join", keys=50, records=400))
+    assert all(value < 0 for _, value in made.first)
+    assert {key for key, _ in made.first} <= set(range(50))
+    assert [key for key, _ in made.second] == list(range(50, 450))
+    assert {value for _, value in made.second} == {NO_KEY, *range(1, 51)}
+    assert made == workload(a_trial("4.3.1", scenario="global-join", keys=50, records=400))
+
+
+def test_nobody_asks_for_no_key_in_the_control():
+    made = workload(a_trial("4.3.1", "NO_NULL_KEY", scenario="global-join"))
+    assert NO_KEY not in {value for _, value in made.second}
+
+
+def test_a_share_of_more_than_all_is_refused():
+    with pytest.raises(UsageError, match=r"no\.key is 1\.5, but must be a share from 0 to 1\."):
+        validate(a_trial("4.3.1", scenario="global-join", no_key=1.5))
+
+
+@pytest.mark.parametrize(("streams", "refused"), [("3.6.2", True), ("3.7.0", False), ("4.3.1", False)])
+def test_releases_that_drop_such_records_by_contract_are_refused(streams, refused):
+    told = SCENARIO.refuse(a_trial(streams, scenario="global-join").cell)
+    assert bool(told) is refused
+    assert not refused or "drops records that ask for no key by contract (KIP-962); choose 3.7.0" in told
+
+
+def test_its_application_is_not_restarted_on_another_release():
+    told = SCENARIO.refuse(a_trial("4.3.1", scenario="global-join", restart_on="4.2.0").cell)
+    assert told == "the application of global-join is not restarted; leave out the release 4.2.0 to restart on."
