@@ -23,6 +23,13 @@ T = TypeVar("T")
 UNDISTURBED = 8  # attempts
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First what ends in milliseconds; then the containers, whose images were built meanwhile."""
+    needs = ("docker", "broker", "system", "browser", "spark")
+    marks = {item: [mark.name for mark in item.iter_markers() if mark.name in needs] for item in items}
+    items.sort(key=lambda item: max(map(needs.index, marks[item])) + 1 if marks[item] else 0)
+
+
 def pytest_collection_finish() -> None:
     """What all modules have imported stays: to look through it for garbage stops a test's ticker for a good while."""
     gc.collect()

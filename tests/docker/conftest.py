@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ DOCKER, MAKE = shutil.which("docker") or "docker", shutil.which("make") or "make
 STAND_IN = Path(__file__).with_name("postgres")
 PROJECT_LABEL = "com.docker.compose.project"
 BUILD, UP, RUN = 1200, 900, 900  # seconds at most
+IMAGES = pytest.StashKey[Future[bool]]()
 
 
 def docker(*arguments: str | Path, timeout: float = 120, env: dict[str, str] | None = None) -> str:
@@ -120,11 +122,23 @@ class Deployment:
             return api.run_state(DAG, run)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Images take minutes to build: that begins at once, beside the tests that need no machine to themselves."""
+    if any(item.get_closest_marker("docker") for item in session.items) and not session.config.option.collectonly:
+        session.config.stash[IMAGES] = ThreadPoolExecutor(1).submit(build_images)
+
+
 @pytest.fixture(scope="session")
-def images() -> float:
-    """Ours is built, PostgreSQL's is pulled, or built of Debian's packages where nothing can be; seconds of ours."""
-    if not has_engine():
+def images(pytestconfig: pytest.Config) -> None:
+    """They are there, or there is no engine to build them."""
+    if not pytestconfig.stash[IMAGES].result():
         pytest.skip("no container engine with the compose plugin: `docker compose version` or `docker info` fails")
+
+
+def build_images() -> bool:
+    """Ours is built, PostgreSQL's is pulled, or built of Debian's packages where that fails; False without an engine."""
+    if not has_engine():
+        return False
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     postgres = services["postgres"]["image"]
     there_is = docker("image", "ls", "--quiet", postgres)
@@ -133,9 +147,8 @@ def images() -> float:
         and subprocess.run([DOCKER, "pull", "--quiet", postgres], capture_output=True, check=False).returncode
     ):
         docker("build", "--tag", postgres, STAND_IN, timeout=BUILD)
-    begin = time.monotonic()
     docker("build", "--tag", services["init"]["image"], ROOT, timeout=BUILD)
-    return time.monotonic() - begin
+    return True
 
 
 @pytest.fixture(scope="module")
