@@ -28,7 +28,7 @@ from benchmarks.kafka_tests import Ended, run_class
 from onceproof.harness import harness_version
 from onceproof.lab.sensitivity import Planting, planned, try_planned
 from onceproof.model.errors import UsageError
-from onceproof.model.matrix import BROKER, NEWEST
+from onceproof.model.matrices import BROKER, NEWEST
 from onceproof.model.plants import Claim, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder

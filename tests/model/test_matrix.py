@@ -2,7 +2,8 @@ import pytest
 
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import BUDGET, MATRICES, Request, expand, with_controls
+from onceproof.model.matrices import BUDGET, MATRICES
+from onceproof.model.matrix import Request, expand, with_controls
 from onceproof.scenarios import CATALOGUE
 
 

@@ -10,7 +10,8 @@ from onceproof.model.application import Application, told
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import LATER, KnownIssue, Registry
-from onceproof.model.matrix import BROKER, Offer
+from onceproof.model.matrices import BROKER
+from onceproof.model.matrix import Offer
 from onceproof.model.promise import PROMISES
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict

@@ -11,7 +11,8 @@ from onceproof.model.application import Application, parse_application
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import LATER, Registry, registry
-from onceproof.model.matrix import MATRICES, Request
+from onceproof.model.matrices import MATRICES
+from onceproof.model.matrix import Request
 from onceproof.model.release import Release
 from onceproof.results.measured import measured
 from onceproof.results.seen import judged_releases, seen_releases

@@ -5,7 +5,7 @@ from functools import cache
 
 from onceproof.model.application import FEATURES, Value
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.matrix import BROKER, NEWEST
+from onceproof.model.matrices import BROKER, NEWEST
 from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS, scenario

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from onceproof.model.cell import Cell
-from onceproof.model.matrix import DEFAULT_MATRIX, Request, expand
+from onceproof.model.matrices import DEFAULT_MATRIX
+from onceproof.model.matrix import Request, expand
 from onceproof.scenarios import CATALOGUE, scenario
 from onceproof.settings import get_settings
 

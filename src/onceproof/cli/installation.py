@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from onceproof.cli.terminal import out, progress
-from onceproof.model.matrix import DEFAULT_MATRIX, MATRICES
+from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 

@@ -17,7 +17,7 @@ from onceproof.cli.asking import (
     seed_or_random,
 )
 from onceproof.cli.terminal import out, progress
-from onceproof.model.matrix import BROKER
+from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plants
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.table import sensitivity_table

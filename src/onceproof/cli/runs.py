@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,12 +16,15 @@ from onceproof.cli.terminal import err, out, print_failures
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import encoded
-from onceproof.model.matrix import DEFAULT_MATRIX, MATRICES, Request, expand
+from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, Matrix, read_matrix
+from onceproof.model.matrix import Request, expand
+from onceproof.model.release import Release
 from onceproof.results.table import change_line, places, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
 
 group = typer.Typer()
+MATRIX, WHICH_MATRIX = "NAME|FILE", "One that `onceproof list` names, or a TOML file with yours."
 
 
 @group.command("list")
@@ -50,8 +54,30 @@ def list_() -> None:
 
 
 @group.command()
+def cover(
+    matrix: Annotated[str, typer.Argument(metavar=MATRIX, help=WHICH_MATRIX)],
+    broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")],
+    scenario_: ScenariosOption = [],
+) -> None:
+    """Print the cells that a matrix lacks for each of its variants and releases to meet each of these brokers.
+
+    Far fewer than all: each pair meets once. They belong under `cells` of the matrix, which `run --matrix` reads.
+    """
+    from onceproof.scenarios.cover import lacking
+
+    cells = expand(Request(named(matrix), scenarios=tuple(scenario_)), CATALOGUE).cells
+    lines = [f'  "{cell.key}",' for cell in lacking(cells, map(Release.parse, broker), CATALOGUE)]
+    print("\n".join(["cells = [", *lines, "]"]))
+
+
+def named(matrix: str) -> str | Matrix:
+    """What is asked for: the name of a matrix, or the one of a file."""
+    return read_matrix(Path(matrix)) if matrix.endswith(".toml") else matrix
+
+
+@group.command()
 def run(
-    matrix: Annotated[str, typer.Option(metavar="NAME", help="See `onceproof list`.")] = DEFAULT_MATRIX,
+    matrix: Annotated[str, typer.Option(metavar=MATRIX, help=WHICH_MATRIX)] = DEFAULT_MATRIX,
     streams: Annotated[list[str], typer.Option(metavar="V", help="Kafka Streams release; repeatable.")] = [],
     restart_on: Annotated[
         list[str], typer.Option(metavar="V", help="Release to restart the application on; repeatable.")
@@ -98,7 +124,15 @@ def run(
             "`onceproof trial --plant` or `onceproof sensitivity`."
         )
     request = Request(
-        matrix, tuple(streams), tuple(broker), tuple(scenario_), tuple(variant), trials, tuple(restart_on), budget, risk
+        named(matrix),
+        tuple(streams),
+        tuple(broker),
+        tuple(scenario_),
+        tuple(variant),
+        trials,
+        tuple(restart_on),
+        budget,
+        risk,
     )
     interrupted = None
     if resume is not None:

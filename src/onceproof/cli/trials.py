@@ -29,7 +29,7 @@ from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import Planted, Reading, TrialPlan
 from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import BROKER
+from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plant
 from onceproof.model.release import OLDEST
 from onceproof.model.run_folder import RunFolder

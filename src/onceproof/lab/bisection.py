@@ -12,7 +12,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Reading
 from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import RISK
+from onceproof.model.matrices import RISK
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import is_red

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 
+RELEASE = r"[0-9.]+(?:-rc[0-9]+)?"
+KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE})(?:-r({RELEASE}))?-b({RELEASE})")
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
 
 
@@ -29,6 +32,20 @@ class Cell:
         """Name that is safe in paths, topics and task ids, for example `enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1`."""
         restart = f"-r{self.restart_on}" if self.restart_on else ""
         return f"{self.scenario}-{self.variant}-s{self.streams}{restart}-b{self.broker}"
+
+    @classmethod
+    def parse(cls, key: str) -> "Cell":
+        """The cell of a key.
+
+        Raises:
+            UsageError: it is none.
+        """
+        match = KEY.fullmatch(key)
+        if match is None:
+            raise UsageError(f"{key!r} is no cell: it must read like enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1.")
+        scenario, variant, streams, restart, broker = match.groups()
+        restart_on = Release.parse(restart) if restart else None
+        return cls(scenario, variant, Release.parse(streams), Release.parse(broker), restart_on)
 
     @property
     def releases(self) -> str:

@@ -1,4 +1,4 @@
-"""The matrix as data, expanded by one function."""
+"""From a request and its matrix to cells."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -7,171 +7,8 @@ from itertools import product
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import Registry
+from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, MAX_TRIALS, Block, Matrix
 from onceproof.model.release import Release
-
-NEWEST = "4.3.1"  # the newest published release when this line was written
-BROKER = "3.9.1"  # serves every Kafka Streams release from 3.0 to 4.x
-MAX_TRIALS = 100
-BUDGET = 6  # trials of a cell, at most
-RISK = 0.05  # that a green which is claimed misses a bug, at most
-
-
-@dataclass(frozen=True)
-class Block:
-    """Cells of one scenario: every variant on every release, and on every pair of releases with a restart between."""
-
-    scenario: str
-    variants: tuple[str, ...]
-    streams: tuple[str, ...]
-    restarts: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """A named set of cells."""
-
-    name: str
-    description: str
-    blocks: tuple[Block, ...]
-    brokers: tuple[str, ...] = (BROKER,)
-    trials: int = 1
-    budget: int = BUDGET
-    risk: float = RISK
-    plants: int = 0  # tried in each scenario on each release of which too little is known; one trial of each
-
-    def releases(self) -> list[str]:
-        """All releases of Kafka Streams that it names, in release order."""
-        named = {s for block in self.blocks for s in (*block.streams, *(r for pair in block.restarts for r in pair))}
-        return sorted(named, key=Release.parse)
-
-
-MATRICES = {
-    matrix.name: matrix
-    for matrix in (
-        Matrix(
-            "seed",
-            "The seeds: the enumerator's three configurations on a bad, a fixed and the newest release, and of each "
-            "other scenario a cell that must be red and one that must not.",
-            (
-                Block(
-                    "enumerator",
-                    ("DEFAULT_CONFIG", "CACHING_DISABLED", "NO_LAG_ACCEPTABLE"),
-                    ("3.3.1", "3.4.1", NEWEST),
-                ),
-                Block("multirunner", ("SEED_PROGRAM",), ("3.3.1", "3.4.1")),
-                Block("crash", ("DEFAULT_CONFIG",), ("4.1.2", NEWEST)),
-                Block("quota", ("DEFAULT_CONFIG",), ("3.8.1", NEWEST)),
-                Block("at-least-once", ("DEFAULT_CONFIG", "EXACTLY_ONCE"), (NEWEST,)),
-            ),
-            risk=0.25,  # of a first look: one trial of each control and of each cell
-        ),
-        Matrix(
-            "nightly",
-            "Every variant of every scenario on the releases around its fix and on each line since, and restarts on "
-            "another release.",
-            (
-                Block(
-                    "enumerator",
-                    (
-                        "DEFAULT_CONFIG",
-                        "REPEATED_KEYS",
-                        "THIRD_INSTANCE",
-                        "CACHING_DISABLED",
-                        "CACHE_SIZE_ZERO",
-                        "NO_LAG_ACCEPTABLE",
-                    ),
-                    (
-                        "3.3.2",
-                        "3.4.0",
-                        "3.4.1",
-                        "3.5.2",
-                        "3.6.2",
-                        "3.7.2",
-                        "3.8.1",
-                        "3.9.1",
-                        "4.0.0",
-                        "4.1.1",
-                        NEWEST,
-                    ),
-                ),
-                Block(
-                    "enumerator",
-                    ("DEFAULT_CONFIG",),
-                    (),
-                    (("3.3.2", "3.4.1"), ("3.4.1", "3.3.2"), ("3.9.1", NEWEST), ("4.1.2", NEWEST)),
-                ),
-                Block(
-                    "multirunner",
-                    (
-                        "DEFAULT_CONFIG",
-                        "SEED_PROGRAM",
-                        "ROCKSDB",
-                        "AT_LEAST_ONCE",
-                        "STAYING_IN_GROUP",
-                        "CACHING_DISABLED",
-                        "NO_STANDBY",
-                    ),
-                    ("3.3.2", "3.4.0", "3.4.1", "3.9.1", "4.1.2", NEWEST),
-                ),
-                Block(
-                    "crash",
-                    (
-                        "DEFAULT_CONFIG",
-                        "ENUMERATOR",
-                        "SHORT_COMMIT_INTERVAL",
-                        "ROCKSDB_OWN_MEMORY",
-                        "DYNAMIC_MEMBERSHIP",
-                        "TIMESTAMPED",
-                        "PUNCTUATOR",
-                        "TWO_KILLS",
-                        "DURING_RESTORATION",
-                        "STATE_UPDATER_DISABLED",
-                    ),
-                    ("3.6.2", "3.7.2", "3.8.1", "3.9.1", "4.1.2", "4.2.0", NEWEST),
-                ),
-                Block(
-                    "crash",
-                    ("DEFAULT_CONFIG", "ENUMERATOR"),
-                    (),
-                    (
-                        ("3.6.2", "4.1.2"),
-                        ("3.6.2", NEWEST),
-                        ("3.9.1", "3.6.2"),
-                        ("3.9.1", "4.1.2"),
-                        ("4.1.2", NEWEST),
-                        ("4.2.0", "4.1.2"),
-                        ("4.2.0", NEWEST),
-                    ),
-                ),
-                Block(
-                    "quota",
-                    ("DEFAULT_CONFIG", "SHORT_REQUEST_TIMEOUT", "SLEEP_25", "SLEEP_30", "LONG_TRANSACTION_TIMEOUT"),
-                    ("3.7.2", "3.8.1", "3.9.0", "3.9.1", "4.0.0", "4.1.2", NEWEST),
-                ),
-                Block(
-                    "at-least-once",
-                    (
-                        "DEFAULT_CONFIG",
-                        "OUTPUT_FIRST",
-                        "DELETE_DOWNSTREAM",
-                        "EXACTLY_ONCE",
-                        "EXACTLY_ONCE_OUTPUT_FIRST",
-                        "REBALANCE",
-                        "EXACTLY_ONCE_REBALANCE",
-                    ),
-                    ("3.4.1", "3.9.1", "4.1.2", NEWEST),
-                ),
-                Block(
-                    "global-join",
-                    ("DEFAULT_CONFIG", "AT_LEAST_ONCE", "NO_NULL_KEY"),
-                    ("3.7.0", "3.9.2", "4.0.0", "4.0.1", NEWEST),
-                ),
-            ),
-            plants=2,
-        ),
-    )
-}
-DEFAULT_MATRIX = "seed"
 
 
 @dataclass(frozen=True)
@@ -190,11 +27,11 @@ class Offer:
 class Request:
     """What a person or the schedule asks for; an empty axis is the matrix's own.
 
-    `trials` are run of each cell, whatever they show; up to `budget` of those whose verdict needs more of them. A green
-    may miss a bug with the probability `risk`.
+    `matrix` is the name of one of ours, or a matrix itself. `trials` are run of each cell, whatever they show; up to
+    `budget` of those whose verdict needs more of them. A green may miss a bug with the probability `risk`.
     """
 
-    matrix: str = DEFAULT_MATRIX
+    matrix: str | Matrix = DEFAULT_MATRIX
     streams: tuple[str, ...] = ()
     brokers: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
@@ -229,9 +66,7 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
         UsageError: an unknown matrix, scenario or variant, a malformed release, a number of trials out of range,
             or no cell that can be run.
     """
-    matrix = MATRICES.get(request.matrix)
-    if matrix is None:
-        raise UsageError(f"There is no matrix {request.matrix!r}; there is {', '.join(MATRICES)}.")
+    matrix = _matrix(request.matrix)
     trials = matrix.trials if request.trials is None else request.trials
     budget = max(trials, matrix.budget) if request.budget is None else request.budget
     if not 1 <= trials <= MAX_TRIALS:
@@ -241,13 +76,18 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     risk = matrix.risk if request.risk is None else request.risk
     if not 0.01 <= risk <= 0.5:
         raise UsageError(f"A risk of {risk:g} cannot be asked for: ask for 0.01 to 0.5.")
-    _check_names(request, catalogue)
-    brokers = _releases(request.brokers or matrix.brokers)
-    asked = {
-        cell: catalogue[block.scenario].refuse(cell)
+    for scenario, variants in matrix.named().items():
+        _check_names((scenario,), variants, catalogue)
+    _check_names(request.scenarios or tuple(catalogue), request.variants, catalogue)
+    wanted = [
+        cell
         for block in _blocks(request, matrix, catalogue)
-        for cell in _cells(request, block, brokers)
-    }
+        for cell in _cells(request, block, _releases(request.brokers or block.brokers or matrix.brokers))
+    ]
+    wanted += [cell for cell in matrix.cells if _is_asked(request, cell)]
+    order = list(dict.fromkeys(cell.scenario for cell in wanted))
+    wanted.sort(key=lambda cell: order.index(cell.scenario))
+    asked = {cell: catalogue[cell.scenario].refuse(cell) for cell in wanted}
     cells = tuple(cell for cell, reason in asked.items() if reason is None)
     refused = {cell: reason for cell, reason in asked.items() if reason is not None}
     if not cells:
@@ -279,13 +119,20 @@ def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: R
     return replace(expansion, cells=tuple(cells))
 
 
-def _check_names(request: Request, catalogue: Mapping[str, Offer]) -> None:
-    for scenario in request.scenarios:
+def _matrix(wanted: str | Matrix) -> Matrix:
+    if isinstance(wanted, Matrix):
+        return wanted
+    if wanted not in MATRICES:
+        raise UsageError(f"There is no matrix {wanted!r}; there is {', '.join(MATRICES)}.")
+    return MATRICES[wanted]
+
+
+def _check_names(scenarios: tuple[str, ...], variants: Iterable[str], catalogue: Mapping[str, Offer]) -> None:
+    for scenario in scenarios:
         if scenario not in catalogue:
             raise UsageError(f"There is no scenario {scenario!r}; there is {', '.join(catalogue)}.")
-    scenarios = request.scenarios or tuple(catalogue)
     known = {variant for scenario in scenarios for variant in catalogue[scenario].variants}
-    for variant in request.variants:
+    for variant in variants:
         if variant not in known:
             raise UsageError(
                 f"There is no variant {variant!r} of {', '.join(scenarios)}; there is {', '.join(sorted(known))}."
@@ -296,7 +143,8 @@ def _blocks(request: Request, matrix: Matrix, catalogue: Mapping[str, Offer]) ->
     """The matrix's blocks of the scenarios that are asked for; of one that it has not, every variant."""
     for scenario in dict.fromkeys(request.scenarios or [block.scenario for block in matrix.blocks]):
         own = [block for block in matrix.blocks if block.scenario == scenario]
-        yield from own or [Block(scenario, catalogue[scenario].variants, tuple(matrix.releases()))]
+        is_named = own or any(cell.scenario == scenario for cell in matrix.cells)
+        yield from own if is_named else [Block(scenario, catalogue[scenario].variants, tuple(matrix.releases()))]
         for variant in request.variants:
             if variant in catalogue[scenario].variants and not any(variant in block.variants for block in own):
                 named = {release for block in own for release in block.streams}
@@ -314,6 +162,18 @@ def _cells(request: Request, block: Block, brokers: Iterable[Release]) -> Iterat
         pairs += sorted(pair for pair in own if not request.streams or pair[0] in streams)
     for variant, (release, restart), broker in product(variants, pairs, brokers):
         yield Cell(block.scenario, variant, release, broker, restart)
+
+
+def _is_asked(request: Request, cell: Cell) -> bool:
+    """Whether a request leaves a cell of the matrix in: of each axis, what it names."""
+    axes = (
+        (request.scenarios, cell.scenario),
+        (request.variants, cell.variant),
+        (request.streams, str(cell.streams)),
+        (request.brokers, str(cell.broker)),
+        (request.restarts, str(cell.restart_on)),
+    )
+    return all(value in named for named, value in axes if named)
 
 
 def _releases(texts: Iterable[str]) -> list[Release]:

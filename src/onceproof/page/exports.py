@@ -10,7 +10,7 @@ from pathlib import Path
 from onceproof.model.errors import UsageError
 from onceproof.model.files import TrialPlan, VerdictRow
 from onceproof.model.json_file import decoded, encoded, read_json, replacing
-from onceproof.model.matrix import BROKER
+from onceproof.model.matrices import BROKER
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.report import redaction_of

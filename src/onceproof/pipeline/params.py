@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from onceproof.model.errors import UsageError
-from onceproof.model.matrix import BROKER, MATRICES, MAX_TRIALS, NEWEST, Request
+from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, MAX_TRIALS, NEWEST, Matrix, matrix_from
+from onceproof.model.matrix import Request
 from onceproof.model.plants import plants
 from onceproof.model.release import OLDEST, PATTERN
 from onceproof.scenarios import CATALOGUE
@@ -42,6 +43,11 @@ _VARIANTS = sorted({variant for offer in CATALOGUE.values() for variant in offer
 
 PARAMS: dict[str, dict[str, Any]] = {
     "matrix": _MATRIX,
+    "own_matrix": {
+        "default": None,
+        "type": ["object", "null"],
+        "description": "In place of `matrix`: one of your own, as a file of yours has it, and its `name`.",
+    },
     "streams": _several("Releases of Kafka Streams, one a line, for example 3.4.1", **_RELEASE),
     "restarts": _several("Releases to restart the application on, one a line, for example 4.1.2", **_RELEASE),
     "brokers": _several("Releases of the brokers, one a line, for example 3.9.1", **_RELEASE),
@@ -175,14 +181,21 @@ def refuse_unknown(params: Mapping[str, Any], known: Mapping[str, Any]) -> None:
 
 
 def request_from_params(params: Mapping[str, Any]) -> Request:
-    """The request that the params make."""
+    """The request that the params make.
+
+    Raises:
+        UsageError: `own_matrix` is no matrix.
+    """
     axes: dict[str, Any] = {axis: tuple(params.get(axis) or ()) for axis in AXES}
     numbers: dict[str, Any] = {name: params.get(name) for name in NUMBERS}
-    return Request(matrix=params["matrix"], **numbers, **axes)
+    own = params.get("own_matrix")
+    return Request(matrix_from(own, "own_matrix") if own else params["matrix"], **numbers, **axes)
 
 
 def params_from_request(request: Request, run_id: str) -> dict[str, Any]:
     """The params that make the request, for a run of this id."""
     axes = {axis: list(getattr(request, axis)) for axis in AXES}
     numbers = {name: getattr(request, name) for name in NUMBERS}
-    return {"matrix": request.matrix, **numbers, "run": run_id, **axes}
+    own = request.matrix.to_dict() if isinstance(request.matrix, Matrix) else None
+    named = DEFAULT_MATRIX if own else request.matrix
+    return {"matrix": named, "own_matrix": own, **numbers, "run": run_id, **axes}

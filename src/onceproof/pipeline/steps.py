@@ -20,7 +20,7 @@ from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand, with_controls
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
-from onceproof.pipeline.params import params_from_request
+from onceproof.pipeline.params import params_from_request, request_from_params
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
 
@@ -167,7 +167,8 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
     Raises:
         UsageError: it was planned with another request.
     """
-    if (planned := read_json(run.run_file)["request"]) != asked:
+    planned = read_json(run.run_file)["request"]
+    if request_from_params(planned) != request_from_params(asked):
         raise UsageError(
             f"Run {run.run_id} was asked for {planned}, not for {asked}: go on with what it was asked for."
         )

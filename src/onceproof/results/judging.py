@@ -13,7 +13,7 @@ from onceproof.model.explaining import Input, Scene, unexplained
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import RISK
+from onceproof.model.matrices import RISK
 from onceproof.model.promise import seen_by_suite, suites_of
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline

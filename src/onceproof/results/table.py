@@ -9,7 +9,7 @@ from rich.text import Text
 
 from onceproof.model.cell import Cell
 from onceproof.model.files import VerdictRow
-from onceproof.model.matrix import BROKER
+from onceproof.model.matrices import BROKER
 
 CHANGES_SHOWN = 8  # of a run in the history
 

@@ -1,0 +1,176 @@
+"""Matrices as data: ours (`matrices.toml`), and those that a team writes in a file of its own."""
+
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+
+NEWEST = "4.3.1"  # the newest published release when this line was written
+BROKER = "3.9.1"  # serves every Kafka Streams release from 3.0 to 4.x
+MAX_TRIALS = 100
+BUDGET = 6  # trials of a cell, at most
+RISK = 0.05  # that a green which is claimed misses a bug, at most
+DEFAULT_MATRIX = "seed"
+FILE = Path(__file__).with_name("matrices.toml")
+NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Cells of one scenario: every variant on every release, and on every pair of releases with a restart between.
+
+    With each of the brokers; none are those of the matrix.
+    """
+
+    scenario: str
+    variants: tuple[str, ...]
+    streams: tuple[str, ...] = ()
+    restarts: tuple[tuple[str, str], ...] = ()
+    brokers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A named set of cells: those of the blocks, and single ones."""
+
+    name: str
+    description: str
+    blocks: tuple[Block, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    brokers: tuple[str, ...] = (BROKER,)
+    trials: int = 1
+    budget: int = BUDGET
+    risk: float = RISK
+    plants: int = 0  # tried in each scenario on each release of which too little is known; one trial of each
+
+    def releases(self) -> list[str]:
+        """All releases of Kafka Streams that it names, in release order."""
+        named = {s for block in self.blocks for s in (*block.streams, *(r for pair in block.restarts for r in pair))}
+        named |= {str(release) for cell in self.cells for release in (cell.streams, cell.running)}
+        return sorted(named, key=Release.parse)
+
+    def named(self) -> dict[str, list[str]]:
+        """The scenarios that it names, each with the variants."""
+        variants: dict[str, list[str]] = defaultdict(list)
+        for block in self.blocks:
+            variants[block.scenario] += block.variants
+        for cell in self.cells:
+            variants[cell.scenario].append(cell.variant)
+        return dict(variants)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What stands in a file under its name; `name` beside it."""
+        blocks = [vars(block) | {"restarts": [list(pair) for pair in block.restarts]} for block in self.blocks]
+        return vars(self) | {"blocks": blocks, "cells": [cell.key for cell in self.cells]}
+
+
+def parse_matrices(text: str, file: str) -> dict[str, Matrix]:
+    """Read the matrices of a file, as `matrices.toml` has them: a table each, under its name.
+
+    Raises:
+        UsageError: it is not TOML, or no matrix: the sentence names what is wrong, and what is possible.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file} is not TOML: {error}.") from None
+    return {name: matrix_from(_table(table, f"{file}: {name}") | {"name": name}, file) for name, table in data.items()}
+
+
+def read_matrix(file: Path) -> Matrix:
+    """The one matrix of a team's file.
+
+    Raises:
+        UsageError: it cannot be read, does not hold exactly one matrix, or its name is one of ours.
+    """
+    try:
+        matrices = parse_matrices(file.read_text(), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageError(f"The matrix {file} cannot be read: {reason}.") from None
+    if len(matrices) != 1:
+        there_is = f"has {', '.join(matrices)}" if matrices else "is empty"
+        raise UsageError(f"{file} {there_is}: write one matrix into a file, as a table under its name.")
+    [(name, matrix)] = matrices.items()
+    if name in MATRICES:
+        raise UsageError(f"{file}: {name} is a matrix of Onceproof; give yours another name.")
+    return matrix
+
+
+def matrix_from(data: Mapping[str, Any], where: str) -> Matrix:
+    """Read what `Matrix.to_dict` gives.
+
+    Raises:
+        UsageError: it is no matrix.
+    """
+    where = f"{where}: {data.get('name', 'matrix')}"
+    values = _checked(data, Matrix, where)
+    if not NAME.fullmatch(values["name"]):
+        raise UsageError(f"{where}: a matrix is named with small letters, digits and hyphens, 40 at most.")
+    blocks = tuple(_block(_table(block, f"{where}, blocks"), where) for block in values.get("blocks", ()))
+    cells = tuple(Cell.parse(key) for key in values.get("cells", ()))
+    if not blocks and not cells:
+        raise UsageError(f"{where} has neither blocks nor cells.")
+    for release in values.get("brokers", ()):
+        Release.parse(release)
+    return Matrix(**values | {"blocks": blocks, "cells": cells})
+
+
+def _block(data: Mapping[str, Any], where: str) -> Block:
+    values = _checked(data, Block, f"{where}, block {data.get('scenario', '')}".rstrip())
+    pairs = tuple(tuple(pair) for pair in values.get("restarts", ()))
+    for release in chain(values.get("streams", ()), values.get("brokers", ()), *pairs):
+        Release.parse(release)
+    return Block(**values | {"restarts": pairs})
+
+
+# What stands in a field, as a check and in words.
+_KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
+    str: (lambda value: type(value) is str, "a text"),
+    int: (lambda value: type(value) is int, "a whole number"),
+    float: (lambda value: type(value) in (int, float), "a number"),
+    tuple[str, ...]: (lambda value: _is_list(value, str), "a list of texts"),
+    tuple[Cell, ...]: (lambda value: _is_list(value, str), "a list of texts"),
+    tuple[Block, ...]: (lambda value: _is_list(value, dict), "tables"),
+    tuple[tuple[str, str], ...]: (
+        lambda value: _is_list(value, list) and all(len(pair) == 2 and _is_list(pair, str) for pair in value),
+        "a list of pairs of releases",
+    ),
+}
+
+
+def _is_list(value: object, of: type) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, of) for one in value)
+
+
+def _checked(data: Mapping[str, Any], what: type[Matrix | Block], where: str) -> dict[str, Any]:
+    """The fields of a table, each of which must be one of the class and of its type; lists as tuples."""
+    known = {field.name: field for field in fields(what)}
+    for name, value in data.items():
+        if name not in known:
+            raise UsageError(f"{where}: there is no {name!r}; there is {', '.join(known)}.")
+        is_right, told = _KINDS[known[name].type]
+        if not is_right(value):
+            raise UsageError(f"{where}: {name} must be {told}, not {value!r}.")
+    if missing := [
+        name for name in ("name", "description", "scenario", "variants") if name in known.keys() - data.keys()
+    ]:
+        raise UsageError(f"{where}: {missing[0]} is missing.")
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+
+
+def _table(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} must be a table, not {value!r}.")
+    return value
+
+
+MATRICES = parse_matrices(FILE.read_text(), FILE.name)

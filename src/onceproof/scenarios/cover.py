@@ -1,0 +1,43 @@
+"""The cells that a matrix lacks for every two of its values to meet, and no more: a pairwise cover."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+
+from covertable import make
+
+from onceproof.model.cell import Cell
+from onceproof.model.matrix import Offer
+from onceproof.model.release import Release
+
+AXES = ("variant", "streams", "broker")
+
+
+def lacking(cells: Iterable[Cell], brokers: Iterable[Release], catalogue: Mapping[str, Offer]) -> list[Cell]:
+    """Few cells that together with those that there are let each variant, release and broker meet each other one.
+
+    What fails only where three of them meet may be missed; that is the price of a tenth of the cells. Cells with a
+    restart count for nothing, and cells that cannot be run are left out.
+
+    Args:
+        cells: those of a matrix, scenario by scenario.
+        brokers: releases of brokers, beside those of the cells.
+        catalogue: what can be asked of each scenario.
+    """
+    asked = list(brokers)
+    groups = groupby(cells, lambda cell: cell.scenario)
+    return [cell for scenario, own in groups for cell in _of_scenario(scenario, own, asked, catalogue[scenario])]
+
+
+def _of_scenario(scenario: str, cells: Iterable[Cell], brokers: list[Release], offer: Offer) -> Iterator[Cell]:
+    there_are = [{axis: getattr(cell, axis) for axis in AXES} for cell in cells if cell.restart_on is None]
+    if not there_are:
+        return
+    factors = {axis: list(dict.fromkeys(row[axis] for row in there_are)) for axis in AXES}
+    factors["broker"] = list(dict.fromkeys([*factors["broker"], *brokers]))
+    constraint = {
+        "operator": "fn",
+        "requires": AXES,
+        "evaluate": lambda row: offer.refuse(Cell(scenario, **row)) is None,
+    }
+    covering = make(factors, presets=there_are, constraints=[constraint])
+    yield from (Cell(scenario, **row) for row in covering if row not in there_are)
