@@ -13,15 +13,27 @@ from onceproof.model.sensitivity import NOTHING, Place, Tally
 
 
 class Verdict(StrEnum):
-    """What is said of a cell (`docs/reading-a-verdict.md`)."""
+    """What is said of a cell (`docs/reading-a-verdict.md`), in the order in which a person wants to know.
 
-    CLEAN = "clean"
-    KNOWN = "known"
-    REGRESSION = "regression"
-    FIXED = "fixed"
-    AVOIDED = "avoided"
-    INCONCLUSIVE = "inconclusive"
-    ERROR = "error"
+    `sign` stands beside every colour: it can be read without colours, too. `meaning` is what it says.
+    """
+
+    sign: str
+    meaning: str
+
+    REGRESSION = "regression", "✘✘", "an anomaly that no known issue explains"
+    ERROR = "error", "!", "the harness failed; says nothing about Kafka"
+    INCONCLUSIVE = "inconclusive", "?", "the evidence does not carry a verdict"
+    KNOWN = "known", "✘", "an anomaly, as the registry of known issues expects"
+    FIXED = "fixed", "✔✔", "no anomaly, though the registry says affected"
+    CLEAN = "clean", "✔", "no anomaly in enough exercised trials"
+    AVOIDED = "avoided", "○", "the mechanism cannot arise in this variant"
+
+    def __new__(cls, name: str, sign: str = "", meaning: str = "") -> "Verdict":
+        """A member whose value is its name."""
+        member = str.__new__(cls, name)
+        member._value_, member.sign, member.meaning = name, sign, meaning
+        return member
 
     @property
     def exit_code(self) -> ExitCode:

@@ -15,7 +15,7 @@ from onceproof.model.promise import meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
 from onceproof.page.docs import pages_by_trial
-from onceproof.page.matrix import day, minute, moment, sign_of
+from onceproof.page.matrix import day, minute, moment
 from onceproof.results.evidence import Case, case_of, records_around
 from onceproof.results.matrix_query import Dated
 
@@ -37,7 +37,7 @@ def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> 
         "key": cell.key,
         "cell": {**cell.to_dict(), "releases": cell.releases, "title": cell.title},
         "verdict": str(verdict.verdict),
-        "sign": sign_of(verdict.verdict),
+        "sign": verdict.verdict.sign,
         "sentence": verdict.sentence,
         "arithmetic": _arithmetic(verdict),
         "description": plan.description if (plan := TrialPlan.known(case.folder.trial_file)) else "",
@@ -89,7 +89,7 @@ def _told(dated: Dated, label: Callable[[str], str]) -> dict[str, Any]:
         "when": moment(dated.created),
         "day": label(dated.created),
         "verdict": str(judged.verdict),
-        "sign": sign_of(judged.verdict),
+        "sign": judged.verdict.sign,
         "rate": f"{judged.red}/{judged.counted}",
         "seconds": judged.seconds,
     }

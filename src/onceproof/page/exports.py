@@ -14,7 +14,7 @@ from onceproof.model.matrices import BROKER
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.report import redaction_of
-from onceproof.results.table import LOOK, seen
+from onceproof.results.table import seen
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~])")
@@ -114,7 +114,7 @@ def _summary(told: Told) -> Iterator[str]:
     yield f"\nRun {told.run}, {told.created[:16].replace('T', ' ')} UTC, matrix {_escaped(told.matrix)}.\n"
     yield "| | Kafka Streams | scenario, variant | red/counted | what was seen |\n|---|---|---|---|---|"
     for verdict in told.verdicts:
-        sign = LOOK[verdict.verdict][0]
+        sign = verdict.verdict.sign
         yield (
             f"| {sign} {verdict.verdict} | {_escaped(_releases(verdict))} | {_escaped(_story(verdict))} "
             f"| {verdict.red}/{verdict.counted} | {_escaped(seen(verdict))} |"
@@ -130,7 +130,7 @@ def _summary(told: Told) -> Iterator[str]:
 def vote(told: Told) -> str:
     """The run as plain text, for a mailing list."""
     lines = [f"Onceproof: {_counts(told)}", f"Run {told.run}, matrix {told.matrix}, harness {told.harness}", ""]
-    lines += [f"  {LOOK[v.verdict][0]:2} {v.verdict:12} {_name(v)}: {seen(v)}" for v in told.verdicts]
+    lines += [f"  {v.verdict.sign:2} {v.verdict:12} {_name(v)}: {seen(v)}" for v in told.verdicts]
     lines += ["", "Commits", f"  {_commits(told)}"]
     lines += ["", "What each green is worth", *(f"  {line}" for line in _controls(told))]
     lines += ["", "Not looked at", *(f"  {line}" for line in _missing(told) or ["Nothing was left out."])]
@@ -155,7 +155,7 @@ def _command(text: str, more: str = "") -> str:
 
 def _counts(told: Told) -> str:
     verdicts = [verdict.verdict for verdict in told.verdicts]
-    return ", ".join(f"{verdicts.count(Verdict(v))} {v}" for v in LOOK if v in verdicts) or "no cells"
+    return ", ".join(f"{verdicts.count(v)} {v}" for v in Verdict if v in verdicts) or "no cells"
 
 
 def _name(verdict: VerdictRow) -> str:

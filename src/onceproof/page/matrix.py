@@ -10,20 +10,9 @@ from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.results.history import NEW, SLOWER, Change
 from onceproof.results.matrix_query import Dated, Known
-from onceproof.results.table import LOOK, change_line
+from onceproof.results.table import change_line
 
-MEANING = {
-    Verdict.REGRESSION: "an anomaly that no known issue explains",
-    Verdict.ERROR: "the harness failed; says nothing about Kafka",
-    Verdict.INCONCLUSIVE: "the evidence does not carry a verdict",
-    Verdict.KNOWN: "an anomaly, as the registry of known issues expects",
-    Verdict.FIXED: "no anomaly, though the registry says affected",
-    Verdict.CLEAN: "no anomaly in enough exercised trials",
-    Verdict.AVOIDED: "the mechanism cannot arise in this variant",
-}
 BAD = (Verdict.REGRESSION, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.FIXED)  # not as the registry expects
-# In this order a person wants to know.
-TOLD = tuple(MEANING)
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -50,7 +39,7 @@ class Square:
     key: str
     title: str
     run: str
-    verdict: str
+    verdict: Verdict
     sign: str
     rate: str
     change: str  # what changed since the last run, or nothing
@@ -83,9 +72,9 @@ class Matrix:
     when: str
     name: str
     headline: str
-    worst: str  # verdict that the headline tells
-    counts: Mapping[str, int]
-    earlier: Mapping[str, int]  # how many cells that the run did not have ended badly before it
+    worst: Verdict  # that the headline tells
+    counts: Mapping[Verdict, int]
+    earlier: Mapping[Verdict, int]  # how many cells that the run did not have ended badly before it
     changes: Sequence[Mapping[str, Any]]
     new_cells: int
     blocks: Sequence[Block]
@@ -104,7 +93,7 @@ def matrix_of(known: Known, filters: Filters) -> Matrix:
     shown = {cell: dated for cell, dated in last.items() if _is_wanted(dated, known, filters)}
     several = len({cell.broker for cell in last}) > 1
     squares = {cell: _square(dated, known, kinds.get(cell, "")) for cell, dated in shown.items()}
-    counts = worst_first(Counter(str(judged.verdict) for judged in known.cells))
+    counts = worst_first(Counter(judged.verdict for judged in known.cells))
     headline, worst = _headline(counts)
     return Matrix(
         known.run,
@@ -113,13 +102,13 @@ def matrix_of(known: Known, filters: Filters) -> Matrix:
         headline,
         worst,
         counts,
-        worst_first(Counter(str(v) for v in _stale(known) if v in BAD)),
+        worst_first(Counter(v for v in _stale(known) if v in BAD)),
         [_told(change) for change in changes if change.kind != NEW],
         sum(change.kind == NEW for change in changes),
         [block for block in _blocks(squares, several) if block.scenarios],
         {
             "scenario": sorted({cell.scenario for cell in last}),
-            "verdict": [str(v) for v in TOLD if v in {dated.judged.verdict for dated in last.values()}],
+            "verdict": [str(v) for v in Verdict if v in {dated.judged.verdict for dated in last.values()}],
             "broker": [str(broker) for broker in sorted({cell.broker for cell in last})],
         },
         all(dated.judged.run == known.run for past in known.past.values() for dated in past),
@@ -131,9 +120,9 @@ def _stale(known: Known) -> Iterable[Verdict]:
     return (past[0].judged.verdict for past in known.past.values() if past[0].judged.run != known.run)
 
 
-def worst_first(counts: Mapping[str, int]) -> dict[str, int]:
+def worst_first(counts: Mapping[Verdict, int]) -> dict[Verdict, int]:
     """How many cells have each verdict, in the order in which a person wants to know."""
-    return {str(verdict): counts[verdict] for verdict in TOLD if counts.get(verdict)}
+    return {verdict: counts[verdict] for verdict in Verdict if counts.get(verdict)}
 
 
 def _is_wanted(dated: Dated, known: Known, filters: Filters) -> bool:
@@ -144,7 +133,7 @@ def _is_wanted(dated: Dated, known: Known, filters: Filters) -> bool:
     return all(getattr(filters, name) in ("", value) for name, value in wanted.items())
 
 
-def _headline(counts: Mapping[str, int]) -> tuple[str, str]:
+def _headline(counts: Mapping[Verdict, int]) -> tuple[str, Verdict]:
     """The run in a few words, and the verdict that they tell of."""
     for verdict, one, several in (
         (Verdict.REGRESSION, "1 cell regressed", "{} cells regressed"),
@@ -153,8 +142,8 @@ def _headline(counts: Mapping[str, int]) -> tuple[str, str]:
         (Verdict.FIXED, "1 cell is fixed, against the registry", "{} cells are fixed, against the registry"),
     ):
         if count := counts.get(verdict, 0):
-            return (one if count == 1 else several.format(count)), str(verdict)
-    return "All as the registry of known issues expects", str(Verdict.CLEAN)
+            return (one if count == 1 else several.format(count)), verdict
+    return "All as the registry of known issues expects", Verdict.CLEAN
 
 
 def _told(change: Change) -> dict[str, Any]:
@@ -165,14 +154,9 @@ def _told(change: Change) -> dict[str, Any]:
         "line": line,
         "key": change.now.cell.key,
         "verdict": str(change.now.verdict),
-        "sign": sign_of(change.now.verdict),
+        "sign": change.now.verdict.sign,
         "before": "" if before is None or change.kind == SLOWER else str(before),
     }
-
-
-def sign_of(verdict: str) -> str:
-    """The sign of a verdict, the same as in the terminal."""
-    return LOOK[verdict][0]
 
 
 def _square(dated: Dated, known: Known, change: str) -> Square:
@@ -185,8 +169,8 @@ def _square(dated: Dated, known: Known, change: str) -> Square:
         judged.cell.key,
         title,
         judged.run,
-        str(judged.verdict),
-        sign_of(judged.verdict),
+        judged.verdict,
+        judged.verdict.sign,
         f"{judged.red}/{judged.counted}",
         change,
         stale,

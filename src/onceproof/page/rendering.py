@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import plotly
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from onceproof.page.matrix import MEANING, sign_of
+from onceproof.model.verdict import Verdict
 
 FOLDER = Path(__file__).parent
 STATIC = {
@@ -100,8 +100,8 @@ def _templates() -> Environment:
     )
     environment.filters["thousands"] = lambda number: f"{number:,}"
     environment.filters["embedded"], environment.filters["json"] = embedded, as_json
-    environment.globals["sign_of"] = sign_of
-    environment.globals["legend"] = [(str(verdict), sign_of(verdict), meaning) for verdict, meaning in MEANING.items()]
+    environment.globals["sign_of"] = lambda verdict: Verdict(verdict).sign
+    environment.globals["legend"] = [(str(verdict), verdict.sign, verdict.meaning) for verdict in Verdict]
     return environment
 
 

@@ -17,12 +17,12 @@ from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import encoded, read_json, replacing
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
-from onceproof.page.matrix import Filters, Matrix, Square, matrix_of, sign_of
+from onceproof.page.matrix import Filters, Matrix, Square, matrix_of
 from onceproof.page.rendering import Links, inline, render
 from onceproof.page.runs import NotThereError, find_folder, trials_of
 from onceproof.results.matrix_query import known_at, known_with, verdicts_of
 from onceproof.results.redaction import Redaction
-from onceproof.results.table import LOOK
+from onceproof.results.table import styled
 
 OVER_TIME = 30  # verdicts of a cell
 
@@ -51,8 +51,7 @@ def shown_run(run: RunFolder, url: str) -> Matrix:
 
 def terminal(matrix: Matrix) -> Iterator[Table | Text]:
     """The matrix for a terminal, its headline first."""
-    sign, style = LOOK[matrix.worst]
-    yield Text.assemble((f" {sign} ", style), f" {matrix.headline}", style="bold")
+    yield Text.assemble(styled(matrix.worst, f" {matrix.worst.sign} "), f" {matrix.headline}", style="bold")
     yield Text(f"Run {matrix.run}, {matrix.when}, matrix {matrix.name}")
     for block in matrix.blocks:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=block.title, title_justify="left")
@@ -66,13 +65,13 @@ def terminal(matrix: Matrix) -> Iterator[Table | Text]:
         yield table
     for change in matrix.changes:
         yield Text(f"{change['kind']}: {change['line']}")
-    yield Text("  ").join(Text(f"{sign_of(v)} {v} {count}", LOOK[v][1]) for v, count in matrix.counts.items())
+    yield Text("  ").join(styled(v, f"{v.sign} {v} {count}") for v, count in matrix.counts.items())
 
 
 def _square(square: Square | None) -> Text:
     if square is None:
         return Text("")
-    return Text(f"{square.sign} {square.rate}{' Δ' if square.change else ''}", LOOK[square.verdict][1])
+    return styled(square.verdict, f"{square.sign} {square.rate}{' Δ' if square.change else ''}")
 
 
 def write_report(run: RunFolder, url: str, target: Path) -> None:

@@ -18,13 +18,13 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.rendering import Links, inline, render
 from onceproof.results.redaction import Redaction
-from onceproof.results.table import LOOK
+from onceproof.results.table import styled
 
 # An answer has the colours and the sign of the verdict that it is like.
 LIKE = {
-    Answer.NOTHING: str(Verdict.CLEAN),
-    Answer.SOMETHING: str(Verdict.KNOWN),
-    Answer.UNKNOWN: str(Verdict.INCONCLUSIVE),
+    Answer.NOTHING: Verdict.CLEAN,
+    Answer.SOMETHING: Verdict.KNOWN,
+    Answer.UNKNOWN: Verdict.INCONCLUSIVE,
 }
 
 
@@ -82,8 +82,8 @@ def write_advice(advice: Advice, runs: Path, target: Path) -> None:
 
 def terminal(advice: Advice) -> Iterator[Table | Text]:
     """Advice for a terminal, its headline first."""
-    sign, style = LOOK[LIKE[advice.answer]]
-    yield Text.assemble((f" {sign} ", style), f" {advice.headline}", style="bold")
+    like = LIKE[advice.answer]
+    yield Text.assemble(styled(like, f" {like.sign} "), f" {advice.headline}", style="bold")
     yield from _sentences("Known against it", advice.against)
     yield from _sentences("What to do", advice.to_do)
     issues = [("gained", advice.gained), ("left behind", advice.left_behind), ("staying", advice.staying)]
@@ -131,11 +131,11 @@ def _measured(advice: Advice) -> Table:
     for name in ("streams", "scenario", "verdict", "red/counted", "missed", "run"):
         table.add_column(name, no_wrap=True)
     for cell in advice.measured:
-        sign, style = LOOK[cell.verdict]
+        verdict = Verdict(cell.verdict)
         table.add_row(
             f"{cell.streams} → {cell.restart_on}" if cell.restart_on else cell.streams,
             Text(f"{cell.scenario} {cell.variant}"),
-            Text(f"{sign} {cell.verdict}", style),
+            styled(verdict, f"{verdict.sign} {verdict}"),
             f"{cell.red}/{cell.counted}",
             "" if cell.missed is None else f"{cell.missed:.0%}",
             cell.run + ("" if cell.is_current else " (earlier harness)"),

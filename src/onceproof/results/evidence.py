@@ -43,7 +43,6 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.results.redaction import Redaction
 from onceproof.results.spark_tables import rows_of_trial, witnesses_in
-from onceproof.results.table import LOOK
 
 WITNESSES = 20  # of each anomaly
 NEAR = 5  # offsets before and after a place
@@ -405,12 +404,11 @@ def _cut(log: str, begin: int, end: int | None) -> str:
 def _readme(case: Case, window: tuple[int, int | None] | None, tables: bool) -> str:
     """The first page: what it is and how to repeat it, in a minute."""
     verdict, cell = case.verdict, case.verdict.as_cell
-    sign, _ = LOOK[verdict.verdict]
     folder = case.folder
     plan, outcome = TrialPlan.known(folder.trial_file), Outcome.known(folder.outcome_file)
     rate = f"{verdict.red}/{verdict.counted}"
     parts = [
-        f"# {cell.title}: {sign} {verdict.verdict}",
+        f"# {cell.title}: {verdict.verdict.sign} {verdict.verdict}",
         verdict.sentence,
         f"Red/counted: **{rate}** (of {verdict.trials} in run {case.run.run_id}). "
         f"Shown here: trial {case.shown.number}, seed {case.shown.seed}.",

@@ -11,6 +11,7 @@ from onceproof.model.cell import Cell
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
+from onceproof.model.verdict import Verdict
 from onceproof.results.database import CellRow, RunRow, database, is_missing
 from onceproof.results.history import USUAL, Change, JudgedCell, compare
 
@@ -26,7 +27,7 @@ class RunLine:
     id: str
     created: str
     matrix: str
-    counts: Mapping[str, int]
+    counts: Mapping[Verdict, int]
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,10 @@ def runs_stored(url: str, limit: int) -> list[RunLine]:
     with database(url) as engine, engine.begin() as connection:
         query = select(RunRow.id, RunRow.created, RunRow.matrix).order_by(*NEWEST_FIRST).limit(limit)
         rows = connection.execute(query).all()
-        counts: dict[str, dict[str, int]] = defaultdict(dict)
+        counts: dict[str, dict[Verdict, int]] = defaultdict(dict)
         counted = select(CellRow.run_id, CellRow.verdict, func.count()).group_by(CellRow.run_id, CellRow.verdict)
         for run, verdict, count in connection.execute(counted.where(CellRow.run_id.in_([row.id for row in rows]))):
-            counts[run][verdict] = count
+            counts[run][Verdict(verdict)] = count
         return [RunLine(*row, counts=counts[row.id]) for row in rows]
 
 

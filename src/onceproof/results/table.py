@@ -10,19 +10,24 @@ from rich.text import Text
 from onceproof.model.cell import Cell
 from onceproof.model.files import VerdictRow
 from onceproof.model.matrices import BROKER
+from onceproof.model.verdict import Verdict
 
 CHANGES_SHOWN = 8  # of a run in the history
 
-# A sign beside the colour: readable without colours, too.
-LOOK = {
-    "clean": ("✔", "green"),
-    "known": ("✘", "red"),
-    "regression": ("✘✘", "bold white on red"),
-    "fixed": ("✔✔", "bold white on green"),
-    "avoided": ("○", "cyan"),
-    "inconclusive": ("?", "yellow"),
-    "error": ("!", "bold magenta"),
+STYLES = {
+    Verdict.REGRESSION: "bold white on red",
+    Verdict.ERROR: "bold magenta",
+    Verdict.INCONCLUSIVE: "yellow",
+    Verdict.KNOWN: "red",
+    Verdict.FIXED: "bold white on green",
+    Verdict.CLEAN: "green",
+    Verdict.AVOIDED: "cyan",
 }
+
+
+def styled(verdict: Verdict, text: str) -> Text:
+    """A text in the colours of a verdict."""
+    return Text(text, STYLES[verdict])
 
 
 def verdict_table(verdicts: Sequence[VerdictRow], title: str) -> Table:
@@ -38,12 +43,11 @@ def verdict_table(verdicts: Sequence[VerdictRow], title: str) -> Table:
     several_brokers = len({v.broker for v in verdicts}) > 1
     several_scenarios = len({v.scenario for v in verdicts}) > 1
     for v in verdicts:
-        sign, style = LOOK[v.verdict]
         variant = f"{v.scenario} {v.variant}" if several_scenarios else v.variant
         table.add_row(
             f"{v.as_cell.releases} (broker {v.broker})" if several_brokers else v.as_cell.releases,
             Text(variant),
-            Text(f"{sign} {v.verdict}", style),
+            styled(v.verdict, f"{v.verdict.sign} {v.verdict}"),
             f"{v.red}/{v.counted}",
             f"{v.records:,}",
             f"{v.ids:,}" if v.ids else "",
@@ -132,7 +136,8 @@ def history_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(name, no_wrap=True)
     table.add_column("what changed", ratio=1)
     for run in runs:
-        counts = [Text(f"{LOOK[verdict][0]} {count}", LOOK[verdict][1]) for verdict, count in run["counts"].items()]
+        verdicts = {Verdict(name): count for name, count in run["counts"].items()}
+        counts = [styled(verdict, f"{verdict.sign} {count}") for verdict, count in verdicts.items()]
         table.add_row(run["run"], _minute(run["created"]), Text(run["matrix"]), Text("  ").join(counts), _changed(run))
     return table
 
@@ -179,9 +184,9 @@ def _sign(verdict: Mapping[str, Any] | None) -> Text:
     """As wide as the widest, so that the runs stand in columns."""
     if verdict is None:
         return Text("· ", "dim")
-    sign, style = LOOK[verdict["verdict"]]
-    text = Text(sign, style)
-    text.pad_right(2 - len(sign))
+    judged = Verdict(verdict["verdict"])
+    text = styled(judged, judged.sign)
+    text.pad_right(2 - len(judged.sign))
     return text
 
 
