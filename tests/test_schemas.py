@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from onceproof import cli
 from onceproof.cli.schemas import FORMS, Published
 from onceproof.model.cell import Cell
-from onceproof.model.files import Planted, VerdictRow
+from onceproof.model.files import Planted, Suffered, VerdictRow
 from onceproof.model.json_file import encoded
 from onceproof.model.release import Release
 from onceproof.model.verdict import Standing
@@ -45,9 +45,15 @@ def test_a_file_of_verdicts_is_of_its_schema(tmp_path):
     assert not validator.is_valid([{name: value for name, value in told[0].items() if name != "cell"}])
 
 
-@pytest.mark.parametrize("plant", [None, Planted("stale-cache", ("ProcessorStateManager.recycle",), 3)])
-def test_a_trial_is_of_its_schema(plant):
-    answer = an_answer(plant=plant, not_looked_at={"reads": "nothing is read"})
+@pytest.mark.parametrize(
+    ("plant", "fault"),
+    [
+        (None, None),
+        (Planted("stale-cache", ("ProcessorStateManager.recycle",), 3), Suffered("pause", True, "It bit.", {"a": [1]})),
+    ],
+)
+def test_a_trial_is_of_its_schema(plant, fault):
+    answer = an_answer(plant=plant, fault=fault, not_looked_at={"reads": "nothing is read"})
     told = json.loads(json.dumps(encoded(answer)))
     validator = Draft202012Validator(published(Published.TRIAL))
     validator.validate(told)

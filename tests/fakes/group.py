@@ -36,6 +36,8 @@ class Nature:
     halts_after: int | None = None  # records; then nobody goes on
     keeps_lock: bool = False  # then: of a task's directory, which its owner cannot lock (KAFKA-19510)
     closes: bool = True  # in good order
+    misses: bool = True  # a member that is silent for longer than its session
+    fences: bool = True  # a member that was missed, when it comes back
     stands_still_after: float | None = None  # seconds; then the machine does for 3.2 s
 
 
@@ -133,7 +135,8 @@ class Group:
 
     def _pass(self, seconds: float) -> None:
         now = self.clock.now()
-        for member in [m for m in self.members if m.missed_at is not None and m.missed_at <= now]:
+        silent = [m for m in self.members if m.missed_at is not None and m.missed_at <= now]
+        for member in silent if self.nature.misses else ():
             self._forget(member)
         if self._assign_at is not None and self._assign_at <= now:
             self._assign_at = None

@@ -17,6 +17,10 @@ THROTTLED_AFTER = 3.0  # seconds from the first record under a quota
 THROTTLED_SPEED = 30.0  # records/s under it
 RECORDS_A_FILE = 2_048  # after which RocksDB flushes, if its write buffer is small
 NOT_LOCKED = "Exception: standby-task [0_0] Failed to lock the state directory for task 0_0"
+FENCED = (
+    "WARN [a-StreamThread-1] Detected that the thread is being fenced. This implies that this thread missed a rebalance"
+    " and dropped out of the consumer group. (a)"
+)
 INVALID_EPOCH = (
     "ERROR [a-StreamThread-1] Error encountered sending record to topic: "
     "org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce with an old epoch. (a)"
@@ -56,7 +60,7 @@ class FakeInstance(Instance):
         self._numbers = count(1)
         self._committed_at = self._started_at = clock.now()
         self._throttled_at: float | None = None
-        self._frozen = False
+        self._frozen, self._frozen_at = False, clock.now()
         self._restoring: list[tuple[float, str, Task, int]] = []  # when it ends, store, task, records
 
     # --- the process -----------------------------------------------------------------------------------------
@@ -135,16 +139,24 @@ class FakeInstance(Instance):
 
     def _freeze(self) -> None:
         """Its threads stand still, and are missed after a while."""
-        self._frozen = True
+        self._frozen, self._frozen_at = True, self._clock.now()
         for member in self._members:
             self._group.abort(member)
             self._group.vanish(member)
-        self._members.clear()
 
     def _thaw(self) -> None:
-        """It learns that its task is no longer its own, and joins again."""
+        """Threads that were missed learn that their tasks are no longer theirs, and join again."""
         self._frozen = False
-        self._add_thread()
+        self._tell("stall", ms=int((self._clock.now() - self._frozen_at) * 1_000))
+        missed = [member for member in self._members if member not in self._group.members]
+        for member in self._members:
+            member.missed_at = None
+        if missed and self._nature.fences:
+            self._log(FENCED)
+        for member in missed:
+            self._members.remove(member)
+            self._add_thread()
+            self._to("REBALANCING")
 
     def _gone(self, code: int) -> None:
         self._fake.code = code
@@ -181,6 +193,8 @@ class FakeInstance(Instance):
         )
 
     def _assigned(self) -> None:
+        if self._frozen:
+            return
         before = {*self.tasks("active"), *self.tasks("standby")}
         self._tell_assignment()
         self._to("RUNNING")

@@ -1,9 +1,10 @@
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceproof.model.timeline import Timeline, read_timeline, returns, stayed_beside_revoked
+from onceproof.model.timeline import Timeline, read_timeline, returns, stall_text, stayed_beside_revoked
 
 
 def assignment(t, source, **threads):
@@ -116,3 +117,33 @@ def test_a_timeline_is_read_as_it_was_written(tmp_path):
     timeline.close()
     timeline.add("driver", "late")  # after the end: kept in memory, no error
     assert list(read_timeline(tmp_path / "deep" / "timeline.jsonl")) == timeline.events[:2]
+
+
+def stall(t, source, ms):
+    return {"t": t, "source": source, "event": "stall", "ms": ms}
+
+
+FROZEN = [
+    {"t": t, "source": "driver", "event": "instance", "name": "i1", "action": action}
+    for t, action in ((10_000, "frozen"), (17_000, "thawed"))
+]
+
+
+@pytest.mark.parametrize(
+    ("stalled", "seconds"),
+    [
+        (stall(17_050, "i1", 7_150), None),  # all of it but a tick was our doing
+        (stall(19_000, "i1", 9_000), "2.0"),  # the machine was slow to let it go on
+        (stall(11_000, "i1", 3_000), "2.0"),  # it stood still before it was frozen
+        (stall(30_000, "i1", 3_000), "3.0"),  # long after
+        (stall(17_050, "i2", 7_150), "7.2"),  # nobody froze that one
+        (stall(17_050, "driver", 2_500), "2.5"),
+    ],
+)
+def test_only_the_time_for_which_an_instance_was_frozen_is_no_stall_of_it(stalled, seconds):
+    told = stall_text([*FROZEN, stalled])
+    assert (told is None) if seconds is None else (f"stood still for {seconds} s ({stalled['source']})" in told)
+
+
+def test_an_instance_that_is_still_frozen_may_stand_still():
+    assert stall_text([FROZEN[0], stall(12_000, "i1", 2_100)]) is None

@@ -123,6 +123,24 @@ def test_a_killed_instance_is_dead_until_it_is_started_again_on_whatever_release
     assert [band.release for band in found] == ["3.3.1", "3.3.1", None, "3.4.1", "3.4.1"]
 
 
+def test_an_instance_that_was_frozen_is_in_its_state_again_when_it_goes_on():
+    events = [
+        started(0, "i"),
+        state(10, "i", "RUNNING"),
+        ended(30, "i", "frozen"),
+        ended(40, "i", "thawed"),
+        state(50, "i", "REBALANCING"),
+        driver(60, "x"),
+    ]
+    found = bands.instance_bands(events)
+    assert short(found)[1:] == [
+        ("i", "RUNNING", 10, 30),
+        ("i", bands.FROZEN, 30, 40),
+        ("i", "RUNNING", 40, 50),
+        ("i", "REBALANCING", 50, 60),
+    ]
+
+
 def test_a_task_that_moves_and_comes_back_has_a_band_for_each_role_with_what_was_processed():
     found = [band for band in bands.task_bands(JOURNEY) if band.row[0] == "0_0"]
     assert short(found) == [
@@ -279,6 +297,7 @@ FAULTS = {
     "[3] stop instance-2": driver(1, "step", action="[3] stop", instance="instance-2"),
     "SIGKILL instance-1": ended(1, "instance-1", "killed"),
     "output: min.insync.replicas=2": driver(1, "topic", role="output", config={"min_insync_replicas": "2"}),
+    "pause instance-2": driver(1, "fault", name="pause", action="applied", label="pause instance-2", text="It stands."),
     "quota 35,000 B/s": driver(1, "quota", client=CLIENT, bytes_per_second=35_000),
     "quota lifted": driver(1, "quota", client=CLIENT, bytes_per_second=None),
     "19,000 records in the open transaction": driver(

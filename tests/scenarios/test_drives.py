@@ -43,6 +43,7 @@ CAME_BACK = (
     r"^Task 0_\d+ was active, standby, active on instance-1-StreamThread-1.*: away for [\d,]+ ms, in which other "
 )
 STAYED = "^No task went active, standby, active on one thread while records flowed"
+BIT_NOT = "^The fault pause did not bite: "
 WAYS = [
     Way("enumerator", "a task comes back", True, CAME_BACK),
     Way("enumerator", "a task comes back after a restart", True, CAME_BACK, restart_on="4.2.1"),
@@ -67,6 +68,11 @@ WAYS = [
     Way("enumerator", "a task comes back as instances come and go", True, CAME_BACK, "THIRD_INSTANCE"),
     Way("enumerator", "no task moves between instances", False, STAYED, "THIRD_INSTANCE", nature=Nature(moves=False)),
     Way("enumerator", "all is processed before the third joins", False, STAYED, "SEED_SCHEDULE", all_steps_tried=False),
+    Way("enumerator", "a zombie is fenced", True, "^instance-. stood still for [789],.* it was fenced", "PAUSED"),
+    Way(
+        "enumerator", "a zombie is not missed", False, BIT_NOT + "nobody went on", "PAUSED", nature=Nature(misses=False)
+    ),
+    Way("enumerator", "a zombie is not told", False, BIT_NOT + ".* was fenced", "PAUSED", nature=Nature(fences=False)),
     Way("multirunner", "a task comes back", True, CAME_BACK, "SEED_PROGRAM", RETURN),
     Way("multirunner", "no task comes back", False, "^No task came back .* in 2 steps", parameters={"program": "1 2"}),
     Way("multirunner", "nobody is left to drain", False, "in 2 steps", parameters={"program": "1 1"}),

@@ -94,6 +94,7 @@ def an_answer(**told: Any) -> TrialAnswer:
         not_looked_at={},
         steps=None,
         plant=None,
+        fault=None,
         attested={"instance-1": {"version": "4.1.2"}},
         seconds={"total": 9.5},
         folder="trials/1",

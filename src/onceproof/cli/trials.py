@@ -26,7 +26,7 @@ from onceproof.cli.terminal import err, out, progress
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, UsageError
-from onceproof.model.files import Planted, Reading, TrialPlan
+from onceproof.model.files import Planted, Reading, Suffered, TrialPlan
 from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import BROKER
@@ -34,10 +34,12 @@ from onceproof.model.plants import plant
 from onceproof.model.release import OLDEST
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import is_red
-from onceproof.scenarios import scenario
+from onceproof.scenarios import check_fault, scenario
 from onceproof.settings import get_settings
 
 group = typer.Typer()
+
+ENDED = ("exercised", "reason", "steps", "plant", "fault", "attested", "seconds")  # of a trial's outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,7 @@ class TrialAnswer:
     not_looked_at: Mapping[str, str]  # promises, and why
     steps: int | None  # that the driver took
     plant: Planted | None
+    fault: Suffered | None  # that befell the application instead of the scenario's own steps
     attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it told of itself
     seconds: Mapping[str, float]  # by phase, and their total
     folder: str
@@ -83,6 +86,9 @@ def trial(
     set_: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof list`; repeatable.")
     ] = [],
+    fault: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What befalls the application: docs/faults.md has them.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the schedule; by default a random one.")] = None,
     plant_: Annotated[
         str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
@@ -98,6 +104,9 @@ def trial(
     from onceproof.lab.trial import run_trial
 
     settings = [*set_, *([f"program={program}"] if program is not None else [])]
+    if fault is not None:
+        check_fault(name, fault)
+        settings.append(f"fault={fault}")
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
     what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
@@ -112,7 +121,7 @@ def trial(
         **cell.to_dict(),
         seed=drawn,
         parameters=parameters,
-        **{name: getattr(outcome, name) for name in ("exercised", "reason", "steps", "plant", "attested", "seconds")},
+        **{name: getattr(outcome, name) for name in ENDED},
         **{count: getattr(found, count) for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
         not_looked_at=TrialPlan.read(folder.trial_file).not_looked_at,
         folder=str(folder.path),
@@ -141,6 +150,9 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
     if planted := answer.plant:
         what = plant(planted.name).what
         out.print(f"  [magenta]planted: {planted.name}[/], fired {planted.fired:,} times. {what}", soft_wrap=True)
+    if answer.fault:
+        bit = "it bit" if answer.fault.bit else "it did not bite"
+        out.print(f"  [magenta]fault: {answer.fault.name}[/], {bit}")
     out.print(f"  {'exercised' if answer.exercised else '[yellow]not exercised[/]'}: {escape(answer.reason)}")
     if witnesses:
         table = Table("anomaly", "key", "ids", "expected", "observed", "where", box=None, pad_edge=True)

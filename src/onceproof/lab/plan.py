@@ -1,5 +1,6 @@
 """What is planned of a trial, from its scenario: all that seeding, driving and judging it go by."""
 
+from onceproof.faults import chosen
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.load import PRODUCER_CONFIG
 from onceproof.lab.segments import why_no_segments
@@ -8,6 +9,7 @@ from onceproof.model.files import TrialPlan
 from onceproof.model.plants import plant
 from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.scenarios import scenario
+from onceproof.scenarios.base import values_of
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
 
 # What the lab adds to a scenario's own configuration, and why.
@@ -22,7 +24,9 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     """The plan of a trial that is not provisioned yet: the brokers' files may still change."""
     what = scenario(trial.cell.scenario)
     system, partitions = what.system(trial), what.partitions(trial)
-    config = {**LAB_CONFIG, **what.config(trial)}
+    values = values_of(trial, what.parameters, what.variants)
+    fault = chosen(values)
+    config = {**LAB_CONFIG, **what.config(trial), **(fault.config(values) if fault else {})}
     why_not = why_no_segments(cluster, config["processing.guarantee"])
     return TrialPlan(
         trial=trial,

@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
+from onceproof.faults import chosen
 from onceproof.harness import harness_version
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
@@ -30,7 +31,7 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
-from onceproof.model.files import Outcome, Planted, Produced, Reading, TrialPlan, write_observations
+from onceproof.model.files import Outcome, Planted, Produced, Reading, Suffered, TrialPlan, write_observations
 from onceproof.model.json_file import unwritable
 from onceproof.model.place import Place
 from onceproof.model.record import Record
@@ -390,6 +391,11 @@ class TrialLab:
         instance.await_closed()
         del self._instances[name]
 
+    @property
+    def running(self) -> Mapping[str, Instance]:
+        """The instances that run, by name."""
+        return dict(self._instances)
+
     def kill_instance(self, name: str) -> None:
         """End an instance with SIGKILL."""
         self._instances.pop(name).kill()
@@ -678,6 +684,7 @@ class TrialLab:
             facts=self.facts(),
             attested=self._attested,
             plant=self._planted(),
+            fault=self._suffered(),
             harness=harness_version(),
             seconds=self._seconds | {"total": round(sum(self._seconds.values()), 2)},
         )
@@ -689,6 +696,16 @@ class TrialLab:
         told = [instance.last["plant"] for instance in self._started if "plant" in instance.last]
         altered = sorted({method for event in told for method in event["altered"]})
         return Planted(self.trial.plant, tuple(altered), sum(event["fired"] for event in told))
+
+    def _suffered(self) -> Suffered | None:
+        """What became of the fault; None if none was to strike."""
+        fault = chosen(self.parameters)
+        if fault is None:
+            return None
+        for event in self.events:
+            if event["event"] == "fault" and event["action"] == "observed":
+                return Suffered(event["name"], event["bit"], event["told"], event["observed"])
+        return Suffered(fault.name, bit=False, told="The drive ended before that.", observed={})
 
     def _delivered(self) -> int:
         return self._seeded + sum(bulk.delivered for bulk in self._bulks)

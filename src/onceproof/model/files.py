@@ -31,6 +31,16 @@ class Planted:
     fired: int
 
 
+@dataclass(frozen=True)
+class Suffered:
+    """What became of a fault: whether it bit, that or why not in words, and the proof of it."""
+
+    name: str
+    bit: bool
+    told: str
+    observed: Mapping[str, Any]  # as the fault's page in docs/faults.md has it; empty if the drive ended before
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome(JsonFile):
     """`outcome.json`: how a trial ended."""
@@ -47,6 +57,7 @@ class Outcome(JsonFile):
     facts: Mapping[str, int] = field(default_factory=dict)  # that the checks need to know beside the records
     attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it told of itself
     plant: Planted | None = None
+    fault: Suffered | None = None  # that befell the application beside the scenario's own steps
     harness: str | None = None  # its version
     seconds: Mapping[str, float]  # by phase, and their total
 

@@ -11,6 +11,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `produced` | `name`, `records`: delivered so far |
 | `step` | `action`, `instance`: the driver scales out or in, starts or stops |
 | `instance` | `name`, `action`: started, closed, killed, frozen, thawed; `release` if started |
+| `fault` | `name`, `action`: applied, healed (`label`, `text` for pictures), observed (`bit`, `told`, `observed`) |
 | `topic` | `role`, `config`: the configuration of a topic was changed |
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `held`, `lag`, `load` | what a scenario saw; see its module |
@@ -37,6 +38,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import unwritable
 
 Event = Mapping[str, Any]
+STALLED = 1_000  # ms without any time that count; instances tell of no less
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\]")  # as log4j.properties has it
 
 
@@ -82,15 +84,30 @@ class Timeline:
 def stall_text(events: Iterable[Event]) -> str | None:
     """The longest time in which a process of the trial was not given any time, in a sentence; None if there is none.
 
-    An instance that the driver froze is meant to stand still.
+    For as long as the driver froze an instance it was meant to stand still.
     """
     told = list(events)
-    frozen = {event["name"] for event in told if event["event"] == "instance" and event["action"] == "frozen"}
-    stalls = [event for event in told if event["event"] == "stall" and event["source"] not in frozen]
-    if not stalls:
+    stalls = [(_unexplained(event, told), event["source"]) for event in told if event["event"] == "stall"]
+    ms, source = max(stalls, default=(0, ""))
+    if ms < STALLED:
         return None
-    longest = max(stalls, key=lambda event: int(event["ms"]))
-    return f"The machine stood still for {longest['ms'] / 1_000:.1f} s ({longest['source']}): the trial says nothing."
+    return f"The machine stood still for {ms / 1_000:.1f} s ({source}): the trial says nothing."
+
+
+def _unexplained(stall: Event, events: Iterable[Event]) -> int:
+    """For how many ms of a stall its process was not frozen by the driver."""
+    end, ms = int(stall["t"]), int(stall["ms"])
+    frozen: int | None = None
+    spans: list[tuple[int, int]] = []
+    for event in events:
+        if event["event"] == "instance" and event["name"] == stall["source"]:
+            if event["action"] == "frozen":
+                frozen = event["t"]
+            elif frozen is not None:
+                spans.append((frozen, event["t"]))
+                frozen = None
+    spans += [] if frozen is None else [(frozen, end)]
+    return ms - sum(max(0, min(end, until) - max(end - ms, since)) for since, until in spans)
 
 
 def time_of_line(line: str) -> int | None:

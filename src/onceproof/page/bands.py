@@ -13,6 +13,7 @@ from typing import Any
 from onceproof.model.timeline import Event
 
 KILLED = "killed"
+FROZEN = "frozen"
 TASK_ROWS = 30
 LEVELS = 6  # of labels above each other
 WIDTH, LETTER, MARGIN = 940, 6.4, 20  # pixels of a narrow plot, of a letter, and to the right of the plot
@@ -42,20 +43,26 @@ def phases(events: Sequence[Event]) -> list[Band]:
 def instance_bands(events: Sequence[Event]) -> list[Band]:
     """The state of each instance; row (instance,). Between its close and its next start there is nothing.
 
-    Kinds are those of `KafkaStreams.State`, and `killed`, which lasts until the instance is started again.
+    Kinds are those of `KafkaStreams.State`, `killed`, which lasts until the instance is started again, and `frozen`,
+    which lasts until it goes on.
     """
-    rows, releases = _Rows(), {}
+    rows = _Rows()
+    releases: dict[str, str | None] = {}
+    states: dict[str, str] = {}
     for event in events:
         if event["event"] == "instance":
             row, release = (event["name"],), event.get("release")
             if event["action"] == "started":
                 releases[event["name"]] = release
                 rows.turn(row, "CREATED", event["t"], release)
-            elif event["action"] == "killed":
-                rows.turn(row, KILLED, event["t"])
+            elif event["action"] in (KILLED, FROZEN):
+                rows.turn(row, event["action"], event["t"])
+            elif event["action"] == "thawed":
+                rows.turn(row, states.get(event["name"]), event["t"], releases.get(event["name"]))
             else:
                 rows.turn(row, None, event["t"])
         elif event["event"] == "state":
+            states[event["source"]] = event["to"]
             rows.turn((event["source"],), event["to"], event["t"], releases.get(event["source"]))
     return rows.bands(events)
 
@@ -321,6 +328,8 @@ def marks(events: Sequence[Event]) -> list[Mark]:
             case "initialised":  # read off the log when all was over, of what was done when the store was opened
                 t = restores.get(event["store"]) or event["t"]
                 found.append(Mark(t, "seen", f"store {event['store']}: {event['how']}", _fields(event)))
+            case "fault" if "label" in event:
+                found.append(Mark(event["t"], "fault", event["label"], event["text"]))
             case "topic":
                 config = ", ".join(f"{k.replace('_', '.')}={v}" for k, v in event["config"].items())
                 found.append(Mark(event["t"], "topic", f"{event['role']}: {config}", f"The topic's {config} was set."))

@@ -230,12 +230,14 @@ STATES = {  # colour, pattern, words
     "ERROR": (RED, "x", "ERROR"),
     "NOT_RUNNING": ("#9a9a9a", "|", "NOT_RUNNING"),
     bands.KILLED: ("", "x", "dead (killed)"),  # as dark as the text
+    bands.FROZEN: (PURPLE, ".", "standing still (SIGSTOP)"),
 }
 SYMBOLS = {
     "out": "triangle-up",
     "in": "triangle-down",
     "start": "triangle-right",
     "kill": "x",
+    "fault": "hexagram",
     "crash": "x-thin-open",
     "exception": "star",
     "quota": "diamond",
@@ -244,7 +246,7 @@ SYMBOLS = {
 }
 LINES = {"rangemode": "tozero", "tickformat": ",d", "fixedrange": False}  # axes of numbers can be zoomed, too
 UNUSED = ["select2d", "lasso2d", "autoScale2d"]
-FAILURES = {"kill", "crash", "exception"}
+FAILURES = {"kill", "fault", "crash", "exception"}
 ANOMALY_LOOK = (("diamond", RED), ("circle", PURPLE), ("square", ORANGE), ("star", BLUE), ("hexagon", GREEN))
 
 

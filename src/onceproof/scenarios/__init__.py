@@ -1,5 +1,6 @@
 """The systems of the seeds and of further known issues, one module each, always the same parts in the same order."""
 
+from onceproof.faults import fault
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Offer
 from onceproof.scenarios import at_least_once, crash, enumerator, global_join, multirunner, quota
@@ -22,3 +23,19 @@ def scenario(name: str) -> Scenario:
         return SCENARIOS[name]
     except KeyError:
         raise UsageError(f"There is no scenario {name!r}; there is {', '.join(SCENARIOS)}.") from None
+
+
+def check_fault(name: str, fault_name: str) -> None:
+    """Check that a scenario allows a fault.
+
+    Raises:
+        UsageError: there is no such scenario or fault, or it is not allowed; says why, and where it is.
+    """
+    needs = fault(fault_name).needs
+    if not _allows(scenario(name), fault_name):
+        others = [other.name for other in SCENARIOS.values() if _allows(other, fault_name)]
+        raise UsageError(f"The fault {fault_name} cannot befall {name}: {needs}. Take {' or '.join(others)}.")
+
+
+def _allows(what: Scenario, fault_name: str) -> bool:
+    return "fault" in what.parameters and fault_name in what.parameters["fault"].choices

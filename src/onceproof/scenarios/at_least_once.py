@@ -39,11 +39,11 @@ from typing import Any
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
+from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
     Exercise,
     Lab,
-    Parameter,
     Role,
     Scenario,
     System,

@@ -4,49 +4,20 @@ A scenario is one value (`Scenario`) with the same parts each time; its module s
 check is sound. Scenarios do not know the lab: they drive it through the protocols below.
 """
 
-import math
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from onceproof.faults.base import Ground, Instance
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
-from onceproof.model.files import TopicPlan
+from onceproof.model.files import Suffered, TopicPlan
+from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Return, proved_returns
-
-
-class Instance(Protocol):
-    """A running instance of the application under test."""
-
-    name: str
-
-    @property
-    def state(self) -> str:
-        """Its `KafkaStreams.State`."""
-
-    @property
-    def threads(self) -> list[dict[str, Any]]:
-        """Its threads with their active and standby tasks."""
-
-    @property
-    def processed(self) -> int:
-        """Records it has processed."""
-
-    @property
-    def last(self) -> Mapping[str, Event]:
-        """Its last event of each kind."""
-
-    @property
-    def log(self) -> Path:
-        """Its log."""
-
-    def tasks(self, role: str) -> list[str]:
-        """Tasks that it holds as `active` or `standby`."""
 
 
 class Bulk(Protocol):
@@ -71,23 +42,10 @@ class Bulk(Protocol):
         """Wait until every record is delivered."""
 
 
-class Lab(Protocol):
-    """What a scenario may do to the world while it drives one trial."""
+class Lab(Ground, Protocol):
+    """What a scenario may do to the world while it drives one trial, beside what faults may."""
 
-    trial: Trial
-    rng: random.Random
     workload: "Workload"
-    parameters: Mapping[str, Any]
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """The timeline so far."""
-
-    def now(self) -> float:
-        """The time in epoch seconds, on the clock of the timeline."""
-
-    def note(self, event: str, **fields: Any) -> None:
-        """Record something that the driver did or saw in the timeline."""
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Name what happens in a `with` block; its seconds are kept."""
@@ -117,12 +75,6 @@ class Lab(Protocol):
 
     def kill_instance(self, name: str) -> None:
         """End an instance with SIGKILL."""
-
-    def freeze_instance(self, name: str) -> None:
-        """Let an instance stand still (SIGSTOP) until it is thawed."""
-
-    def thaw_instance(self, name: str) -> None:
-        """Let an instance go on that was frozen."""
 
     def recycled(self, proof: Return) -> bool:
         """Whether a log says that the thread then recycled its active task into a standby, and did not close it."""
@@ -164,9 +116,6 @@ class Lab(Protocol):
     def measure(self, **facts: int) -> None:
         """Keep what the checks need to know of the drive, when it is known."""
 
-    def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
-        """Whether a condition comes to hold within some time; not to hold is an answer, too."""
-
     def committed(self, role: str = "input") -> int:
         """Records of the topic, the input as a rule, whose processing is committed."""
 
@@ -186,6 +135,11 @@ class Exercise:
     steps: int = 1  # that the driver took
     all_steps_tried: bool = False
 
+    @classmethod
+    def of(cls, suffered: Suffered) -> "Exercise":
+        """Of a trial in which a fault stood instead of the scenario's own steps: it met what the fault brings about."""
+        return cls(suffered.bit, suffered.told, all_steps_tried=suffered.bit)
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -193,36 +147,6 @@ class Workload:
 
     first: Sequence[tuple[int, int]]
     second: Sequence[tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A number, a text or a yes/no that a scenario can be run with. The type is the default's."""
-
-    default: int | float | str | bool
-    description: str
-    least: float | None = None
-    choices: tuple[str, ...] = ()
-
-    def parse(self, name: str, text: str) -> int | float | str | bool:
-        """The value that the text means.
-
-        Raises:
-            UsageError: it is not of the default's type, below the least, or not one of the choices.
-        """
-        kind = type(self.default)
-        wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[kind]
-        try:
-            value = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
-        except (KeyError, ValueError):
-            raise UsageError(f"{name} is {text!r}, but must be {wanted}: {self.description}") from None
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UsageError(f"{name} is {text!r}, but must be a finite number: {self.description}")
-        if self.least is not None and float(value) < self.least:
-            raise UsageError(f"{name} is {text}, but must be at least {self.least:g}: {self.description}")
-        if self.choices and value not in self.choices:
-            raise UsageError(f"{name} is {text!r}, but must be one of {', '.join(self.choices)}: {self.description}")
-        return value
 
 
 @dataclass(frozen=True)

@@ -35,17 +35,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from onceproof.faults.base import Instance
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
+from onceproof.model.parameter import Parameter
 from onceproof.model.segments import OFFSETS
 from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     Exercise,
-    Instance,
     Lab,
-    Parameter,
     Role,
     Scenario,
     System,

@@ -16,6 +16,9 @@ own schedule: 60,000 records at full speed, 5 seconds, a third instance. On brok
 before that, so no ID comes twice and a healthy release is not exercised; the stale counter shows all the same, in the
 store at the end (`wrong-store`).
 
+Where a fault befalls the application, the group is not scaled: the trial is exercised when the fault bit. What must
+come out is the same under each.
+
 In a restart cell both instances are closed after the first bulk and started on the other release, over their state
 directories; the journey is made there.
 """
@@ -26,15 +29,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from onceproof.faults import chosen, parameters_of, pause
+from onceproof.faults.base import Instance, suffer
 from onceproof.model.cell import Trial
+from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.model.timeline import told_return
 from onceproof.scenarios.base import (
     Bulk,
     Exercise,
-    Instance,
     Lab,
-    Parameter,
     Role,
     Scenario,
     System,
@@ -69,6 +73,7 @@ PARAMETERS = {
     ),
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
+    **parameters_of(pause.FAULT),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),
@@ -93,6 +98,11 @@ VARIANTS = variants_of(
         "REPEATED_KEYS",
         "As DEFAULT_CONFIG; a fifth of the second bulk repeats keys, whose IDs must stay.",
         {"repeated.keys": 0.2},
+    ),
+    Variant(
+        "PAUSED",
+        "As DEFAULT_CONFIG; instead of the scaling an instance stands still, loses its tasks, and wakes as a zombie.",
+        {"fault": "pause"},
     ),
 )
 
@@ -159,9 +169,13 @@ def drive(lab: Lab) -> Exercise:
                 lab.stop_instance(name, leave_group=True)
             lab.start_instance("instance-1", lab.trial.cell.restart_on)
             second = _start_second(lab, lab.trial.cell.restart_on)
-    with lab.phase("rebalance"):
-        bulk = lab.produce("second", lab.workload.second, RATE if lab.parameters["paced"] else None)
-        if not lab.parameters["paced"]:
+    fault, suffered = chosen(lab.parameters), None
+    paced = lab.parameters["paced"] or fault is not None
+    with lab.phase("fault" if fault else "rebalance"):
+        bulk = lab.produce("second", lab.workload.second, RATE if paced else None)
+        if fault:
+            suffered = suffer(fault, lab, lambda: bulk.make_last(LASTS))
+        elif not paced:
             steps = _join_as_in_the_seed(lab, bulk)
         elif lab.parameters["scale"] == "instance":
             steps, second = _replace_until_returned(lab, second, bulk)
@@ -175,7 +189,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_(f"{second.name} to sync", lambda: _synced(second))
     with lab.phase("leave"):
         lab.close_instances()
-    return _exercise(lab, steps)
+    return Exercise.of(suffered) if suffered else _exercise(lab, steps)
 
 
 def _start_second(lab: Lab, release: Release | None = None) -> Instance:

@@ -15,11 +15,11 @@ from typing import Any
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
+from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
     Exercise,
     Lab,
-    Parameter,
     Role,
     Scenario,
     System,

@@ -20,16 +20,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from onceproof.faults.base import Instance
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
+from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, told_return
 from onceproof.scenarios.base import (
     Bulk,
     Exercise,
-    Instance,
     Lab,
-    Parameter,
     Role,
     Scenario,
     System,

@@ -1,0 +1,38 @@
+"""The faults that can befall an application, one module each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from onceproof.faults import pause
+from onceproof.faults.base import Fault
+from onceproof.model.errors import UsageError
+from onceproof.model.parameter import Parameter
+
+_MODULES = (pause,)
+FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
+NONE = "none"
+
+
+def fault(name: str) -> Fault:
+    """The fault of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    try:
+        return FAULTS[name]
+    except KeyError:
+        raise UsageError(f"There is no fault {name!r}; there is {', '.join(FAULTS)}.") from None
+
+
+def parameters_of(*faults: Fault) -> dict[str, Parameter]:
+    """The parameters of a scenario that allows these faults: which of them strikes, and theirs."""
+    choices = (NONE, *(one.name for one in faults))
+    chooses = Parameter(NONE, "what befalls the application instead of the scenario's own steps", choices=choices)
+    return {"fault": chooses, **{name: parameter for one in faults for name, parameter in one.parameters.items()}}
+
+
+def chosen(values: Mapping[str, Any]) -> Fault | None:
+    """The fault that strikes in a trial with these values of its parameters, if one does."""
+    name = values.get("fault", NONE)
+    return None if name == NONE else fault(name)

@@ -1,0 +1,181 @@
+"""What a fault is made of, and what it may ask of the world.
+
+A fault is one value (`Fault`) in a module of its own. What it does in one trial is a `Strike`: done on entry of a
+`with` block, undone at its end whatever happened in it, and told in the timeline. Whether it bit is concluded from what
+was observed, not from what was done.
+"""
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from onceproof.model.cell import Trial
+from onceproof.model.files import Suffered
+from onceproof.model.parameter import Parameter
+from onceproof.model.timeline import Event
+
+
+class Instance(Protocol):
+    """A running instance of the application under test."""
+
+    name: str
+
+    @property
+    def state(self) -> str:
+        """Its `KafkaStreams.State`."""
+
+    @property
+    def threads(self) -> list[dict[str, Any]]:
+        """Its threads with their active and standby tasks."""
+
+    @property
+    def processed(self) -> int:
+        """Records it has processed."""
+
+    @property
+    def last(self) -> Mapping[str, Event]:
+        """Its last event of each kind."""
+
+    @property
+    def log(self) -> Path:
+        """Its log."""
+
+    def tasks(self, role: str) -> list[str]:
+        """Tasks that it holds as `active` or `standby`."""
+
+
+class Ground(Protocol):
+    """What a fault may do to the world."""
+
+    trial: Trial
+    rng: random.Random
+    parameters: Mapping[str, Any]
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The timeline so far."""
+
+    @property
+    def running(self) -> Mapping[str, Instance]:
+        """The instances that run, by name."""
+
+    def now(self) -> float:
+        """The time in epoch seconds, on the clock of the timeline."""
+
+    def note(self, event: str, **fields: Any) -> None:
+        """Record something that the driver did or saw in the timeline."""
+
+    def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
+        """Whether a condition comes to hold within some time; not to hold is an answer, too."""
+
+    def freeze_instance(self, name: str) -> None:
+        """Let an instance stand still (SIGSTOP) until it is thawed."""
+
+    def thaw_instance(self, name: str) -> None:
+        """Let an instance go on that was frozen."""
+
+
+class NoTargetError(Exception):
+    """There is nothing that the fault could strike; says why."""
+
+
+class Strike(ABC):
+    """A fault at work in one trial."""
+
+    patience: float  # seconds that the effect is waited for, and then the recovery
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        self.ground = ground
+
+    @abstractmethod
+    def apply(self) -> str:
+        """Do it, and say in a few words to what.
+
+        Raises:
+            NoTargetError: there is nothing that it could be done to.
+        """
+
+    @abstractmethod
+    def took_effect(self) -> bool:
+        """Whether its effect is seen, and lasted long enough, so that it may be undone."""
+
+    @abstractmethod
+    def heal(self) -> None:
+        """Undo it; also if `apply` did not come to its end, or the drive failed meanwhile."""
+
+    @abstractmethod
+    def recovered(self) -> bool:
+        """Whether, after it was undone, the application is seen to have dealt with it."""
+
+    @abstractmethod
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """The proof as JSON; what is missing of it, so that the fault did not bite; what happened, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that can befall the application of a scenario, beside or instead of the scenario's own."""
+
+    name: str
+    what: str  # it does, in one sentence
+    undone: str  # how, in one sentence
+    needs: str  # what a scenario must have for it to bite, in one clause
+    strike: Callable[[Ground], Strike]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    # Kafka Streams configuration without which a trial would wait for minutes, from the parameters' values.
+    config: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
+
+
+@contextmanager
+def at_work(fault: Fault, ground: Ground) -> Iterator[Strike]:
+    """Have a fault strike for the time of a `with` block; it is undone whatever happens there.
+
+    Raises:
+        NoTargetError: there is nothing that it could strike.
+    """
+    strike = fault.strike(ground)
+    try:
+        target = strike.apply()
+        ground.note("fault", name=fault.name, action="applied", label=f"{fault.name} {target}", text=fault.what)
+        yield strike
+    finally:
+        strike.heal()
+    ground.note("fault", name=fault.name, action="healed", label=f"{fault.name} over", text=fault.undone)
+
+
+def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffered:
+    """Have a fault strike, take effect, be undone and be dealt with; what it came to is told in the timeline, too.
+
+    Args:
+        fault: that strikes.
+        ground: the world of the trial.
+        meanwhile: called again and again, so that records flow.
+    """
+
+    def while_records_flow(condition: Callable[[], bool]) -> Callable[[], bool]:
+        def holds() -> bool:
+            meanwhile()
+            return condition()
+
+        return holds
+
+    try:
+        with at_work(fault, ground) as strike:
+            ground.holds_within(strike.patience, while_records_flow(strike.took_effect))
+        ground.holds_within(strike.patience, while_records_flow(strike.recovered))
+        suffered = _concluded(fault, *strike.observed())
+    except NoTargetError as reason:
+        suffered = _concluded(fault, {}, [str(reason)])
+    ground.note("fault", action="observed", **vars(suffered))
+    return suffered
+
+
+def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], told: str = "") -> Suffered:
+    if missing:
+        told = f"The fault {fault.name} did not bite: {'; '.join(missing)}."
+    return Suffered(fault.name, not missing, told, proof)

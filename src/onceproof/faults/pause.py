@@ -1,0 +1,173 @@
+"""An instance stands still until it is missed, and comes back as a zombie that does not know it.
+
+It is stopped (SIGSTOP) in the middle of a transaction, for longer than its session and its transaction may last. The
+group gives its tasks to another instance, and the transaction coordinator aborts what was open. When it wakes (SIGCONT)
+it still believes to own its tasks, and goes on with records that it had fetched: it must be fenced, give its tasks up,
+and join again. A pause of the garbage collector or of a virtual machine does the same.
+
+With a transaction timeout that is longer than the pause, only the generation of the group stands between the zombie and
+its commit.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Fault, Ground, Instance, NoTargetError, Strike
+from onceproof.model.parameter import Parameter
+from onceproof.model.timeline import time_of_line
+
+SESSION = 4.0  # seconds after which a member is missed
+PATIENCE = 20.0  # seconds beyond the pause that the group is given
+# How a client tells that it was fenced, on every release; which comes first depends on what it does when it wakes.
+FENCED = re.compile(
+    r"thread is being fenced|lost due to missed rebalance|ProducerFencedException|InvalidProducerEpochException"
+)
+
+SECONDS, TRANSACTION = "pause.seconds", "pause.transaction.timeout.ms"
+PARAMETERS = {
+    SECONDS: Parameter(7.0, "seconds for which the fault `pause` stops an instance, at least", least=SESSION + 1),
+    TRANSACTION: Parameter(4_000, "transaction timeout under the fault `pause`", least=1_000),
+}
+
+
+def config(values: Mapping[str, Any]) -> dict[str, str]:
+    """Timeouts that a pause can outlast."""
+    return {
+        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
+        "producer.transaction.timeout.ms": str(values[TRANSACTION]),
+    }
+
+
+class Pause(Strike):
+    """An instance that holds an active task stands still."""
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self.patience = ground.parameters[SECONDS] + PATIENCE
+        self._zombie: Instance | None = None
+        self._others: list[Instance] = []
+        self._tasks: list[str] = []
+        self._before: dict[str, int] = {}  # records of its tasks that the others had processed
+        self._log_end = 0
+        self._stopped = self._woken = 0.0  # epoch seconds
+        self._taken_over: dict[str, dict[str, Any]] = {}
+
+    def apply(self) -> str:
+        """Stop an instance that is drawn from those that hold active tasks, if there is another one."""
+        running = self.ground.running
+        busy = sorted(name for name, instance in running.items() if instance.tasks("active"))
+        if len(running) < 2 or not busy:
+            raise NoTargetError(
+                f"it takes an instance with an active task and another one beside it, but {len(running)} ran, of which "
+                f"{len(busy)} had a task"
+            )
+        zombie = self._zombie = running[self.ground.rng.choice(busy)]
+        self._others = [instance for name, instance in running.items() if name != zombie.name]
+        self._tasks = zombie.tasks("active")
+        self._before = {task: self._processed_elsewhere(task) for task in self._tasks}
+        self._log_end = zombie.log.stat().st_size
+        self._stopped = self.ground.now()
+        self.ground.freeze_instance(zombie.name)
+        return zombie.name
+
+    def _processed_elsewhere(self, task: str) -> int:
+        return sum(
+            row["count"]
+            for other in self._others
+            for row in other.last.get("progress", {}).get("processed", [])
+            if row["task"] == task
+        )
+
+    def took_effect(self) -> bool:
+        """Whether others process all of its tasks, and it has stood still for long enough."""
+        for task in self._tasks:
+            heirs = [other.name for other in self._others if task in other.tasks("active")]
+            records = self._processed_elsewhere(task) - self._before[task]
+            if heirs and records > 0:
+                self._taken_over[task] = {"by": heirs[0], "records": records}
+        long_enough = self.ground.now() - self._stopped >= self.ground.parameters[SECONDS]
+        return long_enough and self._is_taken_over()
+
+    def _is_taken_over(self) -> bool:
+        return self._taken_over.keys() >= set(self._tasks)
+
+    def heal(self) -> None:
+        """Let it go on."""
+        if self._zombie is not None:
+            self._woken = self.ground.now()
+            self.ground.thaw_instance(self._zombie.name)
+
+    def recovered(self) -> bool:
+        """Whether it was told that it is fenced, and has joined again."""
+        return self._fenced() is not None and self._has_rejoined()
+
+    def _fenced(self) -> tuple[int, str] | None:
+        """When it told of being fenced, and how; its log is looked at from where it stood still."""
+        if self._zombie is None:
+            return None
+        t = round(self._woken * 1_000)
+        with self._zombie.log.open(errors="replace") as log:
+            log.seek(self._log_end)
+            for line in log:
+                t = time_of_line(line) or t
+                if FENCED.search(line):
+                    return t, line.rstrip("\n")
+        return None
+
+    def _has_rejoined(self) -> bool:
+        """Whether it went through a rebalance since, and runs; a member without tasks has joined, too."""
+        if self._zombie is None:
+            return False
+        since = [event for event in self._own_events("state") if event["to"] == "REBALANCING"]
+        return bool(since) and self._zombie.state == "RUNNING"
+
+    def _own_events(self, kind: str) -> list[Mapping[str, Any]]:
+        name = None if self._zombie is None else self._zombie.name
+        since = self._woken * 1_000
+        return [e for e in self.ground.events if e["source"] == name and e["event"] == kind and e["t"] >= since]
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """The instance, how long it stood still by its own account, who took over what, and how it was fenced."""
+        name = "" if self._zombie is None else self._zombie.name
+        fenced, rejoined = self._fenced(), self._has_rejoined()
+        still = max((int(event["ms"]) for event in self._own_events("stall")), default=0)
+        proof = {
+            "instance": name,
+            "stopped_ms": round((self._woken - self._stopped) * 1_000),
+            "stood_still_ms": still,
+            "tasks": self._tasks,
+            "taken_over": self._taken_over,
+            "fenced": None if fenced is None else fenced[1],
+            "fenced_after_ms": None if fenced is None else fenced[0] - round(self._woken * 1_000),
+            "rejoined": rejoined,
+        }
+        left = sorted(set(self._tasks) - self._taken_over.keys())
+        missing = [
+            sentence
+            for sentence, is_missing in (
+                (f"{name} did not tell that it stood still beyond its session", still < SESSION * 1_000),
+                (f"nobody went on with {', '.join(left)} while {name} stood still", bool(left)),
+                (f"{name} did not tell that it was fenced when it woke", fenced is None),
+                (f"{name} did not join the group again", not rejoined),
+            )
+            if is_missing
+        ]
+        records = sum(taken["records"] for taken in self._taken_over.values())
+        told = (
+            f"{name} stood still for {still:,} ms, in which others processed {records:,} records of its tasks "
+            f"({', '.join(self._tasks)}); it was fenced when it woke, and joined again."
+        )
+        return proof, missing, told
+
+
+FAULT = Fault(
+    name="pause",
+    what="An instance stands still (SIGSTOP), beyond its session and its transaction.",
+    undone="It goes on (SIGCONT), as a zombie.",
+    needs="it takes a second instance that goes on with the tasks, and transactions to be fenced",
+    strike=Pause,
+    parameters=PARAMETERS,
+    config=config,
+)

@@ -1,0 +1,106 @@
+"""Faults in a fake world (`tests/fakes`): each bites, or says why it did not, and is undone whatever happens."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from onceproof.faults import FAULTS, pause
+from onceproof.faults.base import Fault, Strike, at_work, suffer
+from onceproof.lab.trial import TrialLab
+from onceproof.model.errors import UsageError
+from onceproof.model.files import Suffered
+from onceproof.scenarios import SCENARIOS, check_fault
+from tests.conftest import a_trial
+from tests.fakes.group import Nature
+from tests.fakes.world import fake_lab
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TrialLab]:
+    """The driver of a trial in which an instance is paused; the nature of Kafka is the parameter."""
+    driver = fake_lab(a_trial("4.3.1", "PAUSED"), tmp_path, getattr(request, "param", Nature()))
+    yield driver
+    driver.stop()
+
+
+def done(lab: TrialLab) -> list[str]:
+    return [event["action"] for event in lab.events if event["event"] == "fault"]
+
+
+def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(lab: TrialLab) -> None:
+    outcome = lab.outcome(lab.drive())
+    suffered = outcome.fault
+    assert suffered is not None
+    assert (suffered.name, suffered.bit, outcome.exercised, outcome.void) == ("pause", True, True, None)
+    assert done(lab) == ["applied", "healed", "observed"]
+    assert suffered.told == outcome.reason
+    proof = suffered.observed
+    assert proof["stood_still_ms"] >= 7_000
+    assert proof["taken_over"].keys() == set(proof["tasks"])
+    assert "fenced" in proof["fenced"]
+    assert proof["rejoined"]
+    assert lab._plan.streams_config["main.consumer.session.timeout.ms"] == "4000"
+    assert "--set fault=pause" not in outcome.trial.command  # the variant says it
+
+
+@pytest.mark.parametrize("lab", [Nature(throws_after=6_000)], indirect=True)
+def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(lab: TrialLab) -> None:
+    outcome = lab.outcome(lab.drive())
+    told = [e["action"] for e in lab.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")]
+    assert told == ["frozen", "thawed"]
+    assert done(lab) == ["applied"]
+    assert outcome.fault == Suffered("pause", bit=False, told="The drive ended before that.", observed={})
+    assert not outcome.exercised
+
+
+def test_a_fault_without_a_target_does_not_bite(lab: TrialLab) -> None:
+    suffered = suffer(pause.FAULT, lab, lambda: None)
+    assert not suffered.bit
+    assert suffered.told.startswith("The fault pause did not bite: it takes an instance with an active task")
+
+
+class _Broken(Strike):
+    """Fails half-way."""
+
+    healed = 0
+
+    def apply(self) -> str:
+        raise OSError("half done")
+
+    def took_effect(self) -> bool:
+        return True
+
+    def recovered(self) -> bool:
+        return True
+
+    def heal(self) -> None:
+        _Broken.healed += 1
+
+    def observed(self):  # type: ignore[no-untyped-def]
+        return {}, [], ""
+
+
+def test_a_fault_that_fails_half_way_is_undone(lab: TrialLab) -> None:
+    broken = Fault("broken", "It breaks.", "It is mended.", "nothing", _Broken)
+    with pytest.raises(OSError, match="half done"), at_work(broken, lab):
+        pass
+    assert (_Broken.healed, done(lab)) == (1, [])
+
+
+def test_what_befalls_no_scenario_is_refused_with_the_remedy() -> None:
+    with pytest.raises(UsageError, match=r"^There is no fault 'flood'; there is pause"):
+        check_fault("enumerator", "flood")
+    with pytest.raises(UsageError, match=r"^The fault pause cannot befall crash: it takes .*\. Take enumerator"):
+        check_fault("crash", "pause")
+    check_fault("enumerator", "pause")
+
+
+def test_every_fault_is_allowed_somewhere_and_has_its_row_and_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
+    for fault in FAULTS.values():
+        where = [name for name, what in SCENARIOS.items() if fault.parameters.items() <= what.parameters.items()]
+        assert where
+        [row] = [line for line in page.splitlines() if line.startswith(f"| `{fault.name}` |")]
+        assert all(f"`{name}`" in row for name in where)
+        assert all(f"`{parameter}`" in page for parameter in fault.parameters)
