@@ -38,6 +38,11 @@ def test_help_and_list_show_what_there_is():
         (["trial", "enumerator", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["trial", "quota", "--streams", "3.8.1", "--plant", "throttle-waited-out"], "cannot be planted into 3.8.1"),
         (["trial", "enumerator", "--streams", "4.3.1", "--fault", "x"], "There is no fault 'x'; there is pause"),
+        (
+            ["trial", "enumerator", "--streams", "4.3.1", "--fault", "broker-kill"],
+            "needs 3 brokers, and not 1: add --n",
+        ),
+        (["trial", "quota", "--streams", "4.3.1", "--nodes", "3"], "'nodes=3' sets no parameter of quota"),
         (["trial", "quota", "--streams", "4.3.1", "--fault", "pause"], "The fault pause cannot befall quota: it takes"),
         (["sensitivity", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),

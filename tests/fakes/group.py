@@ -37,6 +37,8 @@ class Nature:
     keeps_lock: bool = False  # then: of a task's directory, which its owner cannot lock (KAFKA-19510)
     closes: bool = True  # in good order
     misses: bool = True  # a member that is silent for longer than its session
+    elects: bool = True  # another leader, when a broker dies
+    catches_up: bool = True  # a broker that comes back
     fences: bool = True  # a member that was missed, when it comes back
     stands_still_after: float | None = None  # seconds; then the machine does for 3.2 s
 

@@ -79,6 +79,7 @@ class FakeInstance(Instance):
         self._tell("hello", topology=topology, java="17", streams_commit="c", clients_commit="c", **versions)
         for _ in range(int(config["num.stream.threads"])):
             self._add_thread()
+        self._log(f"INFO [a-producer] [Producer transactionalId={self._config['application.id']}-{self.name}-1] (a)")
         self._to("REBALANCING")
         self._group.assigned.append(self._assigned)
         self._clock.listeners.append(self._pass)

@@ -6,11 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from onceproof.faults.base import Replicas
 from onceproof.lab.plan import plan_of
 from onceproof.lab.trial import TrialLab
 from onceproof.lab.world import World
 from onceproof.model.cell import Trial
 from onceproof.model.run_folder import TrialFolder
+from onceproof.model.segments import COORDINATOR, OFFSETS
 from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
 from onceproof.scenarios.at_least_once import DELETE
@@ -72,6 +74,40 @@ class FakeTopics:
 
     def _role(self, topic: str) -> str:
         return topic.removeprefix(f"{self.prefix}-")
+
+
+@dataclass
+class FakeBrokers:
+    """Brokers of which each has every partition; node 1 leads them all, as long as it lives."""
+
+    group: Group
+    names: Sequence[str]  # topics
+    note: Callable[..., None]
+    nodes: int = 3
+    leader: int | None = 1
+    in_sync: frozenset[int] = frozenset({1, 2, 3})
+    changes_at: float | None = None
+
+    def replicas(self) -> Mapping[tuple[str, int], Replicas]:
+        """All alike; what a broker's death or return changes comes a second later."""
+        if self.changes_at is not None and self.group.clock.now() >= self.changes_at:
+            self.changes_at = None
+            if self.leader is None and self.group.nature.elects:
+                self.leader = 2
+            elif self.leader is not None and self.group.nature.catches_up:
+                self.in_sync = frozenset({1, 2, 3})
+        return {(name, p): Replicas(self.leader, self.in_sync) for name in self.names for p in range(2)}
+
+    def kill(self, node: int) -> None:
+        """It leads nothing any more."""
+        self.note("broker", node=node, action="killed")
+        self.leader, self.in_sync = None, self.in_sync - {node}
+        self.changes_at = self.group.clock.now() + 1.0
+
+    def start(self, node: int) -> None:
+        """It must catch up."""
+        self.changes_at = self.group.clock.now() + 1.0
+        self.note("broker", node=node, action="started")
 
 
 @dataclass
@@ -197,7 +233,9 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
         held = {"counter": {0: len(records) - 1}} if records else {}
         return {"seen": dict(records), "ids": dict(records), "records": kept, **held}
 
+    names = [*(trial.topic(role) for role in what.system(trial).roles), OFFSETS, COORDINATOR]
     world = World(
+        brokers=lambda _cluster, note: FakeBrokers(group, names, note),  # type: ignore[arg-type, return-value]
         topics=lambda _cluster, application_id: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]
         instance=partial(FakeInstance, group=group, clock=clock),
         bulk=bulk,  # type: ignore[arg-type]

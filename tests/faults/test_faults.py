@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.faults import FAULTS, pause
+from onceproof.faults import FAULTS, broker_kill, pause
 from onceproof.faults.base import Fault, Strike, at_work, suffer
 from onceproof.lab.trial import TrialLab
 from onceproof.model.errors import UsageError
@@ -58,6 +58,47 @@ def test_a_fault_without_a_target_does_not_bite(lab: TrialLab) -> None:
     suffered = suffer(pause.FAULT, lab, lambda: None)
     assert not suffered.bit
     assert suffered.told.startswith("The fault pause did not bite: it takes an instance with an active task")
+
+
+KILL = {"fault": "broker-kill", "nodes": 3}
+
+
+def killing(path: Path, nature: Nature) -> TrialLab:
+    return fake_lab(a_trial("4.3.1", **KILL), path, nature)
+
+
+def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) -> None:
+    lab = killing(tmp_path, Nature())
+    outcome = lab.outcome(lab.drive())
+    assert outcome.fault is not None
+    proof = outcome.fault.observed
+    assert (outcome.exercised, proof["node"], proof["leads"]) == (True, 1, "transaction-coordinator")
+    assert (proof["leader_after"], proof["went_on"]) == (2, True)
+    assert [e["action"] for e in lab.events if e["event"] == "broker"] == ["killed", "started"]
+    lab.stop()
+
+
+def test_a_broker_that_was_killed_is_started_again_if_the_drive_fails(tmp_path: Path) -> None:
+    lab = killing(tmp_path, Nature(throws_after=6_000, elects=False))
+    assert not lab.drive().exercised
+    assert [e["action"] for e in lab.events if e["event"] == "broker"] == ["killed", "started"]
+    lab.stop()
+
+
+def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path) -> None:
+    trial = a_trial("4.3.1", fault="broker-kill")
+    with pytest.raises(UsageError, match=r"^The fault broker-kill needs 3 brokers, and not 1: add --nodes 3\.$"):
+        SCENARIOS["enumerator"].validate(trial)
+    SCENARIOS["enumerator"].validate(a_trial("4.3.1", **KILL))
+    lab = fake_lab(trial, tmp_path)
+    lab.brokers.nodes = 1  # type: ignore[misc]
+    suffered = suffer(broker_kill.FAULT, lab, lambda: None)
+    assert suffered.told == "The fault broker-kill did not bite: it takes 3 brokers of ours, but there are 1."
+    lab.stop()
+
+
+def test_what_a_trial_is_repeated_by_names_its_fault() -> None:
+    assert a_trial("4.3.1", **KILL).command.endswith("--set fault=broker-kill --set nodes=3")
 
 
 class _Broken(Strike):

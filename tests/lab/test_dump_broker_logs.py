@@ -14,12 +14,13 @@ from onceproof.lab import trial as lab
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.load import encode_integer
 from onceproof.lab.processes import await_condition
-from onceproof.lab.segments import Dump, Logs, partition_of_group, read_segments
+from onceproof.lab.segments import Dump, Logs, read_segments
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan
 from onceproof.model.record import Record
 from onceproof.model.run_folder import TrialFolder
+from onceproof.model.segments import partition_of_name
 from onceproof.readers.segments import compare_segments
 from tests.conftest import a_trial, undisturbed
 
@@ -80,8 +81,8 @@ def application(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Applicatio
 def neighbour(cluster: EmbeddedCluster, tmp_path: Path, application: Application) -> Iterator[Application]:
     """Another, whose positions stand in the same partition of `__consumer_offsets`."""
     ids = (f"app-{secrets.token_hex(3)}" for _ in count())
-    wanted = partition_of_group(application.id, GROUP_LOGS)
-    other = Application(cluster, tmp_path, next(one for one in ids if partition_of_group(one, GROUP_LOGS) == wanted))
+    wanted = partition_of_name(application.id, GROUP_LOGS)
+    other = Application(cluster, tmp_path, next(one for one in ids if partition_of_name(one, GROUP_LOGS) == wanted))
     yield other
     other.group.close()
 

@@ -9,7 +9,6 @@ from onceproof.lab.segments import (
     Logs,
     entries_of,
     of_the_trial,
-    partition_of_group,
     read_segments,
     segment_files,
     why_no_segments,
@@ -17,7 +16,7 @@ from onceproof.lab.segments import (
 )
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
-from onceproof.model.segments import Entry
+from onceproof.model.segments import Entry, partition_of_name
 from tests.specimens.segments import SPECIMENS
 
 LOGS = Logs("app", {"app-input": "input", "app-output": "output"})
@@ -146,7 +145,7 @@ def test_the_segments_of_the_trial_are_found_and_of_replicas_the_longest(tmp_pat
         folder = tmp_path / f"data-{name}"
         folder.mkdir(parents=True)
         (folder / "00000000000000000000.log").write_bytes(b"x" * size)
-    mine = f"__consumer_offsets-{partition_of_group('app', 4)}"
+    mine = f"__consumer_offsets-{partition_of_name('app', 4)}"
     found = [(role, file.parent.parent.name, file.parent.name) for role, file in segment_files(tmp_path, LOGS)]
     assert sorted(found) == sorted(
         [
@@ -159,8 +158,8 @@ def test_the_segments_of_the_trial_are_found_and_of_replicas_the_longest(tmp_pat
 
 def test_a_group_has_its_partition_where_the_brokers_put_it() -> None:
     # Seen on brokers 3.9.1 and 4.3.1; the hash code of the second is negative.
-    assert partition_of_group("onceproof.20261121T230000-aaaa.enumerator-DEFAULT_CONFIG-s3.4.1-b3.9.1-t1", 4) == 1
-    assert partition_of_group("onceproof.20261121T230000-aaaa.crash-DEFAULT_CONFIG-s4.3.1-b4.3.1-t1", 4) == 3
+    assert partition_of_name("onceproof.20261121T230000-aaaa.enumerator-DEFAULT_CONFIG-s3.4.1-b3.9.1-t1", 4) == 1
+    assert partition_of_name("onceproof.20261121T230000-aaaa.crash-DEFAULT_CONFIG-s4.3.1-b4.3.1-t1", 4) == 3
 
 
 def test_entries_are_kept_as_they_are(tmp_path: Path) -> None:

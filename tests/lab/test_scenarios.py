@@ -67,6 +67,26 @@ def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_a
     assert {(w.key, w.expected) for w in found.witnesses} == {(STRANGER, "nothing")}
 
 
+def test_a_zombie_is_fenced_and_what_it_did_leaves_no_trace(tmp_path, cluster):
+    assert run(a_trial("4.3.1", "PAUSED"), tmp_path, cluster)[0] == {}
+    suffered = Outcome.read(TrialFolder(tmp_path).outcome_file).fault
+    assert (suffered.name, suffered.bit) == ("pause", True)
+    assert suffered.observed["stood_still_ms"] >= 7_000
+    assert suffered.observed["taken_over"].keys() == set(suffered.observed["tasks"])
+
+
+def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_lost(tmp_path):
+    trial = a_trial("4.3.1", fault="broker-kill", nodes=3)
+    assert run(trial, tmp_path, None)[0] == {}
+    proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
+    assert proof["partition"].startswith("__transaction_state-")
+    assert proof["leader_after"] not in (None, proof["node"])
+    assert proof["in_sync_after_ms"] > 0
+    configs = [file.read_text() for file in sorted((tmp_path / "cluster").glob("node-?.properties"))]
+    assert len(configs) == 3
+    assert all("\nmin.insync.replicas=2\n" in config for config in configs)
+
+
 def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):
     anomalies, _ = run(a_trial("4.1.2", scenario="crash"), tmp_path, cluster)
     assert anomalies["stale-checkpoint"] == anomalies["skipped-wipe"] == 1

@@ -44,6 +44,9 @@ CAME_BACK = (
 )
 STAYED = "^No task went active, standby, active on one thread while records flowed"
 BIT_NOT = "^The fault pause did not bite: "
+KILL = {"fault": "broker-kill", "nodes": 3}
+KILLED = r"^Node 1, which led {} and \d+ other partitions, was killed; node 2 led it after 1\d\d\d ms"
+KILLED_NOT = "^The fault broker-kill did not bite: .*"
 WAYS = [
     Way("enumerator", "a task comes back", True, CAME_BACK),
     Way("enumerator", "a task comes back after a restart", True, CAME_BACK, restart_on="4.2.1"),
@@ -73,6 +76,37 @@ WAYS = [
         "enumerator", "a zombie is not missed", False, BIT_NOT + "nobody went on", "PAUSED", nature=Nature(misses=False)
     ),
     Way("enumerator", "a zombie is not told", False, BIT_NOT + ".* was fenced", "PAUSED", nature=Nature(fences=False)),
+    *(
+        Way(
+            "enumerator",
+            f"the {name} dies",
+            True,
+            KILLED.format(rf"{log}-\d \({name}\)"),
+            parameters={**KILL, "broker-kill_leads": name},
+        )
+        for name, log in (
+            ("transaction-coordinator", "__transaction_state"),
+            ("group-coordinator", "__consumer_offsets"),
+            ("input", r"\S+-input"),
+            ("changelog", r"\S+-changelog"),
+        )
+    ),
+    Way(
+        "enumerator",
+        "nobody leads after the broker",
+        False,
+        KILLED_NOT + "nobody else led",
+        parameters=KILL,
+        nature=Nature(elects=False),
+    ),
+    Way(
+        "enumerator",
+        "the broker stays behind",
+        False,
+        KILLED_NOT + "node 1 was not in sync",
+        parameters=KILL,
+        nature=Nature(catches_up=False),
+    ),
     Way("multirunner", "a task comes back", True, CAME_BACK, "SEED_PROGRAM", RETURN),
     Way("multirunner", "no task comes back", False, "^No task came back .* in 2 steps", parameters={"program": "1 2"}),
     Way("multirunner", "nobody is left to drain", False, "in 2 steps", parameters={"program": "1 1"}),

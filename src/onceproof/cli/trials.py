@@ -89,6 +89,7 @@ def trial(
     fault: Annotated[
         str | None, typer.Option(metavar="NAME", help="What befalls the application: docs/faults.md has them.")
     ] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="Brokers; by default one.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the schedule; by default a random one.")] = None,
     plant_: Annotated[
         str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
@@ -107,6 +108,8 @@ def trial(
     if fault is not None:
         check_fault(name, fault)
         settings.append(f"fault={fault}")
+    if nodes is not None:
+        settings.append(f"nodes={nodes}")
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
     what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from onceproof.faults import pause
+from onceproof.faults import broker_kill, pause
 from onceproof.faults.base import Fault
 from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 
-_MODULES = (pause,)
+_MODULES = (pause, broker_kill)
 FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
 NONE = "none"
 
@@ -28,11 +28,28 @@ def fault(name: str) -> Fault:
 def parameters_of(*faults: Fault) -> dict[str, Parameter]:
     """The parameters of a scenario that allows these faults: which of them strikes, and theirs."""
     choices = (NONE, *(one.name for one in faults))
-    chooses = Parameter(NONE, "what befalls the application instead of the scenario's own steps", choices=choices)
-    return {"fault": chooses, **{name: parameter for one in faults for name, parameter in one.parameters.items()}}
+    return {
+        "fault": Parameter(NONE, "what befalls the application instead of the scenario's own steps", choices=choices),
+        "nodes": Parameter(1, "brokers, of a trial that has brokers of its own", least=1),
+        **{name: parameter for one in faults for name, parameter in one.parameters.items()},
+    }
 
 
 def chosen(values: Mapping[str, Any]) -> Fault | None:
     """The fault that strikes in a trial with these values of its parameters, if one does."""
     name = values.get("fault", NONE)
     return None if name == NONE else fault(name)
+
+
+def check_nodes(values: Mapping[str, Any]) -> None:
+    """Check that there are enough brokers for the fault that strikes.
+
+    Raises:
+        UsageError: there are not.
+    """
+    strikes = chosen(values)
+    if strikes and values["nodes"] < strikes.nodes:
+        raise UsageError(
+            f"The fault {strikes.name} needs {strikes.nodes} brokers, and not {values['nodes']}: add --nodes "
+            f"{strikes.nodes}."
+        )

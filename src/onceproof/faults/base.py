@@ -48,6 +48,31 @@ class Instance(Protocol):
         """Tasks that it holds as `active` or `standby`."""
 
 
+@dataclass(frozen=True)
+class Replicas:
+    """Who serves a partition: node ids. `leader` is None while there is none."""
+
+    leader: int | None
+    in_sync: frozenset[int]
+
+
+class Brokers(Protocol):
+    """The brokers of a trial."""
+
+    @property
+    def nodes(self) -> int:
+        """How many there are; 0 if they are not ours, so that they cannot be killed."""
+
+    def replicas(self) -> Mapping[tuple[str, int], Replicas]:
+        """Who serves each partition of each topic, by the Admin API; nothing while no broker answers."""
+
+    def kill(self, node: int) -> None:
+        """End a broker (SIGKILL), as a crash of its machine would."""
+
+    def start(self, node: int) -> None:
+        """Start a broker that was killed, over its data, and wait until it listens."""
+
+
 class Ground(Protocol):
     """What a fault may do to the world."""
 
@@ -63,6 +88,10 @@ class Ground(Protocol):
     def running(self) -> Mapping[str, Instance]:
         """The instances that run, by name."""
 
+    @property
+    def brokers(self) -> Brokers:
+        """The brokers."""
+
     def now(self) -> float:
         """The time in epoch seconds, on the clock of the timeline."""
 
@@ -77,6 +106,10 @@ class Ground(Protocol):
 
     def thaw_instance(self, name: str) -> None:
         """Let an instance go on that was frozen."""
+
+
+AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; how many is drawn
+AT_WORK_WITHIN = 5.0  # seconds
 
 
 class NoTargetError(Exception):
@@ -127,6 +160,7 @@ class Fault:
     needs: str  # what a scenario must have for it to bite, in one clause
     strike: Callable[[Ground], Strike]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    nodes: int = 1  # brokers that there must be, at least
     # Kafka Streams configuration without which a trial would wait for minutes, from the parameters' values.
     config: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
 
@@ -149,7 +183,9 @@ def at_work(fault: Fault, ground: Ground) -> Iterator[Strike]:
 
 
 def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffered:
-    """Have a fault strike, take effect, be undone and be dealt with; what it came to is told in the timeline, too.
+    """Have a fault strike in the midst of work, take effect, be undone and be dealt with.
+
+    What it came to is told in the timeline, too.
 
     Args:
         fault: that strikes.
@@ -164,6 +200,8 @@ def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffe
 
         return holds
 
+    enough = processed(ground) + ground.rng.randint(*AT_WORK)
+    ground.holds_within(AT_WORK_WITHIN, while_records_flow(lambda: processed(ground) >= enough))
     try:
         with at_work(fault, ground) as strike:
             ground.holds_within(strike.patience, while_records_flow(strike.took_effect))
@@ -173,6 +211,11 @@ def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffe
         suffered = _concluded(fault, {}, [str(reason)])
     ground.note("fault", action="observed", **vars(suffered))
     return suffered
+
+
+def processed(ground: Ground) -> int:
+    """Records that the running instances have processed."""
+    return sum(instance.processed for instance in ground.running.values())
 
 
 def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], told: str = "") -> Suffered:

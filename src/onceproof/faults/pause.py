@@ -21,7 +21,8 @@ SESSION = 4.0  # seconds after which a member is missed
 PATIENCE = 20.0  # seconds beyond the pause that the group is given
 # How a client tells that it was fenced, on every release; which comes first depends on what it does when it wakes.
 FENCED = re.compile(
-    r"thread is being fenced|lost due to missed rebalance|ProducerFencedException|InvalidProducerEpochException"
+    r"thread is being fenced|partitions .* lost due to missed rebalance|ProducerFencedException|"
+    r"InvalidProducerEpochException"
 )
 
 SECONDS, TRANSACTION = "pause.seconds", "pause.transaction.timeout.ms"
@@ -112,8 +113,8 @@ class Pause(Strike):
             log.seek(self._log_end)
             for line in log:
                 t = time_of_line(line) or t
-                if FENCED.search(line):
-                    return t, line.rstrip("\n")
+                if told := FENCED.search(line):
+                    return t, told[0]
         return None
 
     def _has_rejoined(self) -> bool:

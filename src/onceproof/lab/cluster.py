@@ -78,7 +78,8 @@ class EmbeddedCluster(Cluster):
     """KRaft brokers of our own, as local processes on loopback."""
 
     folder: Path = Path()
-    nodes: tuple[Process, ...] = ()
+    nodes: list[Process] = field(default_factory=list)
+    killed: set[int] = field(default_factory=set)  # node ids, from 1 on
     class_data: ClassData | None = field(default=None, repr=False)
 
     @classmethod
@@ -103,13 +104,9 @@ class EmbeddedCluster(Cluster):
             _format(jars, data, files, _new_cluster_id(), owner)
         started: list[Process] = []
         try:
-            for number, file in enumerate(files, 1):
-                log = folder / f"node-{number}.log"
-                main = ("kafka.Kafka", str(file))
-                argv = java_command(jars, main, folder, data, "-Xms256m", "-Xmx1g", records=True)
-                started.append(spawn(argv, log=log, owner=owner))
+            started += [_start_node(jars, data, file, owner, records=True) for file in files]
             bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:nodes])
-            cluster = cls(release, bootstrap, {}, folder, tuple(started), data)
+            cluster = cls(release, bootstrap, {}, folder, started, class_data=data)
             cluster._await_ready()
         except BaseException:
             for node in started:
@@ -130,15 +127,38 @@ class EmbeddedCluster(Cluster):
         for data in folder.glob("data-*"):
             shutil.rmtree(data, ignore_errors=True)
 
+    def kill_node(self, number: int) -> None:
+        """SIGKILL a broker (from 1 on); `start_node` brings it back, and nobody is accused that it is dead."""
+        self.killed.add(number)
+        self.nodes[number - 1].kill()
+        self.nodes[number - 1].terminate(timeout=5)
+
+    def start_node(self, number: int) -> None:
+        """Start a broker that was killed, over its data, and wait until it listens.
+
+        Raises:
+            HarnessError: it did not start.
+        """
+        if number not in self.killed:
+            return
+        jars = broker_class_path(self.release)
+        file = self.folder / f"node-{number}.properties"
+        self.nodes[number - 1] = _start_node(jars, ClassData.of(jars), file, None, records=False)
+        self.killed.discard(number)
+        self._await_listening(self.bootstrap_servers.split(",")[number - 1])
+
+    def _await_listening(self, server: str) -> None:
+        host, port = server.split(":")
+        await_condition(
+            f"the broker at {server} to listen",
+            partial(_listens, (host, int(port))),
+            timeout=READY_TIMEOUT,
+            check=self.check_alive,
+        )
+
     def _await_ready(self) -> None:
         for server in self.bootstrap_servers.split(","):
-            host, port = server.split(":")
-            await_condition(
-                f"the broker at {server} to listen",
-                partial(_listens, (host, int(port))),
-                timeout=READY_TIMEOUT,
-                check=self.check_alive,
-            )
+            self._await_listening(server)
         admin = AdminClient(self.client())
 
         def complete() -> bool:
@@ -194,9 +214,10 @@ class EmbeddedCluster(Cluster):
         return number
 
     def check_alive(self) -> None:
-        """Raise a HarnessError if a broker has ended."""
-        for node in self.nodes:
-            _check_node(node, self.release)
+        """Raise a HarnessError if a broker has ended that was not killed by `kill_node`."""
+        for number, node in enumerate(self.nodes, 1):
+            if number not in self.killed:
+                _check_node(node, self.release)
 
     def stop(self, keep_data: bool = False) -> None:
         """Stop the brokers and delete their data, unless it is to be kept; the logs stay."""
@@ -223,8 +244,14 @@ class EmbeddedCluster(Cluster):
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "EmbeddedCluster":
         """Read what `to_dict` wrote."""
-        nodes = tuple(Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"])
+        nodes = [Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"]]
         return cls(Release.parse(data["release"]), data["bootstrap_servers"], {}, Path(data["folder"]), nodes)
+
+
+def _start_node(jars: list[Path], data: ClassData, file: Path, owner: int | None, *, records: bool) -> Process:
+    main = ("kafka.Kafka", str(file))
+    argv = java_command(jars, main, file.parent, data, "-Xms256m", "-Xmx1g", records=records)
+    return spawn(argv, log=file.with_suffix(".log"), owner=owner)
 
 
 def _check_node(node: Process, release: Release) -> None:
@@ -256,6 +283,7 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
     """One server.properties per node."""
     voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in enumerate(controllers, 1))
     replicas = min(len(ports), 3)
+    in_sync = max(1, replicas - 1)
     files = []
     for number, (port, controller) in enumerate(zip(ports, controllers, strict=True), 1):
         config = {
@@ -269,11 +297,11 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             "log.dirs": folder / f"data-{number}",
             "auto.create.topics.enable": "false",
             "default.replication.factor": replicas,
-            "min.insync.replicas": 1,
+            "min.insync.replicas": in_sync,
             "offsets.topic.replication.factor": replicas,
             "offsets.topic.num.partitions": 4,  # few, because one node opens them all
             "transaction.state.log.replication.factor": replicas,
-            "transaction.state.log.min.isr": 1,
+            "transaction.state.log.min.isr": in_sync,
             "transaction.state.log.num.partitions": 4,
             # A group with its first member starts at once; the trial itself decides who joins when.
             "group.initial.rebalance.delay.ms": 0,
@@ -283,6 +311,8 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             "quota.window.num": 3,
             # Transactions that have timed out are looked for each second, not each 10 seconds.
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
+            # One of several that dies is missed after 3 seconds, not after 9.
+            **({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500} if replicas > 1 else {}),
         }
         file = folder / f"node-{number}.properties"
         try:

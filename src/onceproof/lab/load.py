@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from onceproof.lab.cluster import Cluster
+from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.model.errors import HarnessError
 from onceproof.model.timeline import Timeline
 
@@ -20,6 +20,14 @@ PRODUCER_CONFIG = {
     "max.in.flight": 1,
     "linger.ms": 5,
     "delivery.timeout.ms": 30_000,
+}
+# Where a broker may die it must be tried again, and all the same be there once and in order.
+RETRYING = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "linger.ms": 5,
+    "delivery.timeout.ms": 60_000,
+    "topic.metadata.refresh.interval.ms": 1_000,
 }
 TICK = 0.01  # seconds between two portions of a paced bulk
 REPORT_EVERY = 0.1  # seconds between two `produced` events
@@ -40,7 +48,7 @@ class Bulk:
         timeline: Timeline,
     ) -> None:
         """Start producing `records` (key, value) at `rate` records/s, None for full speed."""
-        self._producer = Producer({**cluster.client(), **PRODUCER_CONFIG, "throttle_cb": self._take_throttle})
+        self._producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
         self._records, self._timeline = records, timeline
         self._sent = 0
@@ -142,6 +150,11 @@ class Bulk:
         if time.monotonic() - self._reported >= every:
             self._reported = time.monotonic()
             self._timeline.add("driver", "produced", name=self._name, records=self.delivered)
+
+
+def producer_config(cluster: Cluster) -> dict[str, Any]:
+    """How the input is produced to these brokers."""
+    return RETRYING if isinstance(cluster, EmbeddedCluster) and len(cluster.nodes) > 1 else PRODUCER_CONFIG
 
 
 def encode_integer(number: int) -> bytes:

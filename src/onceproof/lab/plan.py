@@ -2,7 +2,7 @@
 
 from onceproof.faults import chosen
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.load import PRODUCER_CONFIG
+from onceproof.lab.load import producer_config
 from onceproof.lab.segments import why_no_segments
 from onceproof.model.cell import Trial
 from onceproof.model.files import TrialPlan
@@ -43,7 +43,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         partition_stores=system.stores * partitions,
         app=what.app(trial),
         streams_config=config,
-        producer_config=PRODUCER_CONFIG,
+        producer_config=producer_config(cluster),
         broker_config={},
         seconds={},
     )

@@ -30,6 +30,7 @@ from onceproof.model.segments import (
     PREPARE_ABORT,
     PREPARE_COMMIT,
     Entry,
+    partition_of_name,
 )
 from onceproof.settings import get_settings
 
@@ -164,7 +165,7 @@ def segment_files(folder: Path, logs: Logs) -> list[tuple[str, Path]]:
             continue
         segments = sorted(directory.glob("*.log"))
         found.setdefault(directory.name, []).append((sum(s.stat().st_size for s in segments), segments))
-    groups = f"{OFFSETS}-{partition_of_group(logs.application_id, _partitions(found, OFFSETS))}"
+    groups = f"{OFFSETS}-{partition_of_name(logs.application_id, _partitions(found, OFFSETS))}"
     return [
         (str(logs.role(name.rpartition("-")[0])), segment)
         for name, replicas in found.items()
@@ -175,14 +176,6 @@ def segment_files(folder: Path, logs: Logs) -> list[tuple[str, Path]]:
 
 def _partitions(found: Iterable[str], topic: str) -> int:
     return max(1, sum(name.rpartition("-")[0] == topic for name in found))
-
-
-def partition_of_group(group: str, partitions: int) -> int:
-    """The partition of `__consumer_offsets` in which a group's commits stand, by Java's hash code of its name."""
-    number = 0
-    for character in group.encode("ascii"):
-        number = (31 * number + character) & 0xFFFFFFFF
-    return min(number, 2**32 - number) % partitions  # of the signed number, the absolute value
 
 
 def entries_of(lines: Iterable[bytes], logs: Logs) -> Iterator[Entry]:

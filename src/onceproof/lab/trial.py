@@ -223,6 +223,7 @@ class TrialLab:
         for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):  # of one that was cut off
             shutil.rmtree(old, ignore_errors=True)
         self._timeline = Timeline(folder.timeline, world.now)
+        self.brokers = world.brokers(cluster, self.note)
         self._seeded = self._plan.seeded
         self._ticker = world.ticker(lambda seconds: self.note("stall", ms=round(seconds * 1_000)))
 
@@ -769,7 +770,9 @@ def run_trial(
     own: EmbeddedCluster | None = None
     if cluster is None:
         report("cluster")
-        cluster = own = EmbeddedCluster.start(trial.cell.broker, folder.path / "cluster")
+        what = scenario(trial.cell.scenario)
+        nodes = values_of(trial, what.parameters, what.variants).get("nodes", 1)
+        cluster = own = EmbeddedCluster.start(trial.cell.broker, folder.path / "cluster", nodes=nodes)
     try:
         up = _since(begin)
         report("provision")

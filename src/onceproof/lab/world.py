@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from onceproof.lab.brokers import Brokers
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import Bulk
 from onceproof.lab.quota import set_producer_quota
@@ -18,6 +19,7 @@ class World:
     """The real things, and the real time; a test may take others."""
 
     topics: Callable[..., Topics] = Topics
+    brokers: Callable[..., Brokers] = Brokers
     instance: Callable[..., Instance] = Instance
     bulk: Callable[..., Bulk] = Bulk
     reader: Callable[..., Reader] = Reader

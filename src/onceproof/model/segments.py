@@ -41,3 +41,15 @@ class Entry:
     def to_dict(self) -> dict[str, Any]:
         """The row of the table, one column per field."""
         return asdict(self)
+
+
+def partition_of_name(name: str, partitions: int) -> int:
+    """The partition of a log of Kafka's own in which the records of a group or of a transactional id stand.
+
+    It goes by Java's hash code of the name; the leader of the partition is the coordinator of the group, or of the
+    transactions.
+    """
+    number = 0
+    for character in name.encode("ascii"):
+        number = (31 * number + character) & 0xFFFFFFFF
+    return min(number, 2**32 - number) % partitions  # of the signed number, the absolute value

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from onceproof.faults import chosen, parameters_of, pause
+from onceproof.faults import broker_kill, check_nodes, chosen, parameters_of, pause
 from onceproof.faults.base import Instance, suffer
 from onceproof.model.cell import Trial
 from onceproof.model.parameter import Parameter
@@ -73,7 +73,7 @@ PARAMETERS = {
     ),
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
-    **parameters_of(pause.FAULT),
+    **parameters_of(pause.FAULT, broker_kill.FAULT),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),
@@ -186,7 +186,8 @@ def drive(lab: Lab) -> Exercise:
         if not second.threads:  # a standby that stands until the end is looked at, too
             lab.step("add-thread", second.name)
         lab.await_drained()
-        lab.await_(f"{second.name} to sync", lambda: _synced(second))
+        if not fault:  # after which either may hold every task
+            lab.await_(f"{second.name} to sync", lambda: _synced(second))
     with lab.phase("leave"):
         lab.close_instances()
     return Exercise.of(suffered) if suffered else _exercise(lab, steps)
@@ -337,4 +338,5 @@ SCENARIO = Scenario(
     drive=drive,
     control=("DEFAULT_CONFIG", "3.3.1"),
     refuse=refuse_restart_pair,
+    validate=lambda trial: check_nodes(values(trial)),
 )
