@@ -98,9 +98,9 @@ class FakeBrokers:
                 self.in_sync = frozenset({1, 2, 3})
         return {(name, p): Replicas(self.leader, self.in_sync) for name in self.names for p in range(2)}
 
-    def kill(self, node: int) -> None:
+    def kill(self, node: int, *, orderly: bool) -> None:
         """It leads nothing any more."""
-        self.note("broker", node=node, action="killed")
+        self.note("broker", node=node, action="shut down" if orderly else "killed")
         self.leader, self.in_sync = None, self.in_sync - {node}
         self.changes_at = self.group.clock.now() + 1.0
 

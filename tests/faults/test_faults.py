@@ -97,6 +97,12 @@ def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path) -> No
     lab.stop()
 
 
+def test_a_fault_that_would_make_a_promise_untrue_is_refused() -> None:
+    trial = a_trial("4.3.1", "AT_LEAST_ONCE", scenario="multirunner", fault="pause")
+    with pytest.raises(UsageError, match=r"^The fault pause does not go with guarantee=at_least_once.*leave out one"):
+        SCENARIOS["multirunner"].validate(trial)
+
+
 def test_what_a_trial_is_repeated_by_names_its_fault() -> None:
     assert a_trial("4.3.1", **KILL).command.endswith("--set fault=broker-kill --set nodes=3")
 
@@ -132,7 +138,9 @@ def test_a_fault_that_fails_half_way_is_undone(lab: TrialLab) -> None:
 def test_what_befalls_no_scenario_is_refused_with_the_remedy() -> None:
     with pytest.raises(UsageError, match=r"^There is no fault 'flood'; there is pause"):
         check_fault("enumerator", "flood")
-    with pytest.raises(UsageError, match=r"^The fault pause cannot befall crash: it takes .*\. Take enumerator"):
+    with pytest.raises(
+        UsageError, match=r"^The fault pause cannot befall crash: it takes .*\. Take enumerator or multirunner"
+    ):
         check_fault("crash", "pause")
     check_fault("enumerator", "pause")
 

@@ -150,6 +150,12 @@ def test_a_trial_has_a_timeline_in_either_theme(client):
     assert light["layout"]["font"]["color"] != dark["layout"]["font"]["color"]
 
 
+def test_a_trial_tells_its_fault_with_the_proof(client):
+    page = client.get(TRIAL).text
+    assert "<dt>Fault</dt><dd>pause<div>stood still ms: 7091</div>" in page
+    assert SCRIPT not in page
+
+
 def test_a_broken_timeline_is_one_sentence_and_the_page_stands(client, settings):
     RunFolder(settings.runs / NEWEST).trial(f"{RED.key}-t2").timeline.write_text("{ torn\n{}\n")
     assert client.get(TRIAL).status_code == 200

@@ -93,6 +93,13 @@ WAYS = [
     ),
     Way(
         "enumerator",
+        "a broker shuts down",
+        True,
+        "other partitions, was shut down; node 2 led it",
+        parameters={**KILL, "broker-kill_orderly": True},
+    ),
+    Way(
+        "enumerator",
         "nobody leads after the broker",
         False,
         KILLED_NOT + "nobody else led",
@@ -108,6 +115,16 @@ WAYS = [
         nature=Nature(catches_up=False),
     ),
     Way("multirunner", "a task comes back", True, CAME_BACK, "SEED_PROGRAM", RETURN),
+    Way("multirunner", "a zombie is fenced", True, "^instance-. stood still for [789],", "PAUSED"),
+    Way("multirunner", "a broker dies", True, "^Node 1, which led __trans", parameters={**KILL, "program": "1 2"}),
+    Way(
+        "multirunner",
+        "nobody is there to take over",
+        False,
+        BIT_NOT + "it takes an instance with an active task and another one beside it, but 1 ran",
+        "PAUSED",
+        {"program": "1"},
+    ),
     Way("multirunner", "no task comes back", False, "^No task came back .* in 2 steps", parameters={"program": "1 2"}),
     Way("multirunner", "nobody is left to drain", False, "in 2 steps", parameters={"program": "1 1"}),
     Way(

@@ -66,8 +66,8 @@ class Brokers(Protocol):
     def replicas(self) -> Mapping[tuple[str, int], Replicas]:
         """Who serves each partition of each topic, by the Admin API; nothing while no broker answers."""
 
-    def kill(self, node: int) -> None:
-        """End a broker (SIGKILL), as a crash of its machine would."""
+    def kill(self, node: int, *, orderly: bool) -> None:
+        """End a broker: by SIGKILL, as a crash of its machine would, or by a controlled shutdown (SIGTERM)."""
 
     def start(self, node: int) -> None:
         """Start a broker that was killed, over its data, and wait until it listens."""

@@ -19,14 +19,15 @@ NODES = 3
 PATIENCE = 45.0  # seconds that the brokers are given to elect another leader, and then to catch up
 TRANSACTIONAL_ID = re.compile(r"transactionalId=([^,\]\s]+)")
 
-LEADS = "broker-kill.leads"
+LEADS, ORDERLY = "broker-kill.leads", "broker-kill.orderly"
 TRANSACTIONS, GROUP, INPUT, CHANGELOG = "transaction-coordinator", "group-coordinator", "input", "changelog"
 PARAMETERS = {
     LEADS: Parameter(
         TRANSACTIONS,
         "what the broker leads that the fault `broker-kill` kills",
         choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG),
-    )
+    ),
+    ORDERLY: Parameter(False, "whether `broker-kill` asks the broker to shut down in good order (SIGTERM) instead"),
 }
 Partition = tuple[str, int]
 
@@ -46,7 +47,7 @@ class BrokerKill(Strike):
         self._killed = self._started = 0.0  # epoch seconds
         self._moved: tuple[int, float] | None = None  # to which node, when
         self._processed: int | None = None  # when it was seen to have moved
-        self._went_on = False
+        self._missed = self._went_on = False
         self._in_sync_at: float | None = None
 
     def apply(self) -> str:
@@ -61,7 +62,7 @@ class BrokerKill(Strike):
         self._node = node
         self._led = [partition for partition, of in replicas.items() if of.leader == node]
         self._killed = self.ground.now()
-        self.ground.brokers.kill(node)
+        self.ground.brokers.kill(node, orderly=self.ground.parameters[ORDERLY])
         return f"node {node}, {self._leads}"
 
     def _chosen(self, replicas: Mapping[Partition, Replicas]) -> Partition:
@@ -91,9 +92,10 @@ class BrokerKill(Strike):
 
     def took_effect(self) -> bool:
         """Whether another node leads the partition, and the application went on after that."""
-        leader = self._now().leader
-        if self._moved is None and leader not in (None, self._node):
-            self._moved = (int(leader or 0), self.ground.now())
+        replicas = self._now()
+        if self._moved is None and replicas.leader not in (None, self._node):
+            self._moved = (int(replicas.leader or 0), self.ground.now())
+            self._missed = self._node not in replicas.in_sync
             self._processed = processed(self.ground)
         self._went_on = self._processed is not None and processed(self.ground) > self._processed
         return self._went_on
@@ -122,9 +124,11 @@ class BrokerKill(Strike):
             "node": self._node,
             "leads": self._leads,
             "partition": self._place,
+            "orderly": self.ground.parameters[ORDERLY],
             "partitions_led": len(self._led),
             "leader_after": None if self._moved is None else self._moved[0],
             "moved_after_ms": moved_ms,
+            "out_of_sync": self._missed,
             "went_on": self._went_on,
             "in_sync_after_ms": in_sync_ms,
         }
@@ -132,14 +136,16 @@ class BrokerKill(Strike):
             sentence
             for sentence, is_missing in (
                 (f"nobody else led {self._place} within {PATIENCE:g} s", self._moved is None),
+                (f"node {self._node} still counted as in sync", not self._missed),
                 (f"no record was processed after {self._place} had moved", not self._went_on),
                 (f"node {self._node} was not in sync again within {PATIENCE:g} s", in_sync_ms is None),
             )
             if is_missing
         ]
+        ended = "shut down" if self.ground.parameters[ORDERLY] else "killed"
         told = (
             f"Node {self._node}, which led {self._place} ({self._leads}) and {len(self._led) - 1} other partitions, "
-            f"was killed; node {proof['leader_after']} led it after {moved_ms} ms, and node {self._node} was in sync "
+            f"was {ended}; node {proof['leader_after']} led it after {moved_ms} ms, and node {self._node} was in sync "
             f"{in_sync_ms} ms after its start."
         )
         return proof, missing, told
@@ -151,7 +157,7 @@ def _partitions(topic: str, replicas: Mapping[Partition, Replicas]) -> int:
 
 FAULT = Fault(
     name="broker-kill",
-    what="The broker that leads a partition is killed (SIGKILL).",
+    what="The broker that leads a partition is killed (SIGKILL, or SIGTERM for an orderly shutdown).",
     undone="It is started again over its data.",
     needs="it takes three brokers, and topics that two of them may serve",
     strike=BrokerKill,

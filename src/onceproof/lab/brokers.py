@@ -38,10 +38,10 @@ class Brokers:
             for number, of in topic.partitions.items()
         }
 
-    def kill(self, node: int) -> None:
-        """End a broker (SIGKILL)."""
-        self._note("broker", node=node, action="killed")
-        self._own().kill_node(node)
+    def kill(self, node: int, *, orderly: bool) -> None:
+        """End a broker: by SIGKILL, or by a controlled shutdown (SIGTERM)."""
+        self._note("broker", node=node, action="shut down" if orderly else "killed")
+        self._own().kill_node(node, orderly=orderly)
 
     def start(self, node: int) -> None:
         """Start a broker that was killed, and wait until it listens.

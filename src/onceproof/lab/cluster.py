@@ -127,11 +127,12 @@ class EmbeddedCluster(Cluster):
         for data in folder.glob("data-*"):
             shutil.rmtree(data, ignore_errors=True)
 
-    def kill_node(self, number: int) -> None:
-        """SIGKILL a broker (from 1 on); `start_node` brings it back, and nobody is accused that it is dead."""
+    def kill_node(self, number: int, *, orderly: bool = False) -> None:
+        """SIGKILL a broker (from 1 on), or let it shut down; until `start_node` nobody is accused that it is dead."""
         self.killed.add(number)
-        self.nodes[number - 1].kill()
-        self.nodes[number - 1].terminate(timeout=5)
+        if not orderly:
+            self.nodes[number - 1].kill()
+        self.nodes[number - 1].terminate(timeout=15)
 
     def start_node(self, number: int) -> None:
         """Start a broker that was killed, over its data, and wait until it listens.

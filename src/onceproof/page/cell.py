@@ -109,6 +109,7 @@ def trial_view(
         "command": trial.command,
         "exercised": outcome.exercised if outcome else None,
         "reason": outcome.reason if outcome else "",
+        "fault": outcome.fault if outcome else None,
         "error": errors.get(trial.key) or (outcome and outcome.error) or "",
         "anomalies": reader.anomalies if reader else {},
         "seconds": outcome.seconds if outcome else {},

@@ -49,7 +49,7 @@ NEAR = 5  # offsets before and after a place
 MARGIN = 5_000  # milliseconds before the first fault and after the end
 LINES = 100  # of the condensed timeline
 RECORD = ("role", "partition", "offset", "timestamp", "key", "value")  # columns of the table
-FAULTS = {"step", "topic", "quota", "crash", "checkpoint", "exception"}
+FAULTS = {"step", "fault", "topic", "quota", "crash", "checkpoint", "exception"}
 OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "exception"}
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell: the same run gives the same bytes
 

@@ -10,6 +10,7 @@ was processed since.
 What can go wrong is what goes wrong with the enumerator (a thread that held a task active, standby, active again
 finds its old record cache), so the precondition is the same: a task came back to its thread; and a key that the thread
 had cached was advanced elsewhere meanwhile, and read again.
+Where a fault befalls the application, it strikes when the program is over, and the trial is exercised when it bit.
 The check needs no counter: the numbers of a key's records in the order of the input tell what each must find. It is
 made twice, by the application while it runs (event `stale-read`) and from the topics alone.
 """
@@ -20,7 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from onceproof.faults.base import Instance
+from onceproof.faults import broker_kill, check_nodes, chosen, parameters_of, pause
+from onceproof.faults.base import Instance, suffer
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
@@ -63,6 +65,7 @@ PARAMETERS = {
     "caching": Parameter(True, "whether the store is cached"),
     "leave.group": Parameter(True, "whether an instance that stops leaves the group"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **parameters_of(pause.FAULT, broker_kill.FAULT),
 }
 SEED = {"program": "1 2 3"}
 VARIANTS = variants_of(
@@ -80,6 +83,11 @@ VARIANTS = variants_of(
         "STAYING_IN_GROUP",
         "The program `1 2 3 2 2`: an instance stops without leaving the group, and comes back.",
         {"program": "1 2 3 2 2", "leave.group": False},
+    ),
+    Variant(
+        "PAUSED",
+        "The program `1 2 3`; then an instance stands still, loses its tasks, and wakes as a zombie.",
+        {**SEED, "fault": "pause"},
     ),
 )
 
@@ -138,6 +146,23 @@ def draw_program(rng: random.Random, instances: int) -> list[int]:
                 return program
         if most == together:
             return program
+
+
+def validate(trial: Trial) -> None:
+    """Refuse a program that is none, and a fault under which the promises cannot hold.
+
+    Raises:
+        UsageError: says why.
+    """
+    program_of(trial)
+    own = values(trial)
+    check_nodes(own)
+    fault = chosen(own)
+    if fault and own["guarantee"] == "at_least_once":
+        raise UsageError(
+            f"The fault {fault.name} does not go with guarantee=at_least_once, under which what was not committed is "
+            "processed again, so that a store may be ahead of its input: leave out one of them."
+        )
 
 
 def workload(trial: Trial) -> Workload:
@@ -200,6 +225,10 @@ def drive(lab: Lab) -> Exercise:
                 enough = before + own["records.per.step"]
                 lab.holds_within(PROCESSED_WITHIN, partial(_has_processed, running, enough, bulk))
                 all_tried = all_tried and _processed(running) >= enough
+    fault, suffered = chosen(own), None
+    if fault:
+        with lab.phase("fault"):
+            suffered = suffer(fault, lab, lambda: bulk.make_last(LASTS))
     with lab.phase("drain"):
         bulk.stop()
         if not running:  # somebody must process what is left
@@ -207,7 +236,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    return _exercise(lab, len(program), all_tried)
+    return Exercise.of(suffered) if suffered else _exercise(lab, len(program), all_tried)
 
 
 def _name(number: int) -> str:
@@ -309,5 +338,5 @@ SCENARIO = Scenario(
     drive=drive,
     control=("SEED_PROGRAM", "3.3.1"),
     observe=observe,
-    validate=program_of,
+    validate=validate,
 )
