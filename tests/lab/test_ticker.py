@@ -34,11 +34,11 @@ def test_the_real_ticker_is_stopped():
 
 def test_the_longest_stall_voids_a_trial():
     events = [
-        {"t": 1, "source": "driver", "event": "stall", "ms": 1_200},
-        {"t": 2, "source": "instance-1", "event": "stall", "ms": 3_210},
+        {"t": 2_000, "source": "driver", "event": "stall", "ms": 1_200},
+        {"t": 4_000, "source": "instance-1", "event": "stall", "ms": 3_210},
     ]
     assert stall_text(events) == "The machine stood still for 3.2 s (instance-1): the trial says nothing."
-    frozen = {"t": 0, "source": "driver", "event": "instance", "name": "instance-1", "action": "frozen"}
+    frozen = {"t": 700, "source": "driver", "event": "instance", "name": "instance-1", "action": "frozen"}
     assert stall_text([frozen, *events]) == "The machine stood still for 1.2 s (driver): the trial says nothing."
     assert stall_text([frozen, events[1]]) is None, "it was meant to stand still"
     assert stall_text([]) is None

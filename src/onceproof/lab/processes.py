@@ -61,9 +61,10 @@ class Process:
             child.suspend()
 
     def thaw(self) -> None:
-        """SIGCONT the command."""
-        for child in psutil.Process(self.pid).children():
-            child.resume()
+        """SIGCONT the command; does nothing if it has ended."""
+        with suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.pid).children():
+                child.resume()
 
     def terminate(self, timeout: float = 10) -> None:
         """Ask it to stop, and kill it if it has not after `timeout` seconds."""

@@ -1,9 +1,10 @@
 """Topics and offsets through the Admin API."""
 
 import contextlib
+import time
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -20,6 +21,12 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.segments import OFFSETS
 
 TIMEOUT = 30.0
+MOVED = {  # what a broker answers who asks for a leader of before
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+}
 
 
 class Topics:
@@ -116,9 +123,15 @@ class Topics:
             HarnessError: the brokers did not tell.
         """
         asked = {TopicPartition(name, p): OffsetSpec.latest() for name in names for p in range(partitions)}
-        try:
-            isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-            answers = self._admin.list_offsets(asked, isolation_level=isolation)
-            return {(place.topic, place.partition): f.result(TIMEOUT).offset for place, f in answers.items()}
-        except KafkaException as error:
-            raise HarnessError(f"The ends of the topics of {self._prefix} could not be read: {error}.") from error
+        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                answers = self._admin.list_offsets(asked, isolation_level=isolation)
+                return {(place.topic, place.partition): f.result(TIMEOUT).offset for place, f in answers.items()}
+            except KafkaException as error:
+                if error.args[0].code() not in MOVED or time.monotonic() > deadline:
+                    told = f"The ends of the topics of {self._prefix} could not be read: {error}."
+                    raise HarnessError(told) from error
+                # The client goes on asking with the epoch of the leader that it knows; a new one knows none.
+                self._admin = AdminClient(self._cluster.client())
