@@ -10,6 +10,7 @@ from onceproof.lab.segments import (
     entries_of,
     of_the_trial,
     read_segments,
+    said_once,
     segment_files,
     why_no_segments,
     write_segments,
@@ -154,6 +155,23 @@ def test_the_segments_of_the_trial_are_found_and_of_replicas_the_longest(tmp_pat
             ("output", "data-2", "app-output-0"),
         ]
     )
+
+
+def test_a_marker_that_the_next_coordinator_writes_again_is_one() -> None:
+    def marker(first: int, kind: str = "COMMIT", epoch: int = 0) -> Entry:
+        return Entry(kind, "output", 0, first, first, 7, epoch)
+
+    def decision(first: int) -> Entry:
+        return Entry("PrepareCommit", "__transaction_state", 1, first, first, 7, 0, of_role="output", of_partition=0)
+
+    batch, other = Entry("data", "output", 0, 0, 3, 7, 0), Entry("data", "output", 0, 6, 8, 8, 0)
+    one, again, aborted = marker(4), marker(5), marker(9, "ABORT", 1)
+    assert said_once([batch, one, again, other, aborted, decision(1), decision(2)]) == [
+        batch, one, other, aborted, decision(1), decision(2),
+    ]  # fmt: skip
+    # The second transaction wrote nothing there.
+    told = [batch, one, again, decision(1), decision(2)]
+    assert said_once(told) == told
 
 
 def test_a_group_has_its_partition_where_the_brokers_put_it() -> None:

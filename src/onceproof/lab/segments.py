@@ -5,6 +5,7 @@ Written once for each trial into a Parquet file, whose rows are `onceproof.model
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +125,7 @@ class Dump:
         """
         self.await_printed()
         with self.printed.open("rb") as lines:
-            entries = of_the_trial(list(entries_of(lines, self._logs)))
+            entries = said_once(of_the_trial(list(entries_of(lines, self._logs))))
         self.printed.unlink()
         return entries
 
@@ -210,6 +211,33 @@ def of_the_trial(entries: Sequence[Entry]) -> list[Entry]:
     """
     own = {entry.producer for entry in entries if not _is_marker_of_offsets(entry)}
     return [entry for entry in entries if entry.producer in own or not _is_marker_of_offsets(entry)]
+
+
+def said_once(entries: Sequence[Entry]) -> list[Entry]:
+    """Without the markers that were written again by a coordinator that took over (KIP-98).
+
+    It completes what had been decided, and cannot know which markers are there already. Such a marker follows a like
+    one of its producer with nothing between them; and the log has more markers of the producer than there are decisions
+    about it. (Where a transaction wrote nothing, its marker stands alone as well, and has a decision of its own.)
+    """
+    spare: Counter[tuple[str | None, int | None, int]] = Counter()
+    for entry in entries:
+        if entry.kind in (COMMIT, ABORT):
+            spare[entry.role, entry.partition, entry.producer] += 1
+        elif entry.role == COORDINATOR:
+            spare[entry.of_role, entry.of_partition, entry.producer] -= 1
+    last: dict[tuple[str, int, int], Entry] = {}
+    kept = []
+    for entry in entries:
+        place = (entry.role, entry.partition, entry.producer)
+        before = last.get(place)
+        is_like = before is not None and (before.kind, before.epoch) == (entry.kind, entry.epoch)
+        if entry.kind in (COMMIT, ABORT) and is_like and spare[place] > 0:
+            spare[place] -= 1
+        else:
+            last[place] = entry
+            kept.append(entry)
+    return kept
 
 
 def _is_marker_of_offsets(entry: Entry) -> bool:
