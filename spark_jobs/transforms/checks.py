@@ -13,6 +13,7 @@ from spark_jobs.transforms import contents, enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
 from spark_jobs.transforms.reads import compare_reads
+from spark_jobs.transforms.scans import compare_scans
 from spark_jobs.transforms.state import compare_state
 from spark_jobs.transforms.stores import DUMPS, compare_stores
 from spark_jobs.transforms.transactions import compare_transactions
@@ -37,6 +38,7 @@ CHECKS = {
     "dedup": Check(("deliveries", "state", "stores"), once=True),
     "deleter": Check(("answers", "published", "stores")),
     "global-join": Check(("deliveries",)),
+    "scans": Check(("scans", "stores")),
     "values": Check(("deliveries", "transactions", "stores"), delivered="values-changelog"),
 }
 
@@ -44,6 +46,7 @@ CHECKS = {
 # time in a run of a few trials is not their records but the number of queries.
 PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "reads": compare_reads,
+    "scans": compare_scans,
     "state": compare_state,
     "stores": compare_stores,
     "answers": lambda records, _: compare_answers(records),

@@ -90,6 +90,10 @@ def logs_of(check: str, facts: Mapping[str, int]) -> list[dict[str, Any]]:
             Log("changelog", "records-changelog", judged="change", folded=cached or bool(facts.get("downstream"))),
         ],
         GLOBAL_JOIN: [Log("output-order", "output", judged="gives", counted=True)],
+        "scans": [
+            Log("output-order", "output", "delete", "nothing", counted=True),
+            Log("changelog", "records-changelog", judged="change", folded=cached),
+        ],
         "values": [Log("changelog", "values-changelog", folded=cached, counted=True)],
     }
     return [asdict(log) for log in logs[check]]

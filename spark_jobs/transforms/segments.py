@@ -29,6 +29,8 @@ _OF_TOPOLOGY = [
     ("deleter", "output", "delete", False, None),
     ("deleter", "records-changelog", "each", True, None),
     ("global-join", "output", "each", False, None),
+    ("scans", "output", "delete", False, None),
+    ("scans", "records-changelog", "each", True, None),
     ("values", "values-changelog", "each", True, None),
 ]
 DELETE = 0

@@ -59,16 +59,22 @@ def keys(issues):
     ("current", "target", "left", "gained", "staying"),
     [
         ("3.9.1", "4.3.1", ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208"], [], []),
-        ("3.4.1", "3.5.0", [], [], ["KAFKA-18943", "KAFKA-17455"]),
-        ("3.4.0", "3.4.1", ["KAFKA-14172", "KAFKA-14624"], [], ["KAFKA-18943", "KAFKA-17455"]),
+        ("3.4.1", "3.5.0", [], [], ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326"]),
+        ("3.4.0", "3.4.1", ["KAFKA-14172", "KAFKA-14624"], [], ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326"]),
         (
             "3.3.1",
             "3.8.1",
             ["KAFKA-14172", "KAFKA-14624"],
             ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685", "KAFKA-19208"],
-            ["KAFKA-17455"],
+            ["KAFKA-17455", "KAFKA-18326"],
         ),
-        ("3.9.0", "3.9.1", ["KAFKA-18943", "KAFKA-17455"], [], ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208"]),
+        (
+            "3.9.0",
+            "3.9.1",
+            ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326"],
+            [],
+            ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208"],
+        ),
         ("4.1.1", "4.1.0", [], ["KAFKA-19510"], ["KAFKA-20685"]),
     ],
 )
@@ -215,6 +221,7 @@ def test_an_at_least_once_application_hears_of_its_own_cells_only():
     assert {(cell.scenario, cell.variant) for cell in lacking(question("3.4.1", "3.5.0", application=own))} == {
         ("multirunner", "AT_LEAST_ONCE"),
         ("at-least-once", "DEFAULT_CONFIG"),
+        ("scan", "AT_LEAST_ONCE"),
     }
     out = {one.what: one.why for one in advise(question("3.4.1", "3.5.0", application=own)).left_out}
     assert "crash" in out

@@ -57,6 +57,16 @@ def test_the_nightly_matrix_restarts_over_more_than_one_line():
     assert {("4.1.2", "4.3.1"), ("3.6.2", "4.3.1"), ("3.9.1", "3.6.2")} <= pairs
 
 
+def test_the_known_matrix_has_each_known_issue_on_bad_and_good_releases():
+    cells = expand(Request("known"), CATALOGUE).cells
+    for issue in (issue for issue in registry().issues if not issue.incidental):
+        for scenario in issue.variants:
+            own = [cell for cell in cells if cell.scenario == scenario]
+            bad = {str(cell.running) for cell in own if issue.affects(cell)}
+            assert len(bad) == len(issue.affected), issue.key
+            assert set(map(str, issue.fixed)) <= {str(cell.running) for cell in own} - bad, issue.key
+
+
 def test_a_cell_that_cannot_exist_is_left_out_with_its_reason():
     expansion = expand(Request("nightly", ("4.2.0", "4.3.1"), variants=("STATE_UPDATER_DISABLED",)), CATALOGUE)
     assert [str(cell.streams) for cell in expansion.cells] == ["4.2.0"]

@@ -216,6 +216,9 @@ WAYS = [
     Way("at-least-once", "deleted downstream", True, r"[1-9][\d,]* of the changelog were", "DELETE_DOWNSTREAM"),
     Way("global-join", "some ask for no key", True, "^Of 6,000 records .*, 1,[0-9]{3} asked for no key and [1-9]"),
     Way("global-join", "all ask for a key", False, ", 0 asked for no key", "NO_NULL_KEY", all_steps_tried=True),
+    Way("scan", "its cache is cold", True, r"scanned 3,000 times, 2,[0-9]{3} times with a key in the store before"),
+    Way("scan", "its cache is warm", False, "times, 0 times with", "WARM_CACHE", all_steps_tried=True),
+    Way("scan", "there is no cache", False, "times, 0 times with", "CACHING_DISABLED", all_steps_tried=True),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -261,7 +264,7 @@ HALTS = [
         r"^stuck: instance-1.*: Waited \d+ s for .* in vain",
         nature=Nature(halts_after=halts),
     )
-    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000), strict=True)
+    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000), strict=True)
 ]
 UNCLEAN = [
     Way(scenario, "unclean", False, r"^unclean-close: instance-\d", nature=Nature(closes=False))
@@ -317,7 +320,7 @@ def test_why_a_trial_is_stuck_is_told_if_it_is_a_lock(lab: TrialLab, locked: boo
 
 @pytest.mark.parametrize(
     "lab",
-    [Way(scenario, "", False, "", nature=Nature(stands_still_after=1.0)) for scenario in SCENARIOS],
+    [Way(scenario, "", False, "", nature=Nature(stands_still_after=0.5)) for scenario in SCENARIOS],
     indirect=True,
 )
 def test_a_machine_that_stood_still_voids_the_trial(lab: TrialLab) -> None:

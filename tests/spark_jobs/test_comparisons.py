@@ -15,7 +15,7 @@ from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings
 from spark_jobs.transforms.state import compare_state
-from tests.specimens import counting, dedup, deleter, global_join, values
+from tests.specimens import counting, dedup, deleter, global_join, scans, values
 
 pytestmark = pytest.mark.spark
 
@@ -24,6 +24,7 @@ OF_CHECK: dict[str, ModuleType] = {
     "dedup": dedup,
     "deleter": deleter,
     "global-join": global_join,
+    "scans": scans,
     "values": values,
 }
 PROMISES = {
@@ -31,6 +32,7 @@ PROMISES = {
     "dedup": {"deliveries", "state", "output-order", "changelog"},
     "deleter": {"answers", "published", "output-order", "changelog"},
     "global-join": {"deliveries", "output-order"},
+    "scans": {"scans", "output-order", "changelog"},
     "values": {"deliveries", "transactions", "changelog"},
 }
 RECORDS = (
@@ -126,6 +128,7 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
         "dedup": {"deliveries": 4, "state": 2, "output-order": 4, "changelog": 4},
         "deleter": {"answers": 3, "published": 3, "output-order": 3, "changelog": 6},
         "global-join": {"deliveries": 7, "output-order": 8},
+        "scans": {"scans": 4, "output-order": 4, "changelog": 9},
         "values": {"deliveries": 4, "transactions": 3, "changelog": 4},
     }
 

@@ -119,7 +119,7 @@ def undecodable(clean: Clean, rng: random.Random, role: str) -> Mutation:
     like = rng.choice(clean.topics[role])
     padded = "a 4-byte integer padded to 1024 bytes"
     long = "an 8-byte integer"
-    size = {("counting", "output"): long, ("global-join", "output"): long, ("values", CHANGELOG): padded}
+    size = {("values", CHANGELOG): padded, **{(name, "output"): long for name in ("counting", "global-join", "scans")}}
     whole, expected = like.key.to_bytes(4, "big"), size.get((clean.check, role), "a 4-byte integer")  # type: ignore[union-attr]
     faults: list[tuple[bytes | None, bytes | None, str]] = [
         (b"seven b", whole, "the key has 7 bytes, a 4-byte integer was expected"),
@@ -172,6 +172,7 @@ CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutati
     "dedup": {"output": (unexpected_entry,), "seen-changelog": (tombstone,)},
     "deleter": {"output": (), "records-changelog": (tombstone,)},
     "global-join": {"output": (unexpected_entry,)},
+    "scans": {"output": (), "records-changelog": ()},
     "values": {CHANGELOG: (unexpected_entry, tombstone)},
 }
 

@@ -18,6 +18,7 @@ from onceproof.model.record import Record
 
 COUNTER_KEY = 0
 FALSE, TRUE, DELETE = 0, 1, 0  # values of the output and of the input of `deleter`
+ANSWERING = ("deleter", "scans")  # whose output answers requests to delete
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Clean:
                 cause = new_keys[record.partition][record.value or 0]
             elif role == "last-changelog":
                 cause = of_keys[record.key][(record.value or 0) - 1]
-            elif (self.check, role) == ("deleter", "output"):  # only the deletion, which comes last, is answered
+            elif self.check in ANSWERING and role == "output":  # only the deletion, which comes last, is answered
                 cause = of_keys[record.key][-1]
             else:
                 cause = of_keys[record.key][min(seen[record.key], len(of_keys[record.key]) - 1)]
@@ -618,6 +619,68 @@ def leaked_deletion(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+# --- scans ---------------------------------------------------------------------------------------------------
+
+
+def found(number: int, total: int) -> str:
+    """What a scan found, as witnesses tell it."""
+    return f"{'1 key' if number == 1 else f'{number} keys'} with the sum {total}"
+
+
+def a_scan(clean: Clean, rng: random.Random) -> tuple[Record, int, int]:
+    """An answer, with the number of keys that the scan found, some at least, and their sum."""
+    record = rng.choice([r for r in clean.topics["output"] if (r[3] or 0) >> 32])
+    return record, (record[3] or 0) >> 32, (record[3] or 0) % 2**32
+
+
+def scanned(clean: Clean, rng: random.Random, anomaly: str, sign: int) -> Mutation:
+    """A scan found the deleted key, too, or it lacks a key."""
+    mutation = Mutation(f"a {anomaly}", clean)
+    record, number, total = a_scan(clean, rng)
+    other = number + sign, total + (record[2] or 0) if sign > 0 else total - total // number
+    changed = mutation.replace("output", record, other[0] << 32 | other[1])
+    mutation.found(anomaly, record[0], record[2], [at("output", changed)], found(number, total), found(*other))
+    return mutation
+
+
+def ghost_key(clean: Clean, rng: random.Random) -> Mutation:
+    """A scan found the key that had just been deleted."""
+    return scanned(clean, rng, "ghost-key", 1)
+
+
+def missing_key(clean: Clean, rng: random.Random) -> Mutation:
+    """A scan did not find a key that is there."""
+    return scanned(clean, rng, "missing-key", -1)
+
+
+def no_scan(clean: Clean, rng: random.Random) -> Mutation:
+    """A request is not answered."""
+    mutation = Mutation("a lost answer", clean)
+    gone, number, total = a_scan(clean, rng)
+    mutation.remove("output", gone)
+    asked = request(clean, gone[2])
+    mutation.found("lost-record", asked[0], gone[2], [at("input", asked)], found(number, total), "no answer")
+    return mutation
+
+
+def scanned_twice(clean: Clean, rng: random.Random) -> Mutation:
+    """A request is answered twice."""
+    mutation = Mutation("a second answer", clean)
+    first, number, total = a_scan(clean, rng)
+    new = mutation.add("output", first[0], behind(mutation, "output", first[0]), first[2], first[3])
+    mutation.found("duplicate-output", new[0], first[2], [at("output", new)], found(number, total), "2 answers")
+    return mutation
+
+
+def unasked_scan(clean: Clean, rng: random.Random) -> Mutation:
+    """An answer that nobody asked for."""
+    mutation = Mutation("an unexpected answer", clean)
+    partition = rng.choice(sorted(clean.by_partition["output"]))
+    new = mutation.add("output", partition, behind(mutation, "output", partition), LAST_KEY, 1 << 32 | 5)
+    mutation.found("unexpected-record", partition, LAST_KEY, [at("output", new)], "nothing", found(1, 5))
+    return mutation
+
+
 # --- values --------------------------------------------------------------------------------------------------
 
 CHANGELOG, ALL = "values-changelog", "values-changelog-all"
@@ -752,7 +815,7 @@ def valued(role: str) -> Mutate:
 def source_of(clean: Clean, role: str, record: Record) -> Record:
     """The input record that gave a record, by its number among those of the key."""
     causes = clean.by_key["input"][record[2]]
-    if clean.check == "deleter" and role == "output":
+    if clean.check in ANSWERING and role == "output":
         causes = [cause for cause in causes if cause[3] == DELETE]
     return causes[clean.by_key[role][record[2]].index(record)]
 
@@ -938,6 +1001,15 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         leaked_output,
         repeated_output,
         *(plant("output") for plant in (stamped, headed, valued, swapped, moved)),
+    ),
+    "scans": (
+        ghost_key,
+        missing_key,
+        no_scan,
+        scanned_twice,
+        unasked_scan,
+        *(plant("output") for plant in (stamped, headed, swapped, moved)),
+        strange("records-changelog", 1),
     ),
     "values": (
         aborted_transaction,

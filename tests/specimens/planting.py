@@ -62,6 +62,7 @@ GUIDES = {
     "dedup": "output",
     "deleter": at_least_once.CHANGELOG,
     "global-join": "output",
+    "scans": at_least_once.CHANGELOG,
     "values": quota.ALL,
 }
 OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation speaks of

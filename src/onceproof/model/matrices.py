@@ -11,6 +11,7 @@ from typing import Any
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
+from onceproof.model.known_issues import LATER, Registry, registry
 from onceproof.model.release import Release
 
 NEWEST = "4.3.1"  # the newest published release when this line was written
@@ -173,4 +174,24 @@ def _table(value: object, where: str) -> dict[str, Any]:
     return value
 
 
-MATRICES = parse_matrices(FILE.read_text(), FILE.name)
+def known_matrix(known: Registry) -> Matrix:
+    """Each known issue on the last release of each range that it affects and on those in which it is fixed.
+
+    In each scenario it is looked for in the first variant that its row names. None of an incidental one, which shows
+    by chance.
+    """
+    blocks = tuple(
+        Block(
+            scenario,
+            variants[:1],
+            (*(NEWEST if last == LATER else str(last) for _, last in issue.affected), *map(str, issue.fixed)),
+        )
+        for issue in known.issues
+        if not issue.incidental
+        for scenario, variants in issue.variants.items()
+    )
+    told = "Every known issue on the last bad releases and the first good ones, by the registry."
+    return Matrix("known", told, blocks, risk=0.25)  # of a first look, as that of the seeds
+
+
+MATRICES = {**parse_matrices(FILE.read_text(), FILE.name), "known": known_matrix(registry())}

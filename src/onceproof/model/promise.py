@@ -104,6 +104,8 @@ ANOMALIES = {
             "Under exactly-once, a store gave a value that no record before had put there.",
             "output record",
         ),
+        Anomaly("ghost-key", "A scan of a store found a key that had been deleted.", "request"),
+        Anomaly("missing-key", "A scan of a store did not find a key that had been put and not deleted.", "request"),
         Anomaly(
             "stale-checkpoint",
             "Under exactly-once, a checkpoint of the stores stayed in place while the task was running.",
@@ -235,6 +237,15 @@ PROMISES = {
             "Every record that came out told what it had found in the store.",
             ("stale-read", "dirty-read"),
             "store_reads",
+            "keys",
+        ),
+        Promise(
+            "scans",
+            "A scan of a store finds the keys that were put and not deleted, whatever of it is in the cache only "
+            "(KAFKA-18326).",
+            "Every deletion was followed by a scan, and what it found was held against what the input gives.",
+            ("ghost-key", "missing-key", "lost-record", "duplicate-output", "unexpected-record"),
+            "store_scans",
             "keys",
         ),
         Promise(

@@ -22,6 +22,7 @@ SECONDS = {
     "quota": 45.0,
     "at-least-once": 7.0,
     "global-join": 14.0,
+    "scan": 14.0,
 }
 OTHER = 15.0  # of a scenario without a figure
 LATER = "~"  # than the id of every run

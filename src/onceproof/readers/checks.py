@@ -12,6 +12,7 @@ from onceproof.readers.contents import Log, compare_contents, first_of_key, unju
 from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.joins import with_entries
 from onceproof.readers.reads import compare_reads
+from onceproof.readers.scans import compare_scans
 from onceproof.readers.state import compare_state
 from onceproof.readers.transactions import compare_transactions
 
@@ -138,14 +139,18 @@ def check_deleter(topics: Topics, facts: Facts) -> Findings:
         comparisons += compare_published(inputs, outputs, topics["records-changelog"], facts)
     logs = [
         Log("output-order", "output", _deletes, lambda _: TRUE, _answered, counted=True),
-        Log(
-            "changelog",
-            "records-changelog",
-            expected=lambda value: None if value == DELETE else value,
-            folded=_cached(facts) or bool(facts["downstream"]),
-        ),
+        _puts_and_deletes(folded=_cached(facts) or bool(facts["downstream"])),
     ]
     return findings_of(inputs, outputs, [*comparisons, *_contents(logs, topics, facts)])
+
+
+def _puts_and_deletes(*, folded: bool) -> Log:
+    """The changelog of a store into which the input puts, and from which it deletes."""
+    return Log("changelog", "records-changelog", expected=_change, folded=folded)
+
+
+def _change(value: int | None) -> int | None:
+    return None if value == DELETE else value
 
 
 def _deletes(inputs: Sequence[Record]) -> Iterator[Record]:
@@ -172,11 +177,27 @@ def check_global_join(topics: Topics, facts: Facts) -> Findings:
     return findings_of(inputs, outputs, comparisons)
 
 
+def check_scans(topics: Topics, facts: Facts) -> Findings:
+    """The topology `scans`.
+
+    Args:
+        topics: `input` (1 put, 0 delete and scan), `output` (what the scan found), `records-changelog`.
+        facts: `exactly_once`, `cached`; `reach` and `all_every`, which say what is scanned.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    logs = [  # what was found is judged by `scans`
+        Log("output-order", "output", _deletes, unjudged, unjudged, counted=True),
+        _puts_and_deletes(folded=_cached(facts)),
+    ]
+    return findings_of(inputs, outputs, [*compare_scans(inputs, outputs, facts), *_contents(logs, topics, facts)])
+
+
 CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "enumerator": check_enumerator,
     "counting": check_counting,
     "dedup": check_dedup,
     "deleter": check_deleter,
     "global-join": check_global_join,
+    "scans": check_scans,
     "values": check_values,
 }

@@ -53,6 +53,7 @@ EFFECTS = {
     "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first")),
     "deleter": (Effect("output", "delete", once=False), Effect("records-changelog")),
     "global-join": (Effect("output", once=False),),
+    "scans": (Effect("output", "delete", once=False), Effect("records-changelog")),
     "values": (Effect("values-changelog"),),
 }
 

@@ -15,6 +15,7 @@ final class Topologies {
                     "dedup", Dedup::topology,
                     "deleter", Deleter::topology,
                     "global-join", GlobalJoin::topology,
+                    "scans", Scans::topology,
                     "values", Values::topology);
 
     private Topologies() {}

@@ -1,0 +1,164 @@
+"""KAFKA-18326: who scans a store must not find a key that was deleted, whatever is still in the store's cache.
+
+The keys are put and committed; then the application starts again, so that its cache is cold: what was put is in the
+store and not in the cache. Each further record deletes a key and scans at once, before anything is committed: the
+deletion is in the cache only, and the scan must merge both. Releases with the bug skip a deletion in the cache as soon
+as they see it, also when the store has yet to come to the key: where a key before it is in the store and not in the
+cache, the deleted key is found, a *ghost*.
+
+So a scan can show it if the process has not put such a key itself. What each scan must find is a function of the
+input's order: the number of keys and their sum are compared, request by request.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios.base import (
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    partition_of_key,
+    values_of,
+    variants_of,
+)
+
+NAME = "instance-1"
+PUT, DELETE = 1, 0  # values of the input
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "keys": Parameter(3_000, "keys that are put into the store, and then deleted", least=1),
+    "reach": Parameter(16, "how far the keys of a range may be from the one that was deleted", least=1),
+    "all.every": Parameter(100, "of so many deletions, by their keys, one scans the whole store", least=1),
+    "partitions": Parameter(2, "partitions of the input", least=1),
+    "stores": Parameter("rocksdb", "kind of the store", choices=("in-memory", "rocksdb")),
+    "caching": Parameter(True, "whether the store is cached"),
+    "restart": Parameter(True, "whether the application starts again before it scans, so that its cache is cold"),
+    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "A cached persistent store is scanned after a start, so with a cold cache."),
+    Variant(
+        "IN_MEMORY", "As DEFAULT_CONFIG with a store in memory, restored from its changelog.", {"stores": "in-memory"}
+    ),
+    Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
+    Variant("CACHING_DISABLED", "As DEFAULT_CONFIG; the store is not cached.", {"caching": False}),
+    Variant("WARM_CACHE", "As DEFAULT_CONFIG without a start between: all keys are in the cache.", {"restart": False}),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Each key is put once, then deleted once; both in an order drawn from the seed."""
+    rng = random.Random(trial.seed)
+    keys = list(range(values(trial)["keys"]))
+    puts, deletes = rng.sample(keys, len(keys)), rng.sample(keys, len(keys))
+    return Workload([(key, PUT) for key in puts], [(key, DELETE) for key in deletes])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `scans`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        **{name: own[name] for name in ("caching", "stores", "reach", "all.every")},
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": values(trial)["guarantee"],
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        "group.instance.id": NAME,  # so that it takes its place in the group again at once
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Put, start again, delete and scan, drain."""
+    own = lab.parameters
+    lab.measure(reach=own["reach"], all_every=own["all.every"])
+    puts, deletes = lab.workload.first, lab.workload.second
+    with lab.phase("put"):
+        instance = lab.start_instance(NAME)
+        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
+        if own["restart"]:
+            lab.stop_instance(NAME)
+    with lab.phase("scan"):
+        if own["restart"]:
+            instance = lab.start_instance(NAME)
+            lab.note("cold", open={"input": {str(p): [n, None] for p, n in _sizes(puts, own["partitions"]).items()}})
+        lab.produce("deletes", deletes)
+        lab.await_drained()
+        # What it tells of itself may come a little later.
+        lab.await_(f"{len(deletes):,} scans to be told of", lambda: instance.processed >= len(deletes))
+    with lab.phase("leave"):
+        lab.close_instances()
+    cold = own["caching"] and instance.processed == len(deletes)  # it put nothing itself
+    scans = scans_behind_others(puts, deletes, own) if cold else 0
+    reason = (
+        f"The process deleted and scanned {len(deletes):,} times, {scans:,} times with a key in the store before the "
+        "deleted one that was not in its cache."
+    )
+    return Exercise(scans > 0, reason, all_steps_tried=True)
+
+
+def _sizes(records: Sequence[tuple[int, int]], partitions: int) -> dict[int, int]:
+    """How many records each partition has."""
+    sizes = dict.fromkeys(range(partitions), 0)
+    for key, _ in records:
+        sizes[partition_of_key(key, partitions)] += 1
+    return sizes
+
+
+def scans_behind_others(
+    puts: Sequence[tuple[int, int]], deletes: Sequence[tuple[int, int]], own: Mapping[str, Any]
+) -> int:
+    """How many scans came to a key that was there before they came to the one that had just been deleted."""
+    there = {key for key, _ in puts}
+    number = 0
+    for key, _ in deletes:
+        there.discard(key)
+        begin = 0 if key % own["all.every"] == 0 else key - own["reach"]
+        number += any(k in there and (key - k) % own["partitions"] == 0 for k in range(begin, key))
+    return number
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="scans",
+    roles={"input": Role(), "output": Role(value_bytes=8), "records-changelog": Role()},
+    promises=("scans", "output-order", "changelog", "stores"),
+)
+SCENARIO = Scenario(
+    name="scan",
+    title="A scan of a cached store finds no key that was deleted (KAFKA-18326)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    control=("DEFAULT_CONFIG", "3.9.0"),
+)
