@@ -37,6 +37,7 @@ CHECKS = {
     "counting": Check(("deliveries", "reads", "stores")),
     "dedup": Check(("deliveries", "state", "stores"), once=True),
     "deleter": Check(("answers", "published", "stores")),
+    "foreign-key-join": Check(("stores",)),
     "global-join": Check(("deliveries",)),
     "scans": Check(("scans", "stores")),
     "values": Check(("deliveries", "transactions", "stores"), delivered="values-changelog"),

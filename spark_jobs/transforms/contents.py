@@ -24,7 +24,7 @@ from spark_jobs.transforms.comparisons import (
     records_text,
     value_text,
 )
-from spark_jobs.transforms.joins import GLOBAL_JOIN, with_entries
+from spark_jobs.transforms.joins import FOREIGN_KEY_JOIN, GLOBAL_JOIN, by_foreign_key, with_entries
 from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
 
 DELETE = 0  # value of the input of the topology `deleter`
@@ -36,8 +36,8 @@ class Log:
 
     `replay` says which input records give one: `every`, the `first` of each key, or each `delete`. `judged` is what of
     the value is compared: `nothing`, the `value`, the `number` in the upper half of the output's, that it is an
-    `answer`, the `change` that a put or a delete makes, or what the input `gives` when it is joined. `key` is that of
-    all records, if it is not the input's.
+    `answer`, the `change` that a put or a delete makes, what the input `gives` when it is joined, or the `result` of a
+    join, where 0 is as good as a tombstone. `key` is that of all records, if it is not the input's.
     `counted`: another promise tells which keys have too few records or too many; `beside`: of too few, the role in
     which. `punctuated`: a punctuator writes, too, under keys below 0. `grows`: the values of a key grow.
     """
@@ -89,6 +89,7 @@ def logs_of(check: str, facts: Mapping[str, int]) -> list[dict[str, Any]]:
             Log("output-order", "output", "delete", "answer", counted=True),
             Log("changelog", "records-changelog", judged="change", folded=cached or bool(facts.get("downstream"))),
         ],
+        FOREIGN_KEY_JOIN: [Log("joined", "output", judged="result", folded=True)],
         GLOBAL_JOIN: [Log("output-order", "output", judged="gives", counted=True)],
         "scans": [
             Log("output-order", "output", "delete", "nothing", counted=True),
@@ -109,6 +110,8 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
         if GLOBAL_JOIN in checks
         else records.withColumn("gives", f.lit(None).cast("long"))
     )
+    if FOREIGN_KEY_JOIN in checks:
+        records = by_foreign_key(records, trials)
     exactly_once = f.coalesce(fact("exactly_once"), f.lit(1)) == 1
     logs = trials.select("trial", exactly_once.alias("exactly_once"), f.explode("logs").alias("log")).select(
         "trial", "exactly_once", "log.*"
@@ -199,7 +202,7 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
         f.when(f.col("judged").isin("value", "number"), f.col("value"))
         .when(f.col("judged") == "change", f.when(f.col("value") != DELETE, f.col("value")))
         .when(f.col("judged") == "answer", f.lit(1))
-        .when(f.col("judged") == "gives", f.col("gives"))
+        .when(f.col("judged").isin("gives", "result"), f.col("gives"))
         .otherwise(f.lit(0))
     )
     return (
@@ -239,6 +242,7 @@ def written(records: DataFrame, logs: DataFrame) -> DataFrame:
     value = (
         f.when(f.col("judged").isin("value", "change", "gives"), f.col("value"))
         .when(f.col("judged") == "number", f.shiftright("value", 32))
+        .when(f.col("judged") == "result", f.nullif("value", f.lit(0)))
         .when(f.col("judged") == "answer", f.when(f.col("value").isin(0, 1), f.lit(1)).otherwise(f.col("value")))
         .otherwise(f.lit(0))
     )
@@ -246,7 +250,9 @@ def written(records: DataFrame, logs: DataFrame) -> DataFrame:
         records.select("trial", "role", "partition", "offset", "key", "value", "timestamp", "headers")
         .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), ["trial", "role"])
         .where(~(f.col("punctuated") & (f.col("key") < 0)))
-        .withColumns({"gone": f.col("value").isNull(), "raw": f.col("value"), "value": value.cast("long")})
+        .withColumns(
+            {"gone": f.col("value").isNull() | value.isNull(), "raw": f.col("value"), "value": value.cast("long")}
+        )
     )
 
 

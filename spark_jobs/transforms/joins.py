@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-GLOBAL_JOIN = "global-join"
+GLOBAL_JOIN, FOREIGN_KEY_JOIN = "global-join", "foreign-key-join"
 
 
 def with_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
@@ -18,7 +18,7 @@ def with_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
     entries = (
         records.where((f.col("role") == "input") & (value < 0))
         .join(f.broadcast(trials.where(f.col("check") == GLOBAL_JOIN).select("trial")), "trial", "left_semi")
-        .groupBy("trial", (f.col("key") + 1).cast("long").alias("value"))
+        .groupBy("trial", (f.col("key").cast("long") + 1).alias("value"))
         .agg(f.max_by(-value, "offset").alias("entry"))
     )
     return (
@@ -29,3 +29,36 @@ def with_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
         )
         .drop("entry")
     )
+
+
+def by_foreign_key(records: DataFrame, trials: DataFrame) -> DataFrame:
+    """The records, those of the input of the topology `foreign-key-join` as the table that its results must make.
+
+    Of these only the last of each key of the left table stay, with their result `left << 32 | right`, as old as the
+    younger of both; null if there is none. Those of the right table have values below 0; one of the left asks for the
+    key before its value, or with 0 for none.
+
+    In: records with gives; trials with `check`. Out: as the records.
+    """
+    own = f.broadcast(trials.where(f.col("check") == FOREIGN_KEY_JOIN).select("trial", f.lit("input").alias("role")))
+    others = records.join(own, ["trial", "role"], "left_anti")
+    rest = [name for name in records.columns if name not in ("trial", "role", "key")]
+    last = (
+        records.join(own, ["trial", "role"], "left_semi")
+        .groupBy("trial", "role", "key")
+        .agg(*(f.max_by(name, "offset").alias(name) for name in rest))
+    )
+    right = last.where("value < 0").select(
+        "trial",
+        (f.col("key").cast("long") + 1).alias("value"),
+        (-f.col("value")).alias("other"),
+        f.col("timestamp").alias("changed"),
+    )
+    left = last.where("value >= 0").join(right, ["trial", "value"], "left")
+    joined = left.withColumns(
+        {
+            "gives": f.when(f.col("other").isNotNull(), f.shiftleft("value", 32) + f.col("other")),
+            "timestamp": f.greatest("timestamp", "changed"),
+        }
+    )
+    return others.unionByName(joined.select(records.columns))

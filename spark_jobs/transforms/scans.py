@@ -67,14 +67,15 @@ def requests(records: DataFrame, trials: DataFrame) -> DataFrame:
     spans = inputs.groupBy("trial", "partition", f.col("key").alias("other")).agg(
         f.min(f.when(~deleted, f.col("offset"))).alias("put"), f.min(f.when(deleted, f.col("offset"))).alias("gone")
     )
-    stated = trials.select("trial", fact("reach").cast("int").alias("reach"), fact("all_every").alias("every"))
+    stated = trials.select("trial", fact("reach").alias("reach"), fact("all_every").alias("every"))
     asked = (
         inputs.where(deleted)
         .select("trial", "partition", "offset", "key", place().alias("request"))
         .join(f.broadcast(stated), "trial")
     )
     whole = f.col("key") % f.col("every") == 0
-    around = f.explode(f.sequence(f.col("key") - f.col("reach"), f.col("key") + f.col("reach")))
+    wide = f.col("key").cast("long")  # the greatest key has a successor, too
+    around = f.explode(f.sequence(wide - f.col("reach"), wide + f.col("reach")))
     near = asked.where(~whole).withColumn("other", around).join(spans, ["trial", "partition", "other"])
     everywhere = asked.where(whole).join(spans, ["trial", "partition"]).select(near.columns)
     found = (

@@ -50,4 +50,8 @@ def test_only_under_exactly_once_the_log_is_looked_at():
 
 def test_what_no_scenario_has_is_told_as_long_as_none_has_it():
     assert never_used()["protocol"] == ("streams",)
-    assert set(FEATURES["joins"].values) - set(never_used()["joins"]) == {"stream-global-table"}
+    assert set(FEATURES["joins"].values) - set(never_used()["joins"]) == {
+        "foreign-key",
+        "stream-global-table",
+        "table-table",
+    }

@@ -71,6 +71,7 @@ class FakeInstance(Instance):
         self._fake.kill, self._fake.freeze, self._fake.thaw = self._killed, self._freeze, self._thaw
         self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
         self._looks_into_stores = "contents.folder" in app
+        self._joins = "last.key" in app
         self._config, self._directory = config, Path(config["state.dir"]) / config["application.id"]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.touch()
@@ -220,6 +221,8 @@ class FakeInstance(Instance):
         self._tell_progress()
         if self._looks_into_stores and self.processed and "contents" not in self.last:
             self._tell("contents", task="0_0", stores=[])
+        if self._joins and self.processed and "joined" not in self.last:
+            self._tell("joined", key=0)
         if now - self._committed_at >= int(self._config.get("commit.interval.ms", 100)) / 1_000:
             self._committed_at = now
             for member in self._members:

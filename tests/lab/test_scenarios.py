@@ -87,6 +87,20 @@ def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_
     assert all("\nmin.insync.replicas=2\n" in config for config in configs)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "streams", "anomalies"),
+    [
+        ("scan", "3.3.1", {"ghost-key"}),
+        ("global-join", "3.9.1", {"lost-record", "torn-transaction"}),
+        ("foreign-key-join", "3.3.1", {"lost-record", "unexpected-record", "wrong-value", "wrong-timestamp"}),
+    ],
+)
+def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster, scenario, streams, anomalies):
+    found, _ = run(a_trial(streams, scenario=scenario), tmp_path, cluster)
+    assert found
+    assert found.keys() <= anomalies
+
+
 def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):
     anomalies, _ = run(a_trial("4.1.2", scenario="crash"), tmp_path, cluster)
     assert anomalies["stale-checkpoint"] == anomalies["skipped-wipe"] == 1

@@ -219,6 +219,8 @@ WAYS = [
     Way("scan", "its cache is cold", True, r"scanned 3,000 times, 2,[0-9]{3} times with a key in the store before"),
     Way("scan", "its cache is warm", False, "times, 0 times with", "WARM_CACHE", all_steps_tried=True),
     Way("scan", "there is no cache", False, "times, 0 times with", "CACHING_DISABLED", all_steps_tried=True),
+    Way("foreign-key-join", "keys change", True, "^[1-9][0-9,]* foreign keys came from null and [1-9][0-9,]* became"),
+    Way("foreign-key-join", "none is null", False, "^0 foreign keys", "NO_NULL_KEY", all_steps_tried=True),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -264,7 +266,7 @@ HALTS = [
         r"^stuck: instance-1.*: Waited \d+ s for .* in vain",
         nature=Nature(halts_after=halts),
     )
-    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000), strict=True)
+    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000), strict=True)
 ]
 UNCLEAN = [
     Way(scenario, "unclean", False, r"^unclean-close: instance-\d", nature=Nature(closes=False))

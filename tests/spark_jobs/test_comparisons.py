@@ -15,7 +15,7 @@ from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings
 from spark_jobs.transforms.state import compare_state
-from tests.specimens import counting, dedup, deleter, global_join, scans, values
+from tests.specimens import counting, dedup, deleter, foreign_key_join, global_join, scans, values
 
 pytestmark = pytest.mark.spark
 
@@ -23,6 +23,7 @@ OF_CHECK: dict[str, ModuleType] = {
     "counting": counting,
     "dedup": dedup,
     "deleter": deleter,
+    "foreign-key-join": foreign_key_join,
     "global-join": global_join,
     "scans": scans,
     "values": values,
@@ -31,6 +32,7 @@ PROMISES = {
     "counting": {"reads", "deliveries", "output-order", "changelog"},
     "dedup": {"deliveries", "state", "output-order", "changelog"},
     "deleter": {"answers", "published", "output-order", "changelog"},
+    "foreign-key-join": {"joined"},
     "global-join": {"deliveries", "output-order"},
     "scans": {"scans", "output-order", "changelog"},
     "values": {"deliveries", "transactions", "changelog"},
@@ -127,6 +129,7 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
         "counting": {"reads": 7, "deliveries": 3, "output-order": 7, "changelog": 7},
         "dedup": {"deliveries": 4, "state": 2, "output-order": 4, "changelog": 4},
         "deleter": {"answers": 3, "published": 3, "output-order": 3, "changelog": 6},
+        "foreign-key-join": {"joined": 5},
         "global-join": {"deliveries": 7, "output-order": 8},
         "scans": {"scans": 4, "output-order": 4, "changelog": 9},
         "values": {"deliveries": 4, "transactions": 3, "changelog": 4},

@@ -11,6 +11,7 @@ from onceproof.model.record import Record
 from tests.specimens.mutations import ALL, CHANGELOG, Clean, Mutation, at, behind, records
 
 STRANGER = 9_000_000  # a key that no input has
+LONG = ("counting", "foreign-key-join", "global-join", "scans")  # checks whose output has values of 8 bytes
 
 
 def aliases(role: str) -> tuple[str, ...]:
@@ -119,7 +120,7 @@ def undecodable(clean: Clean, rng: random.Random, role: str) -> Mutation:
     like = rng.choice(clean.topics[role])
     padded = "a 4-byte integer padded to 1024 bytes"
     long = "an 8-byte integer"
-    size = {("values", CHANGELOG): padded, **{(name, "output"): long for name in ("counting", "global-join", "scans")}}
+    size = {("values", CHANGELOG): padded, **{(name, "output"): long for name in LONG}}
     whole, expected = like.key.to_bytes(4, "big"), size.get((clean.check, role), "a 4-byte integer")  # type: ignore[union-attr]
     faults: list[tuple[bytes | None, bytes | None, str]] = [
         (b"seven b", whole, "the key has 7 bytes, a 4-byte integer was expected"),
@@ -171,6 +172,7 @@ CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutati
     "counting": {"output": (wrong_number, unexpected_entry), "last-changelog": (tombstone, empty_changelog)},
     "dedup": {"output": (unexpected_entry,), "seen-changelog": (tombstone,)},
     "deleter": {"output": (), "records-changelog": (tombstone,)},
+    "foreign-key-join": {"output": (), "left-changelog": (), "right-changelog": ()},
     "global-join": {"output": (unexpected_entry,)},
     "scans": {"output": (), "records-changelog": ()},
     "values": {CHANGELOG: (unexpected_entry, tombstone)},

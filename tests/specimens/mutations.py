@@ -61,6 +61,11 @@ class Clean:
             of_keys[record.key].append(record)
         return {role: list(self._caused(role, of_keys, new_keys)) for role in self.topics}
 
+    def result_of(self, key: int | None) -> tuple[Record, Record | None]:
+        """Of a key of the left table of `foreign-key-join`, its last record, and the one of the right it asks for."""
+        left = self.by_key["input"][key or 0][-1]
+        return left, (self.by_key["input"].get((left.value or 0) - 1) or [None])[-1] if left.value else None
+
     def _caused(
         self, role: str, of_keys: Mapping[int | None, list[Record]], new_keys: Mapping[int, list[Record]]
     ) -> Iterator[tuple[Record, Record]]:
@@ -72,6 +77,8 @@ class Clean:
                 cause = of_keys[record.key][(record.value or 0) - 1]
             elif self.check in ANSWERING and role == "output":  # only the deletion, which comes last, is answered
                 cause = of_keys[record.key][-1]
+            elif (self.check, role) == ("foreign-key-join", "output"):
+                cause = max(filter(None, self.result_of(record.key)), key=lambda changed: changed.offset)
             else:
                 cause = of_keys[record.key][min(seen[record.key], len(of_keys[record.key]) - 1)]
             seen[record.key] += 1
@@ -755,6 +762,38 @@ def repeated_value(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+# --- foreign-key-join ----------------------------------------------------------------------------------------
+
+
+def no_result(clean: Clean, rng: random.Random) -> Mutation:
+    """The last result of a key says that there is none."""
+    mutation = Mutation("a lost result", clean)
+    old = rng.choice([of_key[-1] for of_key in clean.by_key["output"].values() if of_key[-1].value])
+    mutation.replace("output", old, 0)
+    left, _ = clean.result_of(old.key)
+    told = f"{records(1)} in output", records(0)
+    mutation.found("lost-record", left.partition, old.key, [at("input", left)], *told)
+    return mutation
+
+
+def stale_result(clean: Clean, rng: random.Random) -> Mutation:
+    """A key that has no result any more keeps one."""
+    mutation = Mutation("a stale result", clean)
+    old = rng.choice([of_key[-1] for of_key in clean.by_key["output"].values() if not of_key[-1].value])
+    new = mutation.replace("output", old, 7 << 32 | 5)
+    mutation.found("unexpected-record", new.partition, new.key, [at("output", new)], "nothing", new.value)
+    return mutation
+
+
+def stray_result(clean: Clean, rng: random.Random) -> Mutation:
+    """A key that nobody sent has a result."""
+    mutation = Mutation("an unexpected result", clean)
+    partition = rng.choice(sorted(clean.by_partition["output"]))
+    new = mutation.add("output", partition, behind(mutation, "output", partition), LAST_KEY, 7 << 32 | 5)
+    mutation.found("unexpected-record", partition, LAST_KEY, [at("output", new)], "nothing", new.value)
+    return mutation
+
+
 Mutate = Callable[[Clean, random.Random], Mutation]
 
 # --- contents ------------------------------------------------------------------------------------------------
@@ -768,6 +807,8 @@ def in_a_changelog_after_the_kill(clean: Clean, role: str) -> list[Record]:
     late = [r for r in clean.topics[role] if r[1] >= clean.facts.get(end, 0)]
     if role in ("ids-changelog", "last-changelog"):  # folded: the last of a key counts
         late = [records_[-1] for records_ in clean.by_key[role].values() if records_[-1][3] is not None]
+    if clean.check == "foreign-key-join":  # folded, too, and 0 is no result
+        late = [records_[-1] for records_ in clean.by_key[role].values() if records_[-1][3]]
     return late
 
 
@@ -995,6 +1036,12 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         *(plant(role) for role in ("output", "records-changelog") for plant in (stamped, headed, valued, swapped)),
         *(plant("records-changelog") for plant in (missing, written_again)),
         *(strange(role, TRUE) for role in ("output", "records-changelog")),
+    ),
+    "foreign-key-join": (
+        no_result,
+        stale_result,
+        stray_result,
+        *(plant("output") for plant in (stamped, headed, valued)),
     ),
     "global-join": (
         lost_read,

@@ -56,6 +56,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "at-least-once": {"flushes": {"looks": 30, "committed": 300, "output": 300, "records-changelog": 600}},
     "global-join": {},
     "scan": {},
+    "foreign-key-join": {},
 }
 
 
@@ -149,6 +150,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     },
     "global-join": {},
     "scan": {},
+    "foreign-key-join": {},
 }
 
 

@@ -230,6 +230,21 @@ PROMISES = {
             "keys",
         ),
         Promise(
+            "joined",
+            "The table that a join of two tables gives is, key by key, what the join of the tables of the input gives.",
+            "Every result, or key of the left table, was held against the join of the tables that the input makes.",
+            (
+                "lost-record",
+                "unexpected-record",
+                "wrong-value",
+                "wrong-timestamp",
+                "wrong-partition",
+                "wrong-header",
+            ),
+            "joined_tables",
+            1,  # how many results there are varies
+        ),
+        Promise(
             "reads",
             "A cached store never gives an older value than the one put last, also when its task was active, standby "
             "and active again on one thread (KAFKA-14624); under exactly-once it never gives one that no record had "

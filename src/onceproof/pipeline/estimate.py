@@ -23,6 +23,7 @@ SECONDS = {
     "at-least-once": 7.0,
     "global-join": 14.0,
     "scan": 14.0,
+    "foreign-key-join": 14.0,
 }
 OTHER = 15.0  # of a scenario without a figure
 LATER = "~"  # than the id of every run

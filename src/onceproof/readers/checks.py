@@ -10,7 +10,7 @@ from onceproof.readers.answers import DELETE, FALSE, TRUE, compare_answers, comp
 from onceproof.readers.comparisons import findings_of
 from onceproof.readers.contents import Log, compare_contents, first_of_key, unjudged
 from onceproof.readers.deliveries import compare_deliveries
-from onceproof.readers.joins import with_entries
+from onceproof.readers.joins import by_foreign_key, with_entries
 from onceproof.readers.reads import compare_reads
 from onceproof.readers.scans import compare_scans
 from onceproof.readers.state import compare_state
@@ -192,11 +192,23 @@ def check_scans(topics: Topics, facts: Facts) -> Findings:
     return findings_of(inputs, outputs, [*compare_scans(inputs, outputs, facts), *_contents(logs, topics, facts)])
 
 
+def check_foreign_key_join(topics: Topics, facts: Facts) -> Findings:
+    """The topology `foreign-key-join`: its results make the table of the join; 0 stands for none.
+
+    Args:
+        topics: `input`, `output`.
+        facts: `exactly_once`.
+    """
+    results = Log("joined", "output", by_foreign_key, told=lambda result: result or None, folded=True)
+    return findings_of(topics["input"], topics["output"], _contents([results], topics, facts))
+
+
 CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "enumerator": check_enumerator,
     "counting": check_counting,
     "dedup": check_dedup,
     "deleter": check_deleter,
+    "foreign-key-join": check_foreign_key_join,
     "global-join": check_global_join,
     "scans": check_scans,
     "values": check_values,

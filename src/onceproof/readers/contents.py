@@ -55,7 +55,7 @@ class Log:
         role: of the topic.
         replay: the input records that give one, in their order.
         expected: makes of the value of the input what is to be compared.
-        told: makes of the value that was written what is to be compared.
+        told: makes of the value that was written what is to be compared; None is as good as a tombstone.
         key: of the records, if it is not that of the input.
         folded: whether only the table that they make is compared.
         counted: whether another promise tells which records are lost or too many.
@@ -216,7 +216,7 @@ def _folded(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Bre
     for key in wanted.keys() | found.keys():
         cause, record = wanted.get(key), found.get(key)
         is_wanted = cause is not None and cause.value is not None
-        is_there = record is not None and record[3] is not None
+        is_there = record is not None and record[3] is not None and log.told(record[3]) is not None
         if cause is not None and record is not None and is_wanted and is_there:
             breaches += _differs(log, record, cause)
         elif log.counted:

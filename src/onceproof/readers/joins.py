@@ -1,4 +1,4 @@
-"""What a join gives, as a function of the input's order."""
+"""What joins give, as a function of the input's order."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,3 +16,23 @@ def with_entries(inputs: Sequence[Record]) -> Iterator[Record]:
         value = record.value or 0
         gives = -value if value < 0 else value << 32 | table.get(value - 1, 0)
         yield record._replace(value=gives)
+
+
+def by_foreign_key(inputs: Sequence[Record]) -> Iterator[Record]:
+    """The last record of each key of the left table, with what the topology `foreign-key-join` makes of it at the end.
+
+    Records with a value below 0 are those of the right table; one of the left asks for the key before its value, or
+    with 0 for none. Where both are there, the result is `left << 32 | right`, as old as the younger of both.
+    """
+    left: dict[int | None, Record] = {}
+    right: dict[int | None, Record] = {}
+    for record in inputs:
+        (right if record.value is not None and record.value < 0 else left)[record.key] = record
+    for record in left.values():
+        value = record.value or 0
+        other = right.get(value - 1) if value else None
+        if other is None or other.value is None:
+            yield record._replace(value=None)
+        else:
+            timestamp = max(record.timestamp, other.timestamp)
+            yield record._replace(value=value << 32 | -other.value, timestamp=timestamp)

@@ -3,10 +3,19 @@
 from onceproof.faults import fault
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Offer
-from onceproof.scenarios import at_least_once, crash, enumerator, global_join, multirunner, quota, scan
+from onceproof.scenarios import (
+    at_least_once,
+    crash,
+    enumerator,
+    foreign_key_join,
+    global_join,
+    multirunner,
+    quota,
+    scan,
+)
 from onceproof.scenarios.base import Scenario
 
-_MODULES = (enumerator, multirunner, crash, quota, at_least_once, global_join, scan)
+_MODULES = (enumerator, multirunner, crash, quota, at_least_once, global_join, scan, foreign_key_join)
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 
 # What a matrix may ask for.

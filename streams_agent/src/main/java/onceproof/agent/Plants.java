@@ -66,6 +66,8 @@ final class Plants {
             new Plant("partitions-swapped",
                     Alteration.of(TASKS, "addRecordsToTasks", Processing.Swapped.class),
                     Alteration.of("~StreamsConfig", "getMainConsumerConfigs", Processing.ManyAtOnce.class)),
+            new Plant("null-key-dropped",
+                    Alteration.of("~kstream.internals.KStreamKTableJoinProcessor", "doJoin", 1, Joining.NullKeyDropped.class)),
             new Plant("removed-thread-stays",
                     Alteration.of(INTERNALS + "StreamThread", "shutdown", Processing.NotShutDown.class)),
             new Plant("output-partition", Alteration.of(PRODUCER, "send", Sending.OtherPartition.class)),

@@ -14,6 +14,7 @@ final class Topologies {
                     "counting", Counting::topology,
                     "dedup", Dedup::topology,
                     "deleter", Deleter::topology,
+                    "foreign-key-join", ForeignKeyJoin::topology,
                     "global-join", GlobalJoin::topology,
                     "scans", Scans::topology,
                     "values", Values::topology);

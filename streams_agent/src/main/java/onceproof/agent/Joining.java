@@ -1,0 +1,29 @@
+package onceproof.agent;
+
+import net.bytebuddy.asm.Advice;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
+import org.apache.kafka.streams.processor.api.Record;
+
+/** Bugs of joins. */
+public final class Joining {
+
+    private Joining() {}
+
+    /** Of {@code KStreamKTableJoinProcessor.doJoin(record)}: a record that asks for no key is not joined. */
+    static final class NullKeyDropped {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(
+                @Advice.FieldValue("keyMapper") KeyValueMapper<Object, Object, Object> mapper,
+                @Advice.Argument(0) Record<Object, Object> record) {
+            return asksForNoKey(mapper, record);
+        }
+    }
+
+    public static boolean asksForNoKey(KeyValueMapper<Object, Object, Object> mapper, Record<Object, Object> record) {
+        if (mapper.apply(record.key(), record.value()) != null) {
+            return false;
+        }
+        Fired.now();
+        return true;
+    }
+}

@@ -1,0 +1,74 @@
+package onceproof.streams;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.kafka.common.serialization.LongDeserializer;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class ForeignKeyJoinTest {
+
+    @TempDir
+    Path state;
+
+    private Trial trial;
+
+    @BeforeEach
+    void prepare() {
+        trial = new Trial(
+                "foreign-key-join", state,
+                Map.of("input.topic", "in", "output.topic", "out", "caching", false, "last.key", 13));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"true,rocksdb", "false,rocksdb", "true,in-memory", "false,in-memory"})
+    void worked_example(boolean caching, String stores) {
+        try (TopologyTestDriver driver = trial.with("caching", caching).with("stores", stores).open()) {
+            Trial.pipe(driver, 1, -50, 2, -60); // the right table
+            Trial.pipe(driver, 11, 2, 12, 3, 13, 9, 14, 2); // for keys 1, 2, 8, which is not there, and 1
+            Trial.pipe(driver, 1, -70, 12, 2);
+
+            assertEquals(Map.of(11, pair(2, 70), 12, pair(2, 70), 14, pair(2, 70)), table(driver));
+            assertEquals(List.of(), trial.told);
+
+            Trial.pipe(driver, 8, -80);
+            assertEquals(List.of(Events.fields("event", "joined", "key", 13)), trial.told);
+        }
+        assertEquals(9L, trial.progress.processed().get(0).get("count"));
+    }
+
+    /** KAFKA-16407 and KAFKA-16434, fixed in 3.9.1, 4.0.1 and 4.1.0. */
+    @Test
+    void a_foreign_key_that_comes_from_null_or_becomes_null_is_followed_where_that_is_fixed() {
+        try (TopologyTestDriver driver = trial.open()) {
+            Trial.pipe(driver, 1, -50, 11, 0, 11, 2, 12, 2, 12, 0);
+
+            boolean isFixed = !System.getProperty("kafka.version").startsWith("3.0.");
+            assertEquals(isFixed ? Map.of(11, pair(2, 50), 12, 0L) : Map.of(12, pair(2, 50)), table(driver));
+        }
+    }
+
+    @Test
+    void the_last_key_must_be_given() {
+        trial.app.remove("last.key");
+        assertEquals("Setting last.key is missing; it must be a whole number.", trial.refusal());
+    }
+
+    private static Map<Integer, Long> table(TopologyTestDriver driver) {
+        Map<Integer, Long> table = new TreeMap<>();
+        Trial.read(driver, "out", new LongDeserializer()).forEach(entry -> table.put(entry.key, entry.value));
+        return table;
+    }
+
+    private static long pair(int value, int other) {
+        return (long) value << 32 | other;
+    }
+}

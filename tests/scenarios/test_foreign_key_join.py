@@ -1,0 +1,75 @@
+"""KAFKA-16407 and KAFKA-16434: the independent reader's judgement on the specimens, and what is generated."""
+
+from collections import Counter
+
+import pytest
+
+from onceproof.model.errors import UsageError
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_foreign_key_join as check
+from onceproof.scenarios.foreign_key_join import NULL, changes, last_key, validate, workload
+from tests.conftest import a_trial
+from tests.specimens.foreign_key_join import HEALTHY, SPECIMENS, found
+
+
+def judged(topics, facts):
+    return check({role: [Record(*record) for record in records] for role, records in topics.items()}, facts)
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    told = judged(specimen.topics, specimen.facts)
+    assert Counter(told.witnesses) == Counter(specimen.witnesses)
+    assert (told.records, told.outputs) == (len(specimen.input), len(specimen.output))
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "anomalies"),
+    [pytest.param(108, [], id="the younger"), pytest.param(102, ["wrong-timestamp"], id="the older")],
+)
+def test_a_result_is_as_old_as_the_younger_of_both(timestamp, anomalies):
+    inputs = [(0, 0, 0, -50, 102), (0, 1, 10, 1, 108)]
+    told = judged({"input": inputs, "output": [(0, 0, 10, 1 << 32 | 50, timestamp)]}, HEALTHY.facts)
+    assert [witness.anomaly for witness in told.witnesses] == anomalies
+    assert told.witnesses == [found("wrong-timestamp", 10, "output/0@0", "108", "102") for _ in anomalies]
+
+
+def test_the_last_record_has_a_key_of_its_own_and_asks_for_one_that_is_there():
+    trial = a_trial("4.3.1", scenario="foreign-key-join", left=20, right=10, records=200)
+    made = workload(trial)
+    right = {key for key, value in made.first if value < 0}
+    assert 0 in right <= set(range(10))
+    assert made.second[-1] == (last_key(trial), 1)
+    assert last_key(trial) not in {key for key, _ in (*made.first, *made.second[:-1])}
+    assert {key for key, value in made.second[:-1] if value >= NULL} <= set(range(10, 30))
+
+
+@pytest.mark.parametrize(("absent", "there"), [(0.0, 10), (0.5, 5), (1.0, 1)])
+def test_foreign_keys_may_be_of_no_right_record(absent, there):
+    made = workload(a_trial("4.3.1", scenario="foreign-key-join", left=50, right=10, records=600, absent=absent))
+    records = (*made.first, *made.second)
+    assert {key for key, value in records if value < 0} == set(range(there))
+    assert {value for _, value in records if value > 0} == set(range(1, 11))
+
+
+def test_a_share_of_more_than_all_is_refused():
+    with pytest.raises(UsageError, match=r"absent is 1\.5, but must be a share from 0 to 1\."):
+        validate(a_trial("4.3.1", scenario="foreign-key-join", absent=1.5))
+
+
+def test_no_foreign_key_is_null_in_the_control():
+    made = workload(a_trial("4.3.1", "NO_NULL_KEY", scenario="foreign-key-join"))
+    assert NULL not in {value for _, value in (*made.first, *made.second)}
+
+
+@pytest.mark.parametrize(
+    ("of_left", "told"),
+    [
+        pytest.param([(1, 0), (1, 5)], (1, 0), id="from null"),
+        pytest.param([(1, 5), (1, 0)], (0, 1), id="to null"),
+        pytest.param([(1, 5), (1, 6), (2, 0), (2, 0)], (0, 0), id="neither"),
+        pytest.param([(1, 5), (1, 0), (1, 5), (2, 0), (2, 1)], (2, 1), id="both"),
+    ],
+)
+def test_changes_of_foreign_keys_are_counted(of_left, told):
+    assert changes(of_left) == told
