@@ -13,12 +13,9 @@ from onceproof.model.sensitivity import NOTHING, Place, Tally
 
 
 class Verdict(StrEnum):
-    """What is said of a cell (`docs/reading-a-verdict.md`), in the order in which a person wants to know.
+    """What is said of a cell (`docs/reading-a-verdict.md`), in the order in which a person wants to know."""
 
-    `sign` stands beside every colour: it can be read without colours, too. `meaning` is what it says.
-    """
-
-    sign: str
+    sign: str  # beside every colour, so that it can be read without
     meaning: str
 
     REGRESSION = "regression", "✘✘", "an anomaly that no known issue explains"
