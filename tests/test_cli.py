@@ -42,6 +42,19 @@ def test_help_and_list_show_what_there_is():
             ["trial", "enumerator", "--streams", "4.3.1", "--fault", "broker-kill"],
             "needs 3 brokers, and not 1: add --n",
         ),
+        (["trial", "quota", "--streams", "3.9.1", "--roll-to", "4.3.1"], "cannot befall quota: it takes two instances"),
+        (
+            ["trial", "crash", "--streams", "4.3.1", "--roll-to", "3.9.1"],
+            "4.3.1 → 3.9.1 × ROLLING (crash, broker 3.9.1) cannot be run: 4.3.1 keeps the offsets of its stores",
+        ),
+        (
+            ["trial", "crash", "--streams", "3.9.1", "--roll-to", "4.3.1", "--variant", "TWO_KILLS"],
+            "TWO_KILLS of crash goes over to no other release while it works; ROLLING does: name it",
+        ),
+        (
+            ["trial", "crash", "--streams", "3.9.1", "--roll-to", "4.3.1", "--restart-on", "4.3.1"],
+            "--roll-to 4.3.1 and --restart-on 4.3.1 are two ways to go on: take one.",
+        ),
         (["trial", "quota", "--streams", "4.3.1", "--nodes", "3"], "'nodes=3' sets no parameter of quota"),
         (["trial", "quota", "--streams", "4.3.1", "--fault", "pause"], "The fault pause cannot befall quota: it takes"),
         (["sensitivity", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),

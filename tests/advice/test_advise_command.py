@@ -103,8 +103,16 @@ def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch)
     assert told[0] == "lacking: 4.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"
     assert re.match(r"About \d+ minutes in all", told[before[0] - 1])
     assert told[-1].endswith("Task drive failed.")
-    assert [(request.streams, request.restarts) for request in ran] == [(("4.3.1",), ()), (("3.9.1",), ("4.3.1",))]
-    assert (ran[1].scenarios, ran[1].variants) == (("enumerator", "crash"), ("DEFAULT_CONFIG",))
+    assert [(request.streams, request.restarts) for request in ran] == [
+        (("4.3.1",), ()),
+        (("3.9.1",), ("4.3.1",)),
+        (("4.3.1",), ("3.9.1",)),
+    ]
+    assert (ran[1].scenarios, ran[1].variants) == (
+        ("enumerator", "crash", "multirunner"),
+        ("DEFAULT_CONFIG", "ROLLING"),
+    )
+    assert (ran[2].scenarios, ran[2].variants) == (("multirunner",), ("ROLLING",))
 
 
 def test_the_page_as_a_file_stands_for_itself_and_escapes_everything(advise, tmp_path):

@@ -198,9 +198,36 @@ def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
     assert "(a downgrade)" in advice.headline
     assert advice.against[0].text.startswith("4.2.0 cannot go on with the state of 4.3.1: 4.3.1 keeps the offsets")
     assert any(one.text.startswith("Before the change stop each instance") for one in advice.to_do)
-    assert {gap.what for gap in advice.not_looked_at if "→" in gap.what} == {"4.2.0 → 4.3.1: enumerator, crash"}
+    assert {gap.what for gap in advice.not_looked_at if "→" in gap.what} == {
+        "4.2.0 → 4.3.1: enumerator, crash",
+        *(f"4.2.0 → 4.3.1, rolling: {scenario}" for scenario in ("enumerator", "multirunner", "crash")),
+        "4.3.1 → 4.2.0, rolling: multirunner",  # whose stores are in memory
+    }
     up = advise(question("4.2.0", "4.3.1"))
     assert any(one.text.startswith("Should you have to go back to 4.2.0, first stop") for one in up.to_do)
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        (("3.4.1", "3.9.1"), "Bounce each instance twice: on 3.9.1 with upgrade.from=3.4, then on 3.9.1 without it."),
+        (("3.9.1", "3.4.1"), "Bounce each instance twice: on 3.9.1 with upgrade.from=3.4, then on 3.4.1 without it."),
+        (("3.4.1", "3.5.0"), "Stop all instances before the first one starts on 3.5.0: it takes upgrade.from=3.4"),
+    ],
+)
+def test_what_a_rolling_upgrade_takes_is_told(way, said):
+    assert any(one.text.startswith(said) for one in advise(question(*way)).to_do)
+    assert not any("ounce each" in one.text for one in advise(question("3.9.1", "4.3.1")).to_do)
+
+
+def test_a_restart_is_no_look_at_a_rolling_upgrade_nor_the_other_way_round():
+    cells = all_of("3.9.1", "4.3.1")
+    kinds = {one.cell.variant.startswith("ROLLING") for one in cells if one.cell.scenario == "crash"}
+    assert kinds == {True, False}
+    for rolling in kinds:
+        left = [one for one in cells if one.cell.variant.startswith("ROLLING") == rolling]
+        lacks = lacking(question("3.9.1", "4.3.1", left))
+        assert {cell.variant.startswith("ROLLING") for cell in lacks} == {not rolling}
 
 
 def test_an_application_without_stores_on_disk_can_go_back():

@@ -67,6 +67,7 @@ class Member:
     active: list[Task] = field(default_factory=list)
     standby: dict[Task, float] = field(default_factory=dict)  # and when it has caught up
     processed: Counter[str] = field(default_factory=Counter)
+    kept: list[Task] = field(default_factory=list)  # of the static member before it
     missed_at: float | None = None  # it is gone, and this is when the group will know
 
 
@@ -92,8 +93,9 @@ class Group:
     # --- members ---------------------------------------------------------------------------------------------
 
     def join(self, member: Member) -> None:
-        """A thread begins; a static one takes the place of the one before it."""
+        """A thread begins; a static one takes the place and the tasks of the one before it."""
         for old in [m for m in self.members if m.static and m.instance == member.instance and m.missed_at is not None]:
+            member.kept += old.active
             self._forget(old)
         self.members.append(member)
         self._change_soon()
@@ -174,8 +176,8 @@ class Group:
             return
         before = {task: member for member in self.members for task in member.active}
         for task in self.tasks:
-            if task not in before:  # who was its standby takes it, else who has least to do
-                heir = min(living, key=lambda m: (task not in m.standby, len(m.active)))
+            if task not in before:  # who had it takes it, else who was its standby, else who has least to do
+                heir = min(living, key=lambda m: (task not in m.kept, task not in m.standby, len(m.active)))
                 heir.active.append(task)
         while self.nature.moves and (move := self._next_move(living)):
             task, giver, taker = move

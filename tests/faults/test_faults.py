@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.faults import FAULTS, broker_kill, pause
+from onceproof.faults import FAULTS, broker_kill, pause, rolling_bounce
 from onceproof.faults.base import Fault, Strike, at_work, suffer
 from onceproof.lab.trial import TrialLab
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import KafkaFailedError, UsageError
 from onceproof.model.files import Suffered
 from onceproof.scenarios import SCENARIOS, check_fault
 from tests.conftest import a_trial
@@ -83,6 +83,95 @@ def test_a_broker_that_was_killed_is_started_again_if_the_drive_fails(tmp_path: 
     assert not lab.drive().exercised
     assert [e["action"] for e in lab.events if e["event"] == "broker"] == ["killed", "started"]
     lab.stop()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[TrialLab]:
+    """The driver of a trial that goes from 4.2.1 to 4.3.1; two instances run, and there are no records but the first."""
+    driver = fake_lab(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
+    for name in ("instance-1", "instance-2"):
+        driver.start_instance(name)
+        driver.await_("it to run", lambda: driver.running["instance-1"].tasks("active"))
+    yield driver
+    driver.stop()
+
+
+def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path: Path) -> None:
+    lab = fake_lab(a_trial("3.4.1", "ROLLING", restart_on="3.9.1"), tmp_path)
+    suffered = lab.outcome(lab.drive()).fault
+    lab.stop()
+    assert suffered is not None
+    assert suffered.bit
+    proof = suffered.observed
+    assert [(b["instance"], b["release"], b["upgrade_from"]) for b in proof["bounces"]] == [
+        ("instance-1", "3.9.1", "3.4"),
+        ("instance-2", "3.9.1", "3.4"),
+        ("instance-1", "3.9.1", None),
+        ("instance-2", "3.9.1", None),
+    ]
+    [mixed] = proof["together"]
+    assert mixed["members"] == {"instance-1": "3.9.1", "instance-2": "3.4.1"}
+    assert sorted(task for tasks in mixed["tasks"].values() for task in tasks) == ["0_0", "0_1"]
+    assert min(mixed["processed"].values()) > 0
+    assert proof["members"] == {"instance-1": "3.9.1", "instance-2": "3.9.1"}
+
+
+def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: TrialLab) -> None:
+    suffered = suffer(rolling_bounce.FAULT, pair, lambda: None)
+    assert [sum(one["processed"].values()) for one in suffered.observed["together"]] == [0]
+    assert suffered.told == (
+        "The fault rolling-bounce did not bite: both releases were at no time members of one group that processed "
+        "records."
+    )
+
+
+def test_a_roll_that_is_not_over_says_who_runs_what(pair: TrialLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolling_bounce.RollingBounce, "patience", 2.0)
+    told = suffer(rolling_bounce.FAULT, pair, lambda: None).told
+    assert "instance-2 runs 4.2.1, and not 4.3.1; " in told
+    assert told.endswith("it was not over after 300 s.")
+
+
+def test_a_group_of_two_releases_that_never_comes_to_rest_is_stuck(
+    pair: TrialLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rolling_bounce.RollingBounce, "_is_at_rest", lambda _: False)
+    with pytest.raises(KafkaFailedError, match=r"^stuck: instance-1, instance-2: Waited 60 s .*\(4\.2\.1\) RUNNING"):
+        suffer(rolling_bounce.FAULT, pair, lambda: None)
+
+
+def test_one_instance_cannot_roll(tmp_path: Path) -> None:
+    lab = fake_lab(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
+    lab.start_instance("instance-1")
+    suffered = suffer(rolling_bounce.FAULT, lab, lambda: None)
+    assert "did not bite: it takes another release to go to, and two instances with a task" in suffered.told
+    lab.stop()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "way", "parameters", "why"),
+    [
+        ("enumerator", ("4.3.1", "4.2.1"), {}, "4.3.1 keeps the offsets of its stores in a column family"),
+        ("crash", ("4.0.2", "3.9.1"), {}, "writes files in a format"),
+        ("enumerator", ("3.4.1", "3.5.0"), {}, "it takes upgrade.from=3.4 .KIP-904., which 3.5.0 does not know"),
+        ("multirunner", ("3.5.1", "3.4.0"), {}, "which 3.5.1 does not know"),
+        ("enumerator", ("4.2.1", "4.3.1"), {"rolling_bounce_back": True}, "4.3.1 keeps the offsets"),
+        ("enumerator", ("4.2.1", "4.2.1"), {}, "4.2.1 is the release that it runs on"),
+        ("enumerator", ("4.2.1", None), {}, "a rolling bounce takes a second release; name it with --roll-to"),
+        ("multirunner", ("4.3.1", "3.9.1"), {"stores": "rocksdb"}, "4.3.1 keeps the offsets"),
+        ("crash", ("4.2.1", "4.3.1"), {"kills": 2}, "^A rolling bounce goes with .* one kill"),
+    ],
+)
+def test_where_kafka_allows_no_rolling_bounce_it_is_refused(
+    scenario: str, way: tuple[str, str | None], parameters: dict[str, object], why: str
+) -> None:
+    named = {name.replace("rolling_", "rolling-"): value for name, value in parameters.items()}
+    with pytest.raises(UsageError, match=why):
+        SCENARIOS[scenario].validate(a_trial(way[0], "ROLLING", scenario=scenario, restart_on=way[1], **named))
+
+
+def test_stores_in_memory_can_go_back_whatever_the_format(tmp_path: Path) -> None:
+    SCENARIOS["multirunner"].validate(a_trial("3.9.1", "ROLLING_BACK", scenario="multirunner", restart_on="4.3.1"))
 
 
 def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path) -> None:

@@ -138,6 +138,14 @@ def test_the_damage_follows_the_killed_release_into_an_upgrade(tmp_path, cluster
     assert [a["streams_version"] for a in attested.values()] == ["4.1.2", "4.1.2", "4.3.1"]
 
 
+def test_two_releases_are_members_of_one_group_and_nothing_is_lost(tmp_path, cluster):
+    assert run(a_trial("3.9.1", "ROLLING", restart_on="4.3.1"), tmp_path, cluster)[0] == {}
+    proof = Outcome.read(tmp_path / "outcome.json").fault.observed
+    mixed = [sorted(one["members"].values()) for one in proof["together"]]
+    assert mixed == [["3.9.1", "4.3.1"]]
+    assert proof["members"] == {"instance-1": "4.3.1", "instance-2": "4.3.1"}
+
+
 def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, cluster):
     by_chance = {"torn-transaction"}  # KAFKA-18943, on 3.4.1
     assert run(a_trial("3.3.1", restart_on="3.4.1"), tmp_path / "up", cluster)[0].keys() <= by_chance

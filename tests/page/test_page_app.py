@@ -16,11 +16,15 @@ import pytest
 from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
-from onceproof.model.cell import Trial
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Reading, VerdictRow
 from onceproof.model.json_file import read_json, write_json
+from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.model.verdict import Verdict
+from onceproof.page import matrix
 from onceproof.page.app import create_app
+from onceproof.page.matrix import Square
 from onceproof.page.runs import run_of_dag_run, unfinished
 from onceproof.results.database import store_run
 from onceproof.settings import Settings
@@ -72,6 +76,18 @@ def test_releases_stand_in_their_own_order_and_restarts_by_themselves(client):
     first, second = heads.index("Releases of Kafka Streams"), heads.index("Restarted on another release")
     assert heads[first + 1 : second] == ["3.3.1", "3.4.1", "3.8.1", "3.10.0"]
     assert heads[second + 1] == "4.1.2 → 4.3.1"
+
+
+def test_cells_that_roll_have_a_row_a_pair():
+    releases = [Release(3, 9, 1), Release(4, 1, 2)]
+    cells = [Cell("enumerator", "ROLLING", one, Release(3, 9, 1), Release(4, 3, 1)) for one in releases]
+    cells += [replace(cells[0], variant="ROLLING_BACK"), replace(cells[0], variant="DEFAULT_CONFIG")]
+    shown = {cell: Square(cell.key, "", "", Verdict.CLEAN, "", "", "", "") for cell in cells}
+    plain, restarted, rolled = matrix._blocks(shown, several_brokers=False)
+    assert (plain.scenarios, restarted.columns) == ({}, ["3.9.1 → 4.3.1"])
+    assert rolled.columns == ["ROLLING", "ROLLING_BACK"]
+    rows = [(row.name, [one.key if one else None for one in row.squares]) for row in rolled.scenarios["enumerator"]]
+    assert rows == [("3.9.1 → 4.3.1", [cells[0].key, cells[2].key]), ("4.1.2 → 4.3.1", [cells[1].key, None])]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def cell(variant="DEFAULT_CONFIG", streams="3.9.1", restart_on=None):
 
 
 def trial(variant="DEFAULT_CONFIG", seed=7):
-    return Trial("20260101T000000-abcd", cell(variant), 1, seed)
+    return Trial("20260101T000000-abcd", cell(variant, restart_on="4.3.1" if variant == "ROLLING" else None), 1, seed)
 
 
 # --- check ---------------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def test_the_topology_follows_the_variant():
     [
         ("DEFAULT_CONFIG", "onceproof.rocksdb.write.buffer.bytes", "65536"),
         ("ROCKSDB_OWN_MEMORY", "onceproof.rocksdb.write.buffer.bytes", None),
-        ("DEFAULT_CONFIG", "group.instance.id", "instance-1"),
+        ("DEFAULT_CONFIG", "group.instance.id", "{instance}"),
         ("DYNAMIC_MEMBERSHIP", "group.instance.id", None),
         ("DEFAULT_CONFIG", "__state.updater.enabled__", None),
         ("STATE_UPDATER_DISABLED", "__state.updater.enabled__", "false"),

@@ -78,6 +78,28 @@ WAYS = [
     Way("enumerator", "a zombie is not told", False, BIT_NOT + ".* was fenced", "PAUSED", nature=Nature(fences=False)),
     *(
         Way(
+            scenario,
+            f"it rolls to {to}{' and back' if variant == 'ROLLING_BACK' else ''}",
+            True,
+            rf"The group went from 4\.3\.1 to {to}{how}; for [1-9][0-9,]* ms it had members of both .*{worked}",
+            variant,
+            {"static_membership": static} if static else {},
+            restart_on=to,
+        )
+        for scenario, variant, to, how, static in (
+            ("enumerator", "ROLLING", "4.2.1", " in 2 bounces", False),
+            ("enumerator", "ROLLING", "4.1.2", " in 2 bounces", False),
+            ("enumerator", "ROLLING", "4.2.1", " in 2 bounces", True),
+            ("enumerator", "ROLLING", "3.4.1", " in 4 bounces, with upgrade.from=3.4 on the way", False),
+            ("enumerator", "ROLLING_BACK", "4.2.1", " and back in 4 bounces", False),
+            ("multirunner", "ROLLING", "3.9.1", " in 2 bounces", False),
+            ("multirunner", "ROLLING_BACK", "3.9.1", " and back in 4 bounces", False),
+            ("crash", "ROLLING", "4.4.0", " in 1 bounce", False),
+        )
+        for worked in [" and [1-9]" if scenario != "crash" else "[1-9][0-9,]* records on 4.4.0"]
+    ),
+    *(
+        Way(
             "enumerator",
             f"the {name} dies",
             True,

@@ -72,15 +72,22 @@ class Question:
         reason = None if self.app.lacks({"stores": ("rocksdb",)}) else one.refuse_restart_on(other)
         return reason and f"{reason.partition(';')[0]}."  # what follows is what to run instead
 
+    def rolls(self, cell: Cell) -> bool:
+        """Whether the application of a cell goes over to the other release while it works."""
+        return cell.variant in self.catalogue[cell.scenario].rolling
+
     def concerns(self, scenario: str, variant: str) -> bool:
         """Whether a variant may concern the application; one that there is not any more concerns nobody."""
         offer = self.catalogue.get(scenario)
         return offer is not None and variant in offer.variants and not self.app.lacks(needs_of(scenario, variant))
 
-    def probes(self, scenario: str) -> list[str]:
-        """The variants in which a failure can show, the control first; where no issue is known, all that concern it."""
+    def probes(self, scenario: str, *, rolling: bool) -> list[str]:
+        """The variants in which a failure can show, the control first; where no issue is known, all that concern it.
+
+        With `rolling` those that go over to another release while they work, else the others.
+        """
         offer = self.catalogue[scenario]
-        own = [variant for variant in offer.variants if self.concerns(scenario, variant)]
+        own = [v for v in offer.variants if (v in offer.rolling) == rolling and self.concerns(scenario, v)]
         showing = [v for v in own if any(i.concerns(scenario, v) and not i.incidental for i in self.issues)]
         return sorted(showing or own, key=lambda variant: variant != offer.control[0])
 
@@ -188,6 +195,11 @@ def _to_do(
         yield Said(f"Before the change {empty}", (GUIDE,))
     elif reason := question.refusal(target, current):
         yield Said(f"Should you have to go back to {current}, first {empty} The reason: {reason}", (GUIDE, RESTARTS))
+    if reason := current.refuse_roll_to(target):
+        yield Said(f"Stop all instances before the first one starts on {target}: {reason.partition(';')[0]}.", (GUIDE,))
+    elif (first := current.bounces_to(target)[0])[1]:
+        text = f"Bounce each instance twice: on {first[0]} with upgrade.from={first[1]}, then on {target} without it."
+        yield Said(text, (GUIDE,))
     if cells := [gap for gap in gaps if gap.is_needed and gap.cell]:
         sources = tuple(source for gap in cells for source in gap.sources)
         own = " --application FILE" if question.application else ""
@@ -300,24 +312,26 @@ def _gaps(question: Question) -> Iterator[Gap]:
     if counting := [one for one in question.cells if one.counts]:
         brokers = " and ".join(map(str, sorted({one.cell.broker for one in counting})))
         yield Gap(f"Brokers other than {brokers}", "All cells ran on these.", False, None, (_source(counting[0]),))
-    why = "The application is stopped and started on the other release; no scenario runs both in one group."
-    yield Gap("A rolling upgrade, with both releases in one group", why, False, None, (GUIDE, SCENARIOS))
 
 
-def _missing(question: Question, scenario: str, streams: Release, restart: Release | None) -> Cell | None:
+def _missing(
+    question: Question, scenario: str, streams: Release, restart: Release | None, rolling: bool = False
+) -> Cell | None:
     """The cell to run where a scenario was looked at in none of its variants that would show something.
 
     None if it was, or cannot be run there.
     """
     offer, broker = question.catalogue[scenario], Release.parse(BROKER)
-    cells = (Cell(scenario, variant, streams, broker, restart) for variant in question.probes(scenario))
+    cells = (
+        Cell(scenario, variant, streams, broker, restart) for variant in question.probes(scenario, rolling=rolling)
+    )
     can = [cell for cell in cells if offer.refuse(cell) is None]
     return None if not can or any(one.counts for one in _tried(question, can[0])) else can[0]
 
 
 def _tried(question: Question, cell: Cell) -> list[Measured]:
     """What was measured with the scenario and the releases of a cell, in variants that would show something."""
-    variants = question.probes(cell.scenario)
+    variants = question.probes(cell.scenario, rolling=question.rolls(cell))
     return [
         one
         for one in question.cells
@@ -326,7 +340,7 @@ def _tried(question: Question, cell: Cell) -> list[Measured]:
 
 
 def _needed(question: Question, cell: Cell) -> Gap:
-    what = f"{cell.releases}: {cell.scenario}"
+    what = f"{cell.releases}{', rolling' if question.rolls(cell) else ''}: {cell.scenario}"
     if not (tried := _tried(question, cell)):
         return Gap(what, "No cell was run here.", True, cell.key, (RESULTS,))
     last = tried[0]
@@ -383,6 +397,7 @@ def _left_out(question: Question) -> Iterator[LeftOut]:
 
 def lacking(question: Question) -> list[Cell]:
     """The cells that fill the gaps for which the answer waits."""
-    ways = ((question.target, None), (question.current, question.target))
+    current, target = question.current, question.target
+    ways = ((target, None, False), (current, target, False), (current, target, True), (target, current, True))
     cells = (_missing(question, scenario, *way) for way in ways for scenario in question.catalogue)
     return [cell for cell in cells if cell is not None]

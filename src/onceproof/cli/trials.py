@@ -34,7 +34,7 @@ from onceproof.model.plants import plant
 from onceproof.model.release import OLDEST
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import is_red
-from onceproof.scenarios import check_fault, scenario
+from onceproof.scenarios import check_fault, rolling_variant, scenario
 from onceproof.settings import get_settings
 
 group = typer.Typer()
@@ -80,6 +80,10 @@ def trial(
     restart_on: Annotated[
         str | None, typer.Option(metavar="V", help="Restart the application on this Kafka Streams release.")
     ] = None,
+    roll_to: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="Go over to this release instance by instance, while records flow."),
+    ] = None,
     program: Annotated[
         str | None, typer.Option(metavar="'1 2 3'", help="For multirunner: instances to start or stop, or `random`.")
     ] = None,
@@ -110,6 +114,10 @@ def trial(
         settings.append(f"fault={fault}")
     if nodes is not None:
         settings.append(f"nodes={nodes}")
+    if roll_to is not None:
+        if restart_on is not None:
+            raise UsageError(f"--roll-to {roll_to} and --restart-on {restart_on} are two ways to go on: take one.")
+        variant, restart_on = rolling_variant(name, variant), roll_to
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
     what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from onceproof.faults import broker_kill, pause
+from onceproof.faults import broker_kill, pause, rolling_bounce
 from onceproof.faults.base import Fault
 from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 
-_MODULES = (pause, broker_kill)
+_MODULES = (pause, broker_kill, rolling_bounce)
 FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
 NONE = "none"
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from onceproof.model.cell import Trial
 from onceproof.model.files import Suffered
 from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
 from onceproof.model.timeline import Event
 
 
@@ -101,6 +102,29 @@ class Ground(Protocol):
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition comes to hold within some time; not to hold is an answer, too."""
 
+    def start_instance(
+        self,
+        name: str,
+        release: Release | None = None,
+        config: Mapping[str, str] | None = None,
+        app: Mapping[str, Any] | None = None,
+        log: str | None = None,
+    ) -> Instance:
+        """Start an instance and wait until the right release has loaded.
+
+        An instance of a name that ran before finds the state directory of the one before.
+
+        Args:
+            name: of the instance.
+            release: of Kafka Streams; the cell's if not given.
+            config: Kafka Streams configuration beside the scenario's.
+            app: settings of the topology beside the scenario's.
+            log: name of its log; the instance's and how often it was started, if not given.
+        """
+
+    def stop_instance(self, name: str, leave_group: bool = False) -> None:
+        """Close an instance in good order and wait for its end."""
+
     def freeze_instance(self, name: str) -> None:
         """Let an instance stand still (SIGSTOP) until it is thawed."""
 
@@ -161,6 +185,7 @@ class Fault:
     strike: Callable[[Ground], Strike]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     nodes: int = 1  # brokers that there must be, at least
+    lasts: float = 8.0  # seconds for which there must be records, at any time
     # Kafka Streams configuration without which a trial would wait for minutes, from the parameters' values.
     config: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
 

@@ -43,7 +43,7 @@ from onceproof.readers.inputs import deviation
 from onceproof.readers.segments import compare_segments
 from onceproof.readers.stores import compare_stores
 from onceproof.scenarios import scenario
-from onceproof.scenarios.base import Exercise, partition_of_key, values_of
+from onceproof.scenarios.base import INSTANCE, Exercise, partition_of_key, values_of
 from onceproof.scenarios.liveness import compare_liveness
 
 Report = Callable[[str], None]
@@ -378,7 +378,7 @@ class TrialLab:
             "application.id": self.trial.application_id,
             "client.id": f"{self.trial.application_id}-{name}",
             "state.dir": str(self._folder.state / name),
-            **self._plan.streams_config,
+            **{key: value.replace(INSTANCE, name) for key, value in self._plan.streams_config.items()},
             **(config or {}),
         }
         instance.start(self._plan.check, {**self._plan.app, **(app or {})}, whole)

@@ -15,12 +15,14 @@ from onceproof.model.release import Release
 class Offer:
     """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot.
 
-    `control` is the variant and the release of Kafka Streams that must be red.
+    `control` is the variant and the release of Kafka Streams that must be red. Of the variants, `rolling` go over to
+    another release while they work.
     """
 
     variants: tuple[str, ...]
     control: tuple[str, str]
     refuse: Callable[[Cell], str | None] = lambda _: None
+    rolling: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,38 @@ class Release:
             )
         return None
 
+    def bounces_to(self, other: "Release") -> tuple[tuple["Release", str | None], ...]:
+        """The rolling bounces by which a group goes over to the other release: of each the release and `upgrade.from`.
+
+        From 3.5 on repartition topics have another format (KIP-904), unless `upgrade.from` names an older release. On
+        the way up a second bounce takes it away; on the way back a first one sets it.
+
+        Source: Kafka Streams' upgrade guide.
+        """
+        if self._writes_old_changes == other._writes_old_changes:
+            return ((other, None),)
+        first = (self, other.line) if other._writes_old_changes else (other, self.line)
+        return (first, (other, None))
+
+    @property
+    def _writes_old_changes(self) -> bool:
+        return not self.since(Release(3, 5, 0))
+
+    def refuse_roll_to(self, other: "Release") -> str | None:
+        """Why a group of this release cannot take in instances of the other one, if it cannot, whatever their state.
+
+        Source: `AssignorConfiguration` of 3.5.0, which throws where `upgrade.from` is 3.4.
+        """
+        if other == self:
+            return f"{other} is the release that it runs on; name another one to roll to."
+        older, newer = sorted((self, other))
+        if older.line == "3.4" and newer.within(Release(3, 5, 0), Release(3, 5, 1)):
+            return (
+                f"it takes upgrade.from=3.4 (KIP-904), which {newer} does not know, so that its threads die; roll to "
+                "3.5.2 or later."
+            )
+        return None
+
     @property
     def decodes_assignments_of_newest(self) -> bool:
         """Whether it decodes version 11 of the assignment, which Kafka Streams writes since 3.2 (KIP-708)."""

@@ -1,7 +1,7 @@
-"""The matrix as it is shown: scenario and variant down, releases across, restarts as a block of their own."""
+"""The matrix as it is shown: scenario and variant down, releases across; restarts, and rolling upgrades, by pairs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,8 +11,10 @@ from onceproof.model.verdict import Verdict
 from onceproof.results.history import NEW, SLOWER, Change
 from onceproof.results.matrix_query import Dated, Known
 from onceproof.results.table import change_line
+from onceproof.scenarios import CATALOGUE
 
 BAD = (Verdict.REGRESSION, Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.FIXED)  # not as the registry expects
+PLAIN, RESTARTED, ROLLED = "Releases of Kafka Streams", "Restarted on another release", "Rolled to another release"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -48,9 +50,9 @@ class Square:
 
 @dataclass(frozen=True)
 class Row:
-    """A variant of a scenario, one entry for each column; `broker` only where there are several."""
+    """A variant of a scenario, or a pair of releases; an entry for each column. `broker` only where several are."""
 
-    variant: str
+    name: str
     broker: str
     squares: Sequence[Square | None]
 
@@ -178,27 +180,42 @@ def _square(dated: Dated, known: Known, change: str) -> Square:
 
 
 def _blocks(squares: Mapping[Cell, Square], several_brokers: bool) -> Iterable[Block]:
-    plain = {cell: square for cell, square in squares.items() if cell.restart_on is None}
-    restarts = {cell: square for cell, square in squares.items() if cell.restart_on is not None}
-    yield _block("Releases of Kafka Streams", plain, several_brokers)
-    yield _block("Restarted on another release", restarts, several_brokers)
+    kinds: dict[str, dict[Cell, Square]] = {title: {} for title in (PLAIN, RESTARTED, ROLLED)}
+    for cell, square in squares.items():
+        kinds[_kind(cell)][cell] = square
+    yield _block(PLAIN, kinds[PLAIN], several_brokers, lambda cell: (cell.streams,), lambda cell: cell.variant)
+    yield _block(RESTARTED, kinds[RESTARTED], several_brokers, _pair, lambda cell: cell.variant)
+    yield _block(ROLLED, kinds[ROLLED], several_brokers, lambda cell: (cell.variant,), lambda cell: cell.releases)
 
 
-def _block(title: str, squares: Mapping[Cell, Square], several_brokers: bool) -> Block:
-    columns = sorted({_column(cell) for cell in squares})
-    rows: dict[tuple[str, str, Release], dict[tuple[Release, ...], Square]] = defaultdict(dict)
+def _kind(cell: Cell) -> str:
+    if cell.restart_on is None:
+        return PLAIN
+    offer = CATALOGUE.get(cell.scenario)  # there may be cells of a scenario that there is not any more
+    return ROLLED if offer and cell.variant in offer.rolling else RESTARTED
+
+
+def _pair(cell: Cell) -> tuple[Release, ...]:
+    return (cell.streams, cell.running)
+
+
+def _block(
+    title: str,
+    squares: Mapping[Cell, Square],
+    several_brokers: bool,
+    column: Callable[[Cell], tuple[Any, ...]],
+    row: Callable[[Cell], str],
+) -> Block:
+    columns = sorted({column(cell) for cell in squares})
+    rows: dict[tuple[str, str, Release], dict[tuple[Any, ...], Square]] = defaultdict(dict)
     order = {scenario: number for number, scenario in enumerate(dict.fromkeys(cell.scenario for cell in squares))}
     for cell, square in squares.items():
-        rows[cell.scenario, cell.variant, cell.broker][_column(cell)] = square
+        rows[cell.scenario, row(cell), cell.broker][column(cell)] = square
     scenarios: dict[str, list[Row]] = {scenario: [] for scenario in order}
-    for (scenario, variant, broker), of_row in rows.items():
+    for (scenario, name, broker), of_row in rows.items():
         told = str(broker) if several_brokers else ""
-        scenarios[scenario].append(Row(variant, told, [of_row.get(column) for column in columns]))
-    return Block(title, [" → ".join(map(str, column)) for column in columns], scenarios)
-
-
-def _column(cell: Cell) -> tuple[Release, ...]:
-    return (cell.streams, cell.restart_on) if cell.restart_on else (cell.streams,)
+        scenarios[scenario].append(Row(name, told, [of_row.get(key) for key in columns]))
+    return Block(title, [" → ".join(map(str, key)) for key in columns], scenarios)
 
 
 def moment(created: str) -> str:

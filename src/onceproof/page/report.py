@@ -61,7 +61,7 @@ def terminal(matrix: Matrix) -> Iterator[Table | Text]:
         for scenario, rows in block.scenarios.items():
             table.add_row(Text(scenario, "bold"))
             for row in rows:
-                table.add_row(Text(f"  {row.variant} {row.broker}".rstrip()), *map(_square, row.squares))
+                table.add_row(Text(f"  {row.name} {row.broker}".rstrip()), *map(_square, row.squares))
         yield table
     for change in matrix.changes:
         yield Text(f"{change['kind']}: {change['line']}")

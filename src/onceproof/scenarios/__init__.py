@@ -1,6 +1,6 @@
 """The systems of the seeds and of further known issues, one module each, always the same parts in the same order."""
 
-from onceproof.faults import fault
+from onceproof.faults import fault, rolling_bounce
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Offer
 from onceproof.scenarios import (
@@ -13,13 +13,21 @@ from onceproof.scenarios import (
     quota,
     scan,
 )
-from onceproof.scenarios.base import Scenario
+from onceproof.scenarios.base import Scenario, rolls
 
 _MODULES = (enumerator, multirunner, crash, quota, at_least_once, global_join, scan, foreign_key_join)
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 
 # What a matrix may ask for.
-CATALOGUE: dict[str, Offer] = {name: Offer(tuple(s.variants), s.control, s.refuse) for name, s in SCENARIOS.items()}
+CATALOGUE: dict[str, Offer] = {
+    name: Offer(
+        tuple(s.variants),
+        s.control,
+        s.refuse,
+        tuple(variant.name for variant in s.variants.values() if rolls(variant.parameters)),
+    )
+    for name, s in SCENARIOS.items()
+}
 
 
 def scenario(name: str) -> Scenario:
@@ -44,6 +52,28 @@ def check_fault(name: str, fault_name: str) -> None:
     if not _allows(scenario(name), fault_name):
         others = [other.name for other in SCENARIOS.values() if _allows(other, fault_name)]
         raise UsageError(f"The fault {fault_name} cannot befall {name}: {needs}. Take {' or '.join(others)}.")
+
+
+def rolling_variant(name: str, asked: str) -> str:
+    """The variant of a scenario in which the application goes over to another release by rolling.
+
+    Args:
+        name: of the scenario.
+        asked: the variant that is asked for; `DEFAULT_CONFIG` asks for none.
+
+    Raises:
+        UsageError: the scenario has none, or the one that is asked for does not do that; says which do.
+    """
+    check_fault(name, rolling_bounce.NAME)
+    rolling = CATALOGUE[name].rolling
+    if asked in rolling:
+        return asked
+    if asked != "DEFAULT_CONFIG":
+        raise UsageError(
+            f"{asked} of {name} goes over to no other release while it works; {' or '.join(rolling)} does: name it, "
+            "and set with --set what is to be otherwise."
+        )
+    return rolling[0]
 
 
 def _allows(what: Scenario, fault_name: str) -> bool:

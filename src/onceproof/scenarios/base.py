@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from onceproof.faults import chosen, rolling_bounce
 from onceproof.faults.base import Ground, Instance
+from onceproof.faults.rolling_bounce import BACK
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.files import Suffered, TopicPlan
 from onceproof.model.parameter import Parameter
-from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Return, proved_returns
 
 
@@ -49,29 +50,6 @@ class Lab(Ground, Protocol):
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Name what happens in a `with` block; its seconds are kept."""
-
-    def start_instance(
-        self,
-        name: str,
-        release: Release | None = None,
-        config: Mapping[str, str] | None = None,
-        app: Mapping[str, Any] | None = None,
-        log: str | None = None,
-    ) -> Instance:
-        """Start an instance and wait until the right release has loaded.
-
-        An instance of a name that ran before finds the state directory of the one before.
-
-        Args:
-            name: of the instance.
-            release: of Kafka Streams; the cell's if not given.
-            config: Kafka Streams configuration beside the scenario's.
-            app: settings of the topology beside the scenario's.
-            log: name of its log; the instance's and how often it was started, if not given.
-        """
-
-    def stop_instance(self, name: str, leave_group: bool = False) -> None:
-        """Close an instance in good order and wait for its end."""
 
     def kill_instance(self, name: str) -> None:
         """End an instance with SIGKILL."""
@@ -158,6 +136,17 @@ class Variant:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+INSTANCE = "{instance}"  # in a value of the configuration: the name of the instance
+
+# Of scenarios whose group can go over to another release while it works.
+ROLLING = Variant(
+    "ROLLING",
+    "Goes over to another release instance by instance, while records flow.",
+    {"fault": rolling_bounce.NAME},
+)
+ROLLING_BACK = Variant("ROLLING_BACK", "As ROLLING, and all the way back.", {"fault": rolling_bounce.NAME, BACK: True})
+
+
 @dataclass(frozen=True)
 class Role:
     """A topic as it is read, and what its records are: integers of 4 bytes, unless said otherwise.
@@ -202,6 +191,37 @@ def refuse_restarts(cell: Cell) -> str | None:
 def refuse_restart_pair(cell: Cell) -> str | None:
     """Of a scenario whose application can be restarted: why it cannot be on this pair of releases, if it cannot."""
     return cell.streams.refuse_restart_on(cell.restart_on) if cell.restart_on else None
+
+
+def rolls(own: Mapping[str, Any]) -> bool:
+    """Whether the application goes over to the other release instance by instance, by these values of parameters."""
+    return chosen(own) is rolling_bounce.FAULT
+
+
+def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
+    """Why instances cannot go over one by one to the other release of a cell, or not back, if they cannot.
+
+    Args:
+        cell: what is asked for.
+        own: values of its parameters.
+        on_disk: whether the stores are, so that the other release must open them.
+    """
+    if cell.restart_on is None:
+        return "a rolling bounce takes a second release; name it with --roll-to."
+    for one, other in [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)][: 1 + bool(own.get(BACK))]:
+        if reason := one.refuse_roll_to(other) or (one.refuse_restart_on(other) if on_disk else None):
+            return reason
+    return None
+
+
+def check(refusal: str | None, cell: Cell) -> None:
+    """Refuse a trial that cannot be run, for a reason that only its parameters show.
+
+    Raises:
+        UsageError: there is a reason.
+    """
+    if refusal:
+        raise UsageError(f"{cell.title} cannot be run: {refusal}")
 
 
 @dataclass(frozen=True)

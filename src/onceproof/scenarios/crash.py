@@ -24,6 +24,9 @@ The writes of the open transaction must be on disk when the process dies, so Roc
 store is not cached. A trial is *exercised* when the directory, copied after the kill and opened, holds records of the
 transaction that was open then; with `during=restoration`, when the restoration had not ended and the directory holds
 records that it restored.
+
+Where the group goes over to another release instance by instance (`ROLLING`), the kill stands for the first bounce: the
+process comes back on the other release, beside a second instance without a task, which is bounced afterwards.
 """
 
 import math
@@ -35,15 +38,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import Instance
+from onceproof.faults import chosen, parameters_of, rolling_bounce
+from onceproof.faults.base import Instance, suffer
+from onceproof.faults.rolling_bounce import BACK, started_with
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
 from onceproof.model.segments import OFFSETS
 from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
+    INSTANCE,
+    ROLLING,
     Exercise,
     Lab,
     Role,
@@ -51,7 +59,10 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    check,
     refuse_restart_pair,
+    refuse_rolling,
+    rolls,
     runs_its_task,
     small_write_buffer,
     values_of,
@@ -61,9 +72,11 @@ from onceproof.scenarios.base import (
 PARTITIONS = 1
 TASK = "0_0"
 NAME = "instance-1"
+SECOND = "instance-2"  # of a group that goes over to another release; it has no task
 HELD_BACK = 1_000  # records of the burst that come only after the crash
 COUNTER_KEY = 0  # at which the enumerator stores its counter
 TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is looked at
+RATE = 300.0  # records/s that are left for a group that goes over to another release
 RESTORED_WITHIN = 30.0  # seconds that a restoration is given until some of it is on disk
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -80,6 +93,7 @@ PARAMETERS = {
     "stores": Parameter("rocksdb", "kind of the store `seen`", choices=("rocksdb", "rocksdb-timestamped")),
     "punctuate.ms": Parameter(0, "how often a wall-clock punctuator writes to the store `seen`; 0 is never", least=0),
     "kills": Parameter(1, "how often the process is killed, each time in an open transaction", least=1),
+    **parameters_of(rolling_bounce.FAULT),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A topology that drops what it has seen, killed in an open transaction while RUNNING."),
@@ -112,6 +126,10 @@ VARIANTS = variants_of(
     ),
     Variant("TWO_KILLS", "Killed, started again, and killed again in the next open transaction.", {"kills": 2}),
     Variant("DYNAMIC_MEMBERSHIP", "Without a group.instance.id.", {"static.membership": False}),
+    replace(
+        ROLLING,
+        description="Killed, and started on another release beside a second instance, which is bounced to it then.",
+    ),
 )
 
 
@@ -152,7 +170,9 @@ def config(trial: Trial) -> Mapping[str, str]:
         "producer.transaction.timeout.ms": str(TRANSACTION_TIMEOUT),
         # A dynamic member that was killed holds up its group until then.
         "main.consumer.session.timeout.ms": "4000",
-        **({"group.instance.id": NAME} if own["static.membership"] else {}),
+        **({"group.instance.id": INSTANCE} if own["static.membership"] else {}),
+        # The task stays where it is, whoever joins.
+        **({"acceptable.recovery.lag": "0"} if rolls(own) else {}),
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
         **({} if own["state.updater"] else {"__state.updater.enabled__": "false"}),
     }
@@ -175,9 +195,12 @@ def validate(trial: Trial) -> None:
         raise UsageError("stores and punctuate.ms are settings of topology=dedup: leave them out with the enumerator.")
     if own["during"] == "restoration" and own["kills"] > 1:
         raise UsageError("kills goes with during=running: a restoration is interrupted once.")
-    reason = _refuse(trial.cell, values(trial))
-    if reason:
-        raise UsageError(f"{trial.cell.title} cannot be run: {reason}")
+    if rolls(own) and (own["during"], own["kills"], own["static.membership"], own[BACK]) != ("running", 1, True, False):
+        raise UsageError(
+            "A rolling bounce goes with during=running, one kill, static membership, which gives the task back to the "
+            "instance that was killed, and no way back: leave the others out."
+        )
+    check(_refuse(trial.cell, own), trial.cell)
 
 
 def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
@@ -192,7 +215,7 @@ def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
             f"a static member gets its old assignment back, and {restart} cannot decode the one of {cell.streams}; "
             "restart on 3.2.0 or later."
         )
-    return refuse_restart_pair(cell)
+    return refuse_rolling(cell, own) if rolls(own) else refuse_restart_pair(cell)
 
 
 # --- drive ---------------------------------------------------------------------------------------------------
@@ -201,6 +224,7 @@ def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
 def drive(lab: Lab) -> Exercise:
     """Commit, close, start again, burst, kill (start again, burst, kill), start again, drain."""
     restoring = lab.parameters["during"] == "restoration"
+    fault = chosen(lab.parameters)
     # Some records come only after the crash, so that a task always meets one, and tells what its store held before.
     burst, rest = lab.workload.second[:-HELD_BACK], lab.workload.second[-HELD_BACK:]
     with lab.phase("commit"):
@@ -215,20 +239,30 @@ def drive(lab: Lab) -> Exercise:
         crash = _crash_while_restoring(lab) if restoring else _crash_each_time(lab, burst)
         ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
     with lab.phase("restart"):
-        lab.produce("rest", rest)
+        bulk = lab.produce("rest", rest, RATE if fault else None)
+        release, upgrade_from = _first_bounce(lab.trial.cell) if fault else (lab.trial.cell.restart_on, None)
         last = lab.start_instance(
             NAME,
-            release=lab.trial.cell.restart_on,
-            config={"commit.interval.ms": "100"},
+            release=release,
+            config={"commit.interval.ms": "100", **started_with(upgrade_from)},
             app={"contents.folder": str(lab.contents_folder())},
         )
         lab.await_("the stores to be looked at", lambda: "contents" in last.last)
         lab.measure(**ends)
-        lab.await_drained()
         _tell_how_initialised(lab, last)
+        if fault:
+            suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
+            crash = replace(crash, exercised=crash.exercised and suffered.bit, reason=f"{crash.reason} {suffered.told}")
+        bulk.full_speed()
+        lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
     return crash
+
+
+def _first_bounce(cell: Cell) -> tuple[Release, str | None]:
+    """The release of the first bounce, and its `upgrade.from`: the process that is killed comes back with these."""
+    return cell.streams.bounces_to(cell.running)[0]
 
 
 def _stores(trial: Trial) -> tuple[str, ...]:
@@ -260,6 +294,9 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
     own = lab.parameters
     instance = lab.start_instance(NAME, config={"commit.interval.ms": str(own["commit.interval.ms"])})
     lab.await_("the instance to run its task", lambda: runs_its_task(instance))
+    if rolls(own):
+        second = lab.start_instance(SECOND)
+        lab.await_("both instances to run", lambda: runs_its_task(instance) and second.state == "RUNNING")
     known, again = lab.committed(), lab.end("input") - lab.committed()
     watch = StateWatch(lab.state_directory(NAME) / TASK, lab.now)
     lab.produce(f"burst {before + 1}" if before else "burst", burst)

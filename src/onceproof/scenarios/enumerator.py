@@ -20,7 +20,7 @@ Where a fault befalls the application, the group is not scaled: the trial is exe
 come out is the same under each.
 
 In a restart cell both instances are closed after the first bulk and started on the other release, over their state
-directories; the journey is made there.
+directories; the journey is made there. In a cell that rolls they go over one by one while the second bulk flows.
 """
 
 import random
@@ -29,13 +29,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from onceproof.faults import broker_kill, check_nodes, chosen, parameters_of, pause
+from onceproof.faults import broker_kill, check_nodes, chosen, parameters_of, pause, rolling_bounce
 from onceproof.faults.base import Instance, suffer
-from onceproof.model.cell import Trial
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.model.timeline import told_return
 from onceproof.scenarios.base import (
+    INSTANCE,
+    ROLLING,
+    ROLLING_BACK,
     Bulk,
     Exercise,
     Lab,
@@ -44,8 +47,11 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    check,
     recycled_returns,
     refuse_restart_pair,
+    refuse_rolling,
+    rolls,
     values_of,
     variants_of,
 )
@@ -73,7 +79,8 @@ PARAMETERS = {
     ),
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
-    **parameters_of(pause.FAULT, broker_kill.FAULT),
+    "static.membership": Parameter(False, "whether each instance has a group.instance.id"),
+    **parameters_of(pause.FAULT, broker_kill.FAULT, rolling_bounce.FAULT),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),
@@ -104,6 +111,8 @@ VARIANTS = variants_of(
         "As DEFAULT_CONFIG; instead of the scaling an instance stands still, loses its tasks, and wakes as a zombie.",
         {"fault": "pause"},
     ),
+    ROLLING,
+    ROLLING_BACK,
 )
 
 
@@ -150,7 +159,28 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         **{name: str(value) for name, value in chosen.items() if value >= 0},
         **({} if trial.cell.running.removed_threads_leave_group else SHORT_SESSION),
+        **({"group.instance.id": INSTANCE} if own["static.membership"] else {}),
     }
+
+
+def refuse(cell: Cell) -> str | None:
+    """Why a cell cannot be run, if it cannot."""
+    return _refuse(cell, VARIANTS[cell.variant].parameters)
+
+
+def validate(trial: Trial) -> None:
+    """Refuse parameters that the trial's brokers or releases cannot be run with.
+
+    Raises:
+        UsageError: says why.
+    """
+    own = values(trial)
+    check_nodes(own)
+    check(_refuse(trial.cell, own), trial.cell)
+
+
+def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    return refuse_rolling(cell, own) if rolls(own) else refuse_restart_pair(cell)
 
 
 # --- drive ---------------------------------------------------------------------------------------------------
@@ -163,18 +193,18 @@ def drive(lab: Lab) -> Exercise:
         lab.await_(f"{FIRST:,} records to be committed", lambda: lab.committed() >= FIRST)
     with lab.phase("sync"):
         second = _start_second(lab)
-    if lab.trial.cell.restart_on:
+    fault, suffered = chosen(lab.parameters), None
+    if lab.trial.cell.restart_on and not rolls(lab.parameters):
         with lab.phase("restart"):
             for name in ("instance-1", "instance-2"):
                 lab.stop_instance(name, leave_group=True)
             lab.start_instance("instance-1", lab.trial.cell.restart_on)
             second = _start_second(lab, lab.trial.cell.restart_on)
-    fault, suffered = chosen(lab.parameters), None
     paced = lab.parameters["paced"] or fault is not None
     with lab.phase("fault" if fault else "rebalance"):
         bulk = lab.produce("second", lab.workload.second, RATE if paced else None)
         if fault:
-            suffered = suffer(fault, lab, lambda: bulk.make_last(LASTS))
+            suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
         elif not paced:
             steps = _join_as_in_the_seed(lab, bulk)
         elif lab.parameters["scale"] == "instance":
@@ -183,7 +213,7 @@ def drive(lab: Lab) -> Exercise:
             steps = _scale_until_returned(lab, second, bulk)
     with lab.phase("drain"):
         bulk.full_speed()
-        if not second.threads:  # a standby that stands until the end is looked at, too
+        if not fault and not second.threads:  # a standby that stands until the end is looked at, too
             lab.step("add-thread", second.name)
         lab.await_drained()
         if not fault:  # after which either may hold every task
@@ -337,6 +367,6 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     control=("DEFAULT_CONFIG", "3.3.1"),
-    refuse=refuse_restart_pair,
-    validate=lambda trial: check_nodes(values(trial)),
+    refuse=refuse,
+    validate=validate,
 )

@@ -18,17 +18,21 @@ made twice, by the application while it runs (event `stale-read`) and from the t
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from onceproof.faults import broker_kill, check_nodes, chosen, parameters_of, pause
+from onceproof.faults import broker_kill, check_nodes, chosen, parameters_of, pause, rolling_bounce
 from onceproof.faults.base import Instance, suffer
 from onceproof.model.anomaly import Comparison
-from onceproof.model.cell import Trial
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, told_return
 from onceproof.scenarios.base import (
+    INSTANCE,
+    ROLLING,
+    ROLLING_BACK,
     Bulk,
     Exercise,
     Lab,
@@ -37,8 +41,12 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    check,
     partition_of_key,
     recycled_returns,
+    refuse_restarts,
+    refuse_rolling,
+    rolls,
     values_of,
     variants_of,
 )
@@ -65,7 +73,8 @@ PARAMETERS = {
     "caching": Parameter(True, "whether the store is cached"),
     "leave.group": Parameter(True, "whether an instance that stops leaves the group"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-    **parameters_of(pause.FAULT, broker_kill.FAULT),
+    "static.membership": Parameter(False, "whether each instance has a group.instance.id"),
+    **parameters_of(pause.FAULT, broker_kill.FAULT, rolling_bounce.FAULT),
 }
 SEED = {"program": "1 2 3"}
 VARIANTS = variants_of(
@@ -89,6 +98,7 @@ VARIANTS = variants_of(
         "The program `1 2 3`; then an instance stands still, loses its tasks, and wakes as a zombie.",
         {**SEED, "fault": "pause"},
     ),
+    *(replace(rolling, parameters={"program": "1 2", **rolling.parameters}) for rolling in (ROLLING, ROLLING_BACK)),
 )
 
 
@@ -163,6 +173,17 @@ def validate(trial: Trial) -> None:
             f"The fault {fault.name} does not go with guarantee=at_least_once, under which what was not committed is "
             "processed again, so that a store may be ahead of its input: leave out one of them."
         )
+    check(_refuse(trial.cell, own), trial.cell)
+
+
+def refuse(cell: Cell) -> str | None:
+    """Why a cell cannot be run, if it cannot: the application goes over to another release by rolling only."""
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    return _refuse(cell, {**defaults, **VARIANTS[cell.variant].parameters})
+
+
+def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    return refuse_rolling(cell, own, on_disk=own["stores"] == "rocksdb") if rolls(own) else refuse_restarts(cell)
 
 
 def workload(trial: Trial) -> Workload:
@@ -199,6 +220,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "commit.interval.ms": "100",
         # One that stopped without leaving is missed after this time, and only then its tasks move.
         **({} if leaves else {"main.consumer.session.timeout.ms": "4000"}),
+        **({"group.instance.id": INSTANCE} if own["static.membership"] else {}),
     }
 
 
@@ -228,7 +250,7 @@ def drive(lab: Lab) -> Exercise:
     fault, suffered = chosen(own), None
     if fault:
         with lab.phase("fault"):
-            suffered = suffer(fault, lab, lambda: bulk.make_last(LASTS))
+            suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
     with lab.phase("drain"):
         bulk.stop()
         if not running:  # somebody must process what is left
@@ -338,5 +360,6 @@ SCENARIO = Scenario(
     drive=drive,
     control=("SEED_PROGRAM", "3.3.1"),
     observe=observe,
+    refuse=refuse,
     validate=validate,
 )

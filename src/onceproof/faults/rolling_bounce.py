@@ -1,0 +1,211 @@
+"""The application goes over to another release instance by instance, while records flow: a rolling upgrade.
+
+Each instance is closed and started again on the other release, over its state directory; the next one follows when the
+group is at rest. So for a time both releases are members of one group, which hand tasks and state to each other. Where
+Kafka Streams asks for it every instance is bounced twice, once of these times with `upgrade.from`
+(`Release.bounces_to`). The way back may follow in the same trial.
+
+Nothing may be lost, repeated or counted twice on the way. That both releases were members of one group at once is
+concluded from what the instances tell: the release that each has loaded, and that of all tasks each is active in
+exactly one of them. An instance that were alone in its group would have them all.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Fault, Ground, Instance, NoTargetError, Strike
+from onceproof.model.errors import KafkaFailedError
+from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
+
+NAME = "rolling-bounce"
+SESSION = 4.0  # seconds after which a member is missed that did not leave
+AWAY = 30.0  # seconds that a static member may stay away, and keep its tasks
+AT_REST_WITHIN = 60.0  # seconds that the group is given after each bounce
+WORKS_WITHIN = 8.0  # seconds that each instance is given to process records beside the others
+WORKS = 200  # records
+TOGETHER_FOR = 1.0  # seconds that releases are members of one group, at least
+PATIENCE = 300.0  # seconds that all bounces may take
+
+BACK = f"{NAME}.back"
+STATIC = "static.membership"  # a parameter of the scenario
+PARAMETERS = {BACK: Parameter(False, f"whether `{NAME}` goes all the way back to the first release, too")}
+
+
+def config(values: Mapping[str, Any]) -> dict[str, str]:
+    """A member that leaves is missed soon, and gets tasks as soon as it is back; a static one keeps them meanwhile."""
+    if values.get(STATIC):
+        return {"main.consumer.session.timeout.ms": str(int(AWAY * 1_000))}
+    return {
+        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
+        # With less, one that was away for some seconds gets tasks back only with a probing rebalance, in ten minutes.
+        "acceptable.recovery.lag": "1000000",
+    }
+
+
+def started_with(upgrade_from: str | None) -> dict[str, str]:
+    """Configuration of an instance that is started with this value of `upgrade.from`."""
+    return {} if upgrade_from is None else {"upgrade.from": upgrade_from}
+
+
+class RollingBounce(Strike):
+    """Each instance is closed and started again on the other release, one after the other."""
+
+    patience = PATIENCE
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        cell = ground.trial.cell
+        self._there = cell.streams.bounces_to(cell.restart_on) if cell.restart_on else ()
+        self._back = cell.running.bounces_to(cell.streams) if self._there and ground.parameters[BACK] else ()
+        self._tasks: list[str] = []
+        self._upgrade_from: dict[str, str | None] = {}  # by instance, of those that were bounced
+        self._bounces: list[dict[str, Any]] = []
+        self._together: list[dict[str, Any]] = []
+        self._steps: Iterator[bool] = iter(())
+        self._is_over = False
+
+    def apply(self) -> str:
+        """Begin; the bounces follow as their effect is waited for."""
+        running = self.ground.running
+        self._tasks = sorted(task for instance in running.values() for task in instance.tasks("active"))
+        if not self._there or len(running) < 2 or not self._tasks:
+            raise NoTargetError(
+                "it takes another release to go to, and two instances with a task, but there were "
+                f"{len(running)} instances with {len(self._tasks)} tasks"
+            )
+        self._steps = self._roll()
+        return f"to {self.ground.trial.cell.restart_on}{' and back' if self._back else ''}"
+
+    def took_effect(self) -> bool:
+        """Whether every instance has come to the last release; each call goes on with it."""
+        self._is_over = next(self._steps, True)
+        return self._is_over
+
+    def _roll(self) -> Iterator[bool]:
+        """All bounces; False as often as there is something to wait for."""
+        yield from self._work_together()  # there may be two releases already
+        for release, upgrade_from in (*self._there, *self._back):
+            for name, instance in sorted(self.ground.running.items()):
+                if (_release(instance), self._upgrade_from.get(name)) != (str(release), upgrade_from):
+                    self._bounce(name, release, upgrade_from)
+                    yield from self._work_together()
+
+    def _bounce(self, name: str, release: Release, upgrade_from: str | None) -> None:
+        began = self.ground.now()
+        self.ground.stop_instance(name, leave_group=not self.ground.parameters.get(STATIC))
+        self.ground.start_instance(name, release, started_with(upgrade_from))
+        self._upgrade_from[name] = upgrade_from
+        milliseconds = round((self.ground.now() - began) * 1_000)
+        self._bounces.append(
+            {"instance": name, "release": str(release), "upgrade_from": upgrade_from, "away_ms": milliseconds}
+        )
+
+    def _work_together(self) -> Iterator[bool]:
+        """Wait until the group is at rest, and if it is of two releases until its members have processed records."""
+        deadline = self.ground.now() + AT_REST_WITHIN
+        while not self._is_at_rest():
+            if self.ground.now() > deadline:
+                self._stuck()
+            yield False
+        running = self.ground.running
+        if len(set(map(_release, running.values()))) < 2:
+            return
+        began = self.ground.now()
+        before = {name: instance.processed for name, instance in running.items()}
+
+        def processed() -> dict[str, int]:
+            return {name: instance.processed - before[name] for name, instance in running.items()}
+
+        workers = min(len(running), len(self._tasks))
+
+        def is_enough() -> bool:
+            long_enough = self.ground.now() >= began + TOGETHER_FOR
+            return long_enough and sum(records >= WORKS for records in processed().values()) >= workers
+
+        while self.ground.now() < began + WORKS_WITHIN and not is_enough():
+            yield False
+        if self._is_at_rest():
+            self._together.append(
+                {
+                    "members": {name: _release(instance) for name, instance in running.items()},
+                    "tasks": {name: instance.tasks("active") for name, instance in running.items()},
+                    "processed": processed(),
+                    "ms": round((self.ground.now() - began) * 1_000),
+                }
+            )
+
+    def _is_at_rest(self) -> bool:
+        """Whether all instances run, and each task is active in one of them."""
+        running = self.ground.running.values()
+        active = sorted(task for instance in running for task in instance.tasks("active"))
+        return active == self._tasks and all(instance.state == "RUNNING" for instance in running)
+
+    def _stuck(self) -> None:
+        running = self.ground.running
+        seen = "; ".join(f"{name} ({_release(i)}) {i.state} with {i.tasks('active')}" for name, i in running.items())
+        told = f"Waited {AT_REST_WITHIN:g} s for each task to be active in one instance, in vain: {seen}."
+        raise KafkaFailedError("stuck", ", ".join(sorted(running)), "a group of two releases comes to rest", told)
+
+    def heal(self) -> None:
+        """Nothing is undone: the application stays on the release to which it went."""
+
+    def recovered(self) -> bool:
+        """Whether the group is at rest."""
+        return self._is_over and self._is_at_rest()
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """Each bounce, what two releases did together, and on which release each instance is in the end."""
+        cell = self.ground.trial.cell
+        last = str(cell.streams if self._back else cell.running)
+        members = {name: _release(instance) for name, instance in self.ground.running.items()}
+        worked = [one for one in self._together if any(one["processed"].values())]
+        proof = {
+            "from": str(cell.streams),
+            "to": str(cell.restart_on),
+            "back": bool(self._back),
+            "bounces": self._bounces,
+            "together": self._together,
+            "members": members,
+        }
+        missing = [f"{name} runs {release}, and not {last}" for name, release in members.items() if release != last]
+        if not worked:
+            missing.append("both releases were at no time members of one group that processed records")
+        if not self._is_over:
+            missing.append(f"it was not over after {PATIENCE:g} s")
+        return proof, missing, self._told(worked)
+
+    def _told(self, worked: Sequence[Mapping[str, Any]]) -> str:
+        cell = self.ground.trial.cell
+        by_release = dict.fromkeys((str(cell.streams), str(cell.restart_on)), 0)
+        for one in worked:
+            for name, records in one["processed"].items():
+                by_release[one["members"][name]] += records
+        records = " and ".join(f"{count:,} records on {release}" for release, count in by_release.items())
+        together = sum(one["ms"] for one in worked)
+        asked = next((b["upgrade_from"] for b in self._bounces if b["upgrade_from"]), None)
+        back = " and back" if self._back else ""
+        bounces = f"{len(self._bounces)} {'bounce' if len(self._bounces) == 1 else 'bounces'}"
+        bounces += f", with upgrade.from={asked} on the way" if asked else ""
+        return (
+            f"The group went from {cell.streams} to {cell.restart_on}{back} in {bounces}; for {together:,} ms it had "
+            f"members of both releases, which processed {records}."
+        )
+
+
+def _release(instance: Instance) -> str:
+    """The release that an instance told to have loaded."""
+    return str(instance.last["hello"]["streams_version"])
+
+
+FAULT = Fault(
+    name=NAME,
+    what="Each instance is closed and started again on another release, one after the other.",
+    undone="Nothing is undone: the application stays on the release to which it went.",
+    needs="it takes two instances, and a release to go to",
+    strike=RollingBounce,
+    parameters=PARAMETERS,
+    config=config,
+    lasts=20.0,
+)
