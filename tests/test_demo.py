@@ -9,8 +9,8 @@ from onceproof.demo import Act, ending, passing, picture
 from onceproof.model.anomaly import Witness
 from onceproof.model.errors import ExitCode, HarnessError
 from onceproof.model.run_folder import RunFolder
-from onceproof.page.bands import Band
 from onceproof.page.report import write_trials
+from onceproof.page.timeline.bands import Band
 from tests.conftest import a_trial
 from tests.page.test_timeline_plot import JOURNEY
 from tests.specimens.files import a_plan, a_reading, an_outcome

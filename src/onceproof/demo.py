@@ -16,10 +16,9 @@ from onceproof.model.cell import Trial
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.model.timeline import proved_returns
-from onceproof.page.bands import Band, task_bands
+from onceproof.model.timeline import proved_returns, read_timeline
 from onceproof.page.report import write_trials
-from onceproof.page.timeline import read_events
+from onceproof.page.timeline.bands import Band, task_bands
 
 Progress = Callable[[str], AbstractContextManager[Report]]  # of a title: shows the phase that is under way
 
@@ -117,7 +116,7 @@ class Act:
         if not self.outcome.exercised:
             yield Text(f"  The fault did not bite: {self.outcome.reason}")
             return
-        events = read_events(self.folder)
+        events = read_timeline(self.folder.timeline)
         journey = max(proved_returns(events), key=lambda proof: proof.elsewhere)
         yield Text(
             f"  Task {journey.task} left a thread, stayed there as a standby while another thread processed "

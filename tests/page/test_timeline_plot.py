@@ -16,9 +16,10 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.page import bands
-from onceproof.page.bands import Band, Flow, Mark
-from onceproof.page.timeline import figure
+from onceproof.page.timeline import bands, figure, marks
+from onceproof.page.timeline.bands import Band
+from onceproof.page.timeline.flow import Flow, flow, processed_at, thinned
+from onceproof.page.timeline.marks import Mark
 from tests.specimens.files import a_plan, a_reading
 
 T0 = 1795264571000  # 2026-11-21T12:36:11Z
@@ -242,7 +243,7 @@ def test_with_too_many_rows_only_tasks_that_came_back_are_shown_else_those_that_
 
 
 def test_lag_is_what_was_produced_and_seeded_less_what_all_threads_processed():
-    points = bands.flow(JOURNEY, seeded=10)
+    points = flow(JOURNEY, seeded=10)
     assert points[0] == Flow(T0, 10, 0)
     assert Flow(T0 + 300, 10, 10) in points
     assert Flow(T0 + 2600, 100, 60) in points
@@ -259,34 +260,34 @@ def test_what_a_killed_instance_processed_in_vain_is_taken_back_when_it_is_kille
         progress(40, "i", count=20),
         driver(50, "drained", committed=30),
     ]
-    assert [(p.t - T0, p.processed) for p in bands.flow(events, seeded=30)[1:]] == [
+    assert [(p.t - T0, p.processed) for p in flow(events, seeded=30)[1:]] == [
         (10, 30), (20, 10), (40, 30), (50, 30),
     ]  # fmt: skip
-    not_drained = bands.flow([*events[:-1], driver(50, "x")], seeded=30)
+    not_drained = flow([*events[:-1], driver(50, "x")], seeded=30)
     assert not_drained[-1].processed == 50
     assert not_drained[-1].lag == 0
 
 
 def test_a_series_is_thinned_to_the_last_point_of_each_span_and_keeps_its_ends():
     points = [Flow(T0 + t, t, 0) for t in range(10_001)]
-    kept = bands.thinned(points, most=100)
+    kept = thinned(points, most=100)
     assert len(kept) <= 101
     assert (kept[0], kept[-1]) == (points[0], points[-1])
-    assert bands.thinned(points[:3], most=100) == points[:3]
+    assert thinned(points[:3], most=100) == points[:3]
 
 
 def test_a_record_was_processed_when_its_tasks_threads_had_told_of_so_many():
-    assert bands.processed_at(JOURNEY, "0_0", offset=9, end=100) == (T0 + 300, T0 + 300)
-    assert bands.processed_at(JOURNEY, "0_0", offset=10, end=100) == (T0 + 2600, T0 + 2600)
-    assert bands.processed_at(JOURNEY, "0_0", offset=60, end=100) == (T0 + 3300, T0 + 3300)
-    assert bands.processed_at(JOURNEY, "0_0", offset=100, end=101) is None
-    assert bands.processed_at(JOURNEY, "0_7", offset=0, end=1) is None
+    assert processed_at(JOURNEY, "0_0", offset=9, end=100) == (T0 + 300, T0 + 300)
+    assert processed_at(JOURNEY, "0_0", offset=10, end=100) == (T0 + 2600, T0 + 2600)
+    assert processed_at(JOURNEY, "0_0", offset=60, end=100) == (T0 + 3300, T0 + 3300)
+    assert processed_at(JOURNEY, "0_0", offset=100, end=101) is None
+    assert processed_at(JOURNEY, "0_7", offset=0, end=1) is None
 
 
 def test_a_record_that_came_again_was_processed_twice():
     events = [started(0, "i"), progress(10, "i", count=30), started(30, "i"), progress(40, "i", count=20)]
-    assert bands.processed_at(events, "0_0", offset=10, end=30) == (T0 + 10, T0 + 40)
-    assert bands.processed_at(events, "0_0", offset=9, end=30) == (T0 + 10, T0 + 10)
+    assert processed_at(events, "0_0", offset=10, end=30) == (T0 + 10, T0 + 40)
+    assert processed_at(events, "0_0", offset=9, end=30) == (T0 + 10, T0 + 10)
 
 
 # --- marks -------------------------------------------------------------------------------------------------------
@@ -321,24 +322,24 @@ FAULTS = {
 
 @pytest.mark.parametrize("label", FAULTS)
 def test_each_fault_is_a_mark_at_its_moment(label):
-    [mark] = bands.marks([FAULTS[label]])
+    [mark] = marks.marks([FAULTS[label]])
     assert (mark.label, mark.t) == (label, T0 + 1)
 
 
 def test_what_is_no_fault_is_no_mark():
     closed, first = ended(1, "instance-1", "closed"), started(1, "instance-1")
     died = driver(1, "failure", anomaly="thread-died", place="i", expected="it runs", observed="it died")
-    assert bands.marks([first, closed, died, driver(1, "produced", name="x", records=1), *JOURNEY[-3:]]) == []
+    assert marks.marks([first, closed, died, driver(1, "produced", name="x", records=1), *JOURNEY[-3:]]) == []
 
 
 def test_a_restart_is_a_mark_and_tells_another_release():
     events = [started(0, "i"), started(1, "i"), started(2, "i", "3.4.1"), started(3, "other", "3.4.1")]
-    assert [mark.label for mark in bands.marks(events)] == ["restart i", "restart i on 3.4.1"]
+    assert [mark.label for mark in marks.marks(events)] == ["restart i", "restart i on 3.4.1"]
 
 
 def test_a_store_was_trusted_when_its_restoration_began_and_not_when_the_log_was_read():
     restore = {"t": T0 + 5, "source": "i", "event": "restore", "store": "seen", "partition": 0, "from": 1, "end": 2}
-    [mark] = bands.marks([restore, driver(90, "initialised", store="seen", how="trusted")])
+    [mark] = marks.marks([restore, driver(90, "initialised", store="seen", how="trusted")])
     assert mark.t == T0 + 5
 
 
@@ -347,36 +348,36 @@ def test_only_the_first_throttle_is_a_mark():
         told = [{"client_id": CLIENT, "produce_throttle_time_max": m, "produce_throttle_time_avg": 1.0} for m in ms]
         return {"t": T0 + t, "source": "instance-1", "event": "throttle", "producers": told}
 
-    [mark] = bands.marks([throttle(1), throttle(2, 526.0), throttle(3), throttle(4, 9.0)])
+    [mark] = marks.marks([throttle(1), throttle(2, 526.0), throttle(3), throttle(4, 9.0)])
     assert (mark.t, mark.label) == (T0 + 2, "throttled 526 ms")
 
 
 def test_equal_marks_that_follow_each_other_closely_are_one():
-    marks = [Mark(0, "exception", "A", "a"), Mark(3, "exception", "A", "b"), Mark(5, "exception", "B", "c")]
-    assert [m.label for m in bands.grouped(marks, near=3)] == ["A ×2", "B"]
-    assert [m.label for m in bands.grouped(marks, near=2)] == ["A", "A", "B"]
+    told = [Mark(0, "exception", "A", "a"), Mark(3, "exception", "A", "b"), Mark(5, "exception", "B", "c")]
+    assert [m.label for m in marks.grouped(told, near=3)] == ["A ×2", "B"]
+    assert [m.label for m in marks.grouped(told, near=2)] == ["A", "A", "B"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 40)), max_size=25))
 def test_no_label_lies_on_another_nor_on_the_stem_of_another(spots):
-    marks = [Mark(t, "out", "x" * long, "") for t, long in sorted(spots)]
+    told = [Mark(t, "out", "x" * long, "") for t, long in sorted(spots)]
     labels = []
-    for mark, (level, side) in zip(marks, bands.staggered(marks, 0, 1000), strict=True):
-        at, long = mark.t / 1000 * bands.WIDTH, len(mark.label) * bands.LETTER
+    for mark, (level, side) in zip(told, marks.staggered(told, 0, 1000), strict=True):
+        at, long = mark.t / 1000 * marks.WIDTH, len(mark.label) * marks.LETTER
         if side:
             labels.append((level, at, at if side == "right" else at - long, at + long if side == "right" else at))
     for (level, _, left, right), (other, _, other_left, other_right) in itertools.combinations(labels, 2):
         assert level != other or right <= other_left or other_right <= left
     for (upper, stem, _, _), (lower, _, left, right) in itertools.permutations(labels, 2):
         assert not (upper < lower and left + 8 < stem < right - 8)
-    assert labels or not marks, "the first has room"
+    assert labels or not told, "the first has room"
 
 
 def test_marks_that_crowd_are_without_a_label_below_the_others():
-    placed = bands.staggered([Mark(500, "out", "crowded", "")] * 30, 0, 1000)
-    assert [side for _, side in placed[: bands.LEVELS]] == ["right"] * bands.LEVELS
-    assert set(placed[bands.LEVELS :]) == {(bands.LEVELS, "")}
-    assert bands.staggered([Mark(990, "out", "late", "")], 0, 1000) == [(0, "left")]
+    placed = marks.staggered([Mark(500, "out", "crowded", "")] * 30, 0, 1000)
+    assert [side for _, side in placed[: marks.LEVELS]] == ["right"] * marks.LEVELS
+    assert set(placed[marks.LEVELS :]) == {(marks.LEVELS, "")}
+    assert marks.staggered([Mark(990, "out", "late", "")], 0, 1000) == [(0, "left")]
 
 
 # --- the figure --------------------------------------------------------------------------------------------------

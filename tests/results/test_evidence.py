@@ -26,7 +26,8 @@ from onceproof.model.json_file import decoded, write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.results import redaction
-from onceproof.results.evidence import find_run, write_evidence
+from onceproof.results.evidence.archive import write_evidence
+from onceproof.results.evidence.case import find_run
 from onceproof.results.redaction import Redaction
 from onceproof.settings import get_settings
 from tests.specimens.files import a_plan, a_reading, a_verdict, an_outcome

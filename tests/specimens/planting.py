@@ -233,7 +233,7 @@ def write_folder(run: RunFolder, planted: Planted) -> None:
 
 def observations(run: RunFolder, planted: Planted) -> list[Comparison]:
     """What the timeline of the trial shows."""
-    events = list(read_timeline(run.trial(planted.trial).timeline))
+    events = read_timeline(run.trial(planted.trial).timeline)
     observed = SCENARIOS[planted.trial.cell.scenario].observe(planted.trial, events)
     return [*observed, *compare_liveness(events)]
 

@@ -117,7 +117,8 @@ def evidence(
     ] = None,
 ) -> None:
     """Write all that is known about a cell into one archive that can be attached to a JIRA issue as it is."""
-    from onceproof.results.evidence import find_run, write_evidence
+    from onceproof.results.evidence.archive import write_evidence
+    from onceproof.results.evidence.case import find_run
 
     written = write_evidence(find_run(get_settings().runs, run_id), cell, output)
     out.print(f"{written} ({written.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
@@ -149,7 +150,7 @@ def report(
     from onceproof.page.exports import told_of
     from onceproof.page.exports import vote as as_vote
     from onceproof.page.report import shown_run, terminal, write_report
-    from onceproof.results.evidence import find_run
+    from onceproof.results.evidence.case import find_run
 
     found, url = find_run(get_settings().runs, run_id), get_settings().database_url
     if junit or summary or vote:

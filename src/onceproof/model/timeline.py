@@ -117,11 +117,28 @@ def time_of_line(line: str) -> int | None:
     return None if stamp is None else round(datetime.strptime(stamp[1], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() * 1000)
 
 
-def read_timeline(path: Path) -> Iterator[Event]:
-    """The events of a timeline file."""
-    with path.open() as file:
-        for line in file:
-            yield json.loads(line)
+def read_timeline(path: Path) -> list[Event]:
+    """The events of a timeline file in order of time. A last line that was cut off is not missed.
+
+    Raises:
+        HarnessError: the file is missing, has no event, or is damaged.
+    """
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"{path} could not be read ({error}): the run is incomplete or damaged.") from error
+    events = []
+    for number, line in enumerate(lines, 1):
+        try:
+            event = json.loads(line)
+            events.append({**event, "t": int(event["t"]), "source": event["source"], "event": str(event["event"])})
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines) and events:  # the driver was killed while it wrote, or is writing
+                break
+            raise HarnessError(f"{path} is damaged in line {number}, which is not an event.") from error
+    if not events:
+        raise HarnessError(f"{path} has no events: the trial was not driven.")
+    return sorted(events, key=lambda event: event["t"])
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from onceproof.page.runs import (
 )
 from onceproof.page.sensitivity import find_planted, find_timeline, sensitivity_view, told
 from onceproof.page.upgrade import upgrade_view
-from onceproof.results.evidence import write_evidence
+from onceproof.results.evidence.archive import write_evidence
 from onceproof.results.matrix_query import Known, known_at, known_with, runs_stored, verdicts_of
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import Settings

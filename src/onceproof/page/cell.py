@@ -16,7 +16,8 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
 from onceproof.page.docs import pages_by_trial
 from onceproof.page.matrix import day, minute, moment
-from onceproof.results.evidence import Case, case_of, records_around
+from onceproof.results.evidence.case import Case, case_of
+from onceproof.results.evidence.records import records_around
 from onceproof.results.matrix_query import Dated
 
 JIRA = re.compile(r"KAFKA-\d{1,6}")

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from onceproof.model.cell import Trial
+from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.pipeline.steps import lanes
@@ -92,7 +93,7 @@ def _trial_phase(run: RunFolder, cell: str, trials: list[int]) -> str:
     """The phase of the trial that is being driven."""
     number = next((n for n in trials if not run.trial(f"{cell}-t{n}").outcome_file.exists()), trials[-1])
     phase = "starting"
-    with suppress(OSError, ValueError):  # not begun, or a line is being written
+    with suppress(HarnessError):  # not begun
         for event in read_timeline(run.trial(f"{cell}-t{number}").timeline):
             if event["event"] in {"phase", "step"}:
                 phase = str(event.get("name") or event.get("action"))

@@ -165,7 +165,7 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
     witnesses = witnesses_in(run, trial)
     if witnesses is None:
         raise HarnessError(f"{trial.key}: its witnesses cannot be read; see the log of the task check.")
-    scene = Scene(list(read_timeline(run.trial(trial).timeline)), lambda: _inputs(run, trial))
+    scene = Scene(read_timeline(run.trial(trial).timeline), lambda: _inputs(run, trial))
     return unexplained(witnesses, [e for issue in issues for e in issue.explanations(trial.cell.variant)], scene)
 
 

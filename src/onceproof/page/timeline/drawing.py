@@ -1,223 +1,23 @@
-"""The timeline of a trial as an interactive plot: the picture that explains a bug.
-
-Panels stand above each other on one axis of time, in seconds since the trial began: what the driver did and what
-failed, records and lag, the state of each instance, which thread held which task, and the anomalies at the moment
-they arose. Where a task was active, standby and active again on one thread (the precondition of KAFKA-14172), the
-band is framed.
-"""
+"""The story of a trial as an interactive plot."""
 
 import html
-import json
 import textwrap
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import plotly.graph_objects as go
-from pyarrow.dataset import field as column
 
-from onceproof.model.anomaly import Witness, first_of_each
-from onceproof.model.cell import Trial
-from onceproof.model.errors import HarnessError
-from onceproof.model.files import Reading, TrialPlan
-from onceproof.model.place import Place
-from onceproof.model.promise import dated_by, meaning
-from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.model.timeline import Event, Return, returns
-from onceproof.page import bands
-from onceproof.page.bands import Band, Flow, Mark
-from onceproof.results.spark_tables import rows_of_trial
-
-WITNESSES = 20  # of each anomaly
-
-
-def figure(folder: TrialFolder, witnesses: Sequence[Witness], dark: bool = False) -> go.Figure:
-    """Draw the timeline of a trial.
-
-    Args:
-        folder: of the trial; its run's table `records` tells where the anomalies arose, if it exists.
-        witnesses: of the trial's anomalies, as `reader.json` has them.
-        dark: whether the page is.
-
-    Raises:
-        HarnessError: the timeline is missing, empty or damaged (a last line that was cut off is not missed), or one of
-            the files beside it is damaged.
-    """
-    events = read_events(folder)
-    plan = TrialPlan.read(folder.trial_file)
-    reading = Reading.read(folder.reader_file) if folder.reader_file.exists() else None
-    try:
-        found = moments(folder, plan.trial, witnesses, events)
-        story = Story.of(events, plan.seeded, found)
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise HarnessError(
-            f"The trial cannot be drawn, because {folder.path}/timeline.jsonl or the run's table "
-            f"records is damaged ({what}): run it again."
-        ) from error
-    return _Drawing(story, reading.anomalies if reading else {}, dark).figure()
-
-
-def read_events(folder: TrialFolder) -> list[Event]:
-    """The events of a trial in order of time.
-
-    Raises:
-        HarnessError: the file is missing, empty or damaged. A last line that was cut off is not missed.
-    """
-    path = folder.timeline
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"{path} could not be read ({error}): the run is incomplete or damaged.") from error
-    events = []
-    for number, line in enumerate(lines, 1):
-        try:
-            event = json.loads(line)
-            events.append({**event, "t": int(event["t"]), "source": event["source"], "event": str(event["event"])})
-        except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines) and events:  # the driver was killed while it wrote
-                break
-            raise HarnessError(f"{path} is damaged in line {number}, which is not an event.") from error
-    if not events:
-        raise HarnessError(f"{path} has no events: the trial was not driven.")
-    return sorted(events, key=lambda event: event["t"])
-
-
-# --- when an anomaly arose -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Moment:
-    """When a witness's anomaly arose."""
-
-    t: int
-    witness: Witness
-
-
-def moments(folder: TrialFolder, trial: Trial, witnesses: Iterable[Witness], events: Sequence[Event]) -> list[Moment]:
-    """The moments at which the first witnesses of each anomaly arose, as far as these can be told."""
-    shown = first_of_each(witnesses, WITNESSES)
-    places = {place for witness in shown if (place := _place(witness)) is not None}
-    inputs = input_records(folder, trial, places) if places else {}
-    found = []
-    for witness in shown:
-        t = _moment(witness, events, inputs)
-        if t is not None:
-            found.append(Moment(t, witness))
-    return found
-
-
-def _place(witness: Witness) -> Place | None:
-    """The last of its places in a topic: that is where it became wrong."""
-    return witness.places[-1] if witness.places else None
-
-
-def _moment(witness: Witness, events: Sequence[Event], inputs: Mapping[Place, tuple[int, int]]) -> int | None:
-    """From what was seen at once if there is such an event, else from when the record was processed."""
-    anomaly, place = witness.anomaly, _place(witness)
-    dated = dated_by(anomaly, place.role if place else None)
-    if dated is not None:
-        times = [_time(event) for event in events if event["event"] in dated.by]
-        return (max if dated.last else min)(times, default=None)
-    if place is None or place not in inputs:
-        return None
-    offset, end = inputs[place]
-    between = bands.processed_at(events, f"0_{place.partition}", offset, end)
-    # A transaction that was aborted was tried again; all else is wrong with what was processed last.
-    return None if between is None else between[0 if anomaly == "aborted-by-throttle" else 1]
-
-
-def _time(event: Event) -> int:
-    """When it happened, which for what was found in a log is not when it was found."""
-    return int(event.get("at", event["t"]))
-
-
-def input_records(folder: TrialFolder, trial: Trial, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
-    """For records in any topic: the input record they come from, as its offset and the end of its partition.
-
-    Kafka Streams gives a record the timestamp of the input record that it was made of. So the timestamps tell which
-    one that was; they do not tell when it was processed.
-
-    Returns:
-        The places whose input record is known; none without the run's table `records`.
-    """
-    table = RunFolder(folder.path.parents[1]).table("records")
-    wanted = set(places)
-    roles = [form for role, _, _ in wanted for form in (role, f"{role}-all")]  # those of aborted transactions, too
-    at_places = column("role").isin(roles) & column("offset").isin([offset for _, _, offset in wanted])
-    records = rows_of_trial(table, trial, ("role", "partition", "offset", "timestamp", "key"), at_places)
-    if not records:
-        return {}
-    of_input = column("role") == "input"
-    same_time = of_input & column("timestamp").isin({record["timestamp"] for record in records})
-    origins: dict[tuple[int, Any], dict[int | None, int]] = defaultdict(dict)  # of each key the last offset
-    for row in rows_of_trial(table, trial, ("partition", "offset", "timestamp", "key"), same_time) or []:
-        at = origins[row["partition"], row["timestamp"]]
-        at[row["key"]] = max(row["offset"], at.get(row["key"], 0))
-    ends = Counter(row["partition"] for row in rows_of_trial(table, trial, ("partition",), of_input) or [])
-    found = {}
-    for record in records:
-        place = Place(record["role"].removesuffix("-all"), record["partition"], record["offset"])
-        at = origins[record["partition"], record["timestamp"]]
-        if at and place in wanted:
-            offset = place.offset if place.role == "input" else at.get(record["key"], max(at.values()))
-            found[place] = (offset, ends[record["partition"]])
-    return found
-
-
-# --- what is drawn -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Story:
-    """All that the picture tells. Times are epoch milliseconds."""
-
-    begin: int
-    end: int
-    phases: Sequence[Band]
-    marks: Sequence[Mark]
-    flow: Sequence[Flow]
-    lags: Sequence[tuple[int, int]]  # that the driver measured
-    drained: Sequence[tuple[int, int]]
-    instances: Sequence[Band]
-    tasks: Sequence[Band]
-    returns: Sequence[tuple[tuple[str, ...], Return]]  # with their rows
-    moments: Sequence[Moment]
-    left_out: int  # tasks
-
-    @classmethod
-    def of(cls, events: Sequence[Event], seeded: int, moments: Sequence[Moment]) -> "Story":
-        """The story of these events."""
-        all_tasks = bands.task_bands(events)
-        all_rows = {band.row for band in all_tasks}
-        came_back = [(row, r) for r in returns(events) for row in all_rows if _is_of(r, row)]
-        tasks = bands.chosen_rows(all_tasks, {row for row, _ in came_back})
-        rows = {band.row for band in tasks}
-        return cls(
-            events[0]["t"],
-            max(events[-1]["t"], events[0]["t"] + 1),
-            bands.phases(events),
-            bands.marks(events),
-            bands.thinned(bands.flow(events, seeded)),
-            [(event["t"], event["records"]) for event in events if event["event"] == "lag"],
-            [(event["t"], event["committed"]) for event in events if event["event"] == "drained"],
-            bands.instance_bands(events),
-            tasks,
-            [(row, r) for row, r in came_back if row in rows],
-            moments,
-            len({row[0] for row in all_rows} - {row[0] for row in rows}),
-        )
-
-
-def _is_of(r: Return, row: tuple[str, ...]) -> bool:
-    """Whether the row is that of the task and the thread to which it came back."""
-    task, instance, thread = row
-    return r.task == task and bands.short_thread(r.thread.partition(" (")[0], instance) == thread
-
-
-# --- drawing -------------------------------------------------------------------------------------------------
+from onceproof.model.anomaly import Witness
+from onceproof.model.promise import meaning
+from onceproof.model.timeline import Return
+from onceproof.page.timeline import bands
+from onceproof.page.timeline.bands import Band
+from onceproof.page.timeline.marks import grouped, staggered
+from onceproof.page.timeline.moments import WITNESSES
+from onceproof.page.timeline.story import Story
 
 # Okabe and Ito's palette, which people tell apart whatever colours they see; with each a pattern or a symbol.
 ORANGE, SKY, GREEN, BLUE, RED, PURPLE = "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7"
@@ -260,7 +60,7 @@ class _Panel:
     id: str = ""
 
 
-class _Drawing:
+class Drawing:
     """One figure in the making."""
 
     def __init__(self, story: Story, counts: Mapping[str, int], dark: bool) -> None:
@@ -358,8 +158,8 @@ class _Drawing:
                 self._shape("rect", band.begin, band.end, yref="paper", y0=0, y1=1, **look)
 
     def _draw_marks(self) -> None:
-        shown = bands.grouped(self._story.marks, (self._story.end - self._story.begin) // 100)
-        placed = bands.staggered(shown, self._story.begin, self._story.end)
+        shown = grouped(self._story.marks, (self._story.end - self._story.begin) // 100)
+        placed = staggered(shown, self._story.begin, self._story.end)
         levels = 1 + max((level for level, _ in placed), default=0)
         axis = self._panel("", 17 * levels + 4, range=[levels - 0.4, -0.6], tickvals=[], showgrid=False)
         self._plot.add_scatter(

@@ -1,0 +1,1 @@
+"""The evidence of one cell, as an archive that can be attached to a JIRA as it is."""

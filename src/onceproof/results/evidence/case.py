@@ -1,0 +1,109 @@
+"""The judged cell that evidence is given of, and the trial that stands for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from onceproof.model.anomaly import Witness, first_of_each
+from onceproof.model.cell import Trial, is_run_id
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import Reading, VerdictRow
+from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.model.timeline import Event, read_timeline
+
+WITNESSES = 20  # of each anomaly
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is told of a cell, of which one trial stands for the others."""
+
+    run: RunFolder
+    verdict: VerdictRow
+    trials: Sequence[Trial]
+    shown: Trial
+
+    @property
+    def folder(self) -> TrialFolder:
+        """Folder of the trial that is shown."""
+        return self.run.trial(self.shown)
+
+    @cached_property
+    def events(self) -> Sequence[Event]:
+        """What happened in it; nothing if it was not driven or its timeline is damaged."""
+        try:
+            return read_timeline(self.folder.timeline)
+        except HarnessError:
+            return ()
+
+    def reader(self, trial: Trial) -> Reading | None:
+        """What the independent reader found; None if it did not come to it."""
+        return Reading.known(self.run.trial(trial).reader_file)
+
+    @property
+    def witnesses(self) -> list[Witness]:
+        """The first of each anomaly, by anomaly, as they are counted; the tables number them from 1."""
+        reader = self.reader(self.shown)
+        rank = {name: number for number, name in enumerate(reader.anomalies)} if reader else {}
+        found = first_of_each(reader.witnesses, WITNESSES) if reader else []
+        return sorted(found, key=lambda witness: rank.get(witness.anomaly, len(rank)))
+
+
+def find_run(runs: Path, wanted: str) -> RunFolder:
+    """The judged run of this id; `last` is the newest that is judged.
+
+    Raises:
+        UsageError: there is none, or it is not judged.
+    """
+    ids = [path.name for path in sorted(runs.glob("*"), reverse=True) if is_run_id(path.name)]
+    judged = [name for name in ids if RunFolder(runs / name).verdicts_file.exists()]
+    if wanted == "last" and judged:
+        return RunFolder(runs / judged[0])
+    there_are = f"judged are {_some(judged)}" if judged else "none is judged yet; `onceproof run` makes one"
+    if wanted not in ids:
+        raise UsageError(f"There is no run {wanted!r} in {runs}: {there_are}.")
+    if wanted not in judged:
+        raise UsageError(f"Run {wanted} is not judged, so there is no verdict to give evidence of: {there_are}.")
+    return RunFolder(runs / wanted)
+
+
+def find_cell(run: RunFolder, wanted: str) -> VerdictRow:
+    """The verdict of the cell with this key, or of the only one whose key has this part.
+
+    Raises:
+        UsageError: there is none, or there are several, or the run is not judged.
+        HarnessError: the verdicts are damaged.
+    """
+    if not run.verdicts_file.exists():
+        raise UsageError(f"Run {run.run_id} is not judged, so there is no verdict to give evidence of.")
+    verdicts = {row.cell: row for row in VerdictRow.read_all(run.verdicts_file)}
+    if wanted in verdicts:
+        return verdicts[wanted]
+    fitting = [cell for cell in verdicts if wanted.casefold() in cell.casefold()]
+    if len(fitting) == 1:
+        return verdicts[fitting[0]]
+    if fitting:
+        raise UsageError(f"{wanted!r} is part of {len(fitting)} cells, name one: {_some(fitting, len(fitting))}.")
+    raise UsageError(f"Run {run.run_id} has no cell {wanted!r}; it has {_some(list(verdicts), len(verdicts))}.")
+
+
+def _some(names: Sequence[str], limit: int = 5) -> str:
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
+def case_of(run: RunFolder, verdict: VerdictRow) -> Case:
+    """The cell with the trial that shows most: a red one, else one that ended well, else any."""
+    trials = [trial for trial in run.trials() if trial.cell.key == verdict.cell]
+    if not trials:
+        raise HarnessError(f"{run.run_file} has no trial of {verdict.cell}: the run is incomplete or damaged.")
+
+    def worth(trial: Trial) -> tuple[bool, bool, bool]:
+        reader = Reading.known(run.trial(trial).reader_file)
+        red = reader is not None and bool(reader.anomalies)
+        sound = trial.key not in verdict.errors
+        return red and sound, sound, run.trial(trial).path.exists()
+
+    shown = max(trials, key=worth)  # the first of equals
+    return Case(run, verdict, trials, shown)

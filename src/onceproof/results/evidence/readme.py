@@ -1,0 +1,189 @@
+"""The first page of an archive: what it is and how to repeat it, in a minute."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from itertools import groupby
+from typing import Any
+
+from onceproof.model.cell import Cell
+from onceproof.model.errors import HarnessError
+from onceproof.model.files import Outcome, TrialPlan, read_observations
+from onceproof.model.run_folder import TrialFolder
+from onceproof.model.timeline import Event
+from onceproof.results.evidence.case import WITNESSES, Case
+from onceproof.results.evidence.text import joined, moment
+from onceproof.results.evidence.window import Window
+
+LINES = 100  # of the condensed timeline
+OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "exception"}
+
+
+def readme(case: Case, window: Window | None, tables: bool) -> str:
+    """The first page: what it is and how to repeat it, in a minute."""
+    verdict, cell = case.verdict, case.verdict.as_cell
+    folder = case.folder
+    plan, outcome = TrialPlan.known(folder.trial_file), Outcome.known(folder.outcome_file)
+    rate = f"{verdict.red}/{verdict.counted}"
+    parts = [
+        f"# {cell.title}: {verdict.verdict.sign} {verdict.verdict}",
+        verdict.sentence,
+        f"Red/counted: **{rate}** (of {verdict.trials} in run {case.run.run_id}). "
+        f"Shown here: trial {case.shown.number}, seed {case.shown.seed}.",
+        *([verdict.arithmetic] if verdict.arithmetic else []),
+        *([f"What the variant is: {plan.description}"] if plan and plan.description else []),
+        *([f"What happened: {outcome.reason}"] if outcome and outcome.reason else []),
+        "## Repeat it",
+        f"```\n{case.shown.command}\n```",
+        "The seed gives the same schedule of records and steps; the threads and brokers stay free, so expect the rate "
+        "above and not every trial to be red.",
+        "## What really ran",
+        _versions(outcome, cell),
+        "## Configuration of Kafka Streams",
+        _config(plan.streams_config if plan else {}),
+        "## Witnesses",
+        _witnesses(case, tables),
+        "## State directories and promises",
+        _observed(folder),
+        "## Timeline",
+        _timeline(case.events, window),
+    ]
+    if len(case.trials) > 1:
+        parts += ["## All trials of the cell", _trials(case)]
+    parts += ["## Files", FILES]
+    return "\n\n".join(parts) + "\n"
+
+
+FILES = """\
+- `verdict.json`: the verdict as the run has it.
+- `trial/trial.json`: the trial with every config of application, producer and brokers; `outcome.json`: how it ended;
+  `reader.json`: counts and witnesses of the independent reader; `observations.json`: promises compared with what
+  was seen.
+- `trial/timeline.jsonl`: every event; `t` is epoch milliseconds. `seed.jsonl`: the records produced before.
+- `trial/contents/`: what stores held when an instance began to work, as `store,partition,number,key,value`; where
+  the scenario asks for it.
+- `trial/state/`: files and checkpoints of the state directories, where a failed trial left them. Of a trial that
+  ended well, the timeline's `checkpoint`, `crash`, `initialised` and `contents` tell what was in them.
+- `tables/records-around-witnesses.csv`: records of every topic with a witness's key (of a witness without one, the
+  key of the records at its places), and 5 offsets before and after its places. The last column has the number of the
+  witness and `place`, `key` or `near`. Timestamps are those of the input records: Kafka Streams hands them on.
+- `tables/findings.csv`: all that Spark found in this trial.
+- `logs/whole/`: the instances' logs; `logs/window/`: the same from 5 s before the first fault to 5 s after the input
+  was drained.
+- `other-trials/`: the other trials of the cell.
+
+Values of secrets are `***`. Paths, hosts and accounts are `[run]`, `[project]`, `[home]`, `[path]`, `[host]`, `[user]`;
+loopback addresses stay."""
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    cells = [[" ".join(joined(cell).split()).replace("|", "\\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _versions(outcome: Outcome | None, cell: Cell) -> str:
+    """What each start of an instance told of itself."""
+    columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
+    attested = outcome.attested if outcome else {}
+    rows = [[name, *(told.get(column) for column in columns)] for name, told in sorted(attested.items())]
+    header = ("instance", "Kafka Streams", "commit", "clients", "commit", "Java")
+    told = _table(header, rows) if rows else "No instance came so far as to tell."
+    return f"{told}\n\nBrokers: Kafka {cell.broker}. Onceproof {version('onceproof')}."
+
+
+def _config(config: Mapping[str, str]) -> str:
+    return "\n".join(["```", *(f"{name}={value}" for name, value in sorted(config.items())), "```"])
+
+
+def _witnesses(case: Case, tables: bool) -> str:
+    reader = case.reader(case.shown)
+    if reader is None:
+        return "The independent reader did not come to read this trial."
+    seen = ", ".join(f"{count:,} {name}" for name, count in reader.anomalies.items()) or "no anomaly"
+    counts = f"{seen} in {reader.records:,} records with {reader.keys:,} keys."
+    if not case.witnesses:
+        return counts
+    rows = [
+        (i, w.anomaly, w.partition, w.key, w.ids, w.expected, w.observed, w.offsets)
+        for i, w in enumerate(case.witnesses, 1)
+    ]
+    header = ("#", "anomaly", "partition", "key", "ids", "expected", "observed", "where")
+    around = "the records around them are in `tables/`." if tables else "Spark has not collected the records."
+    return f"{counts} The first {WITNESSES} of each; {around}\n\n{_table(header, rows)}"
+
+
+def _observed(folder: TrialFolder) -> str:
+    """The comparisons with the timeline, those that are wrong first."""
+    file = folder.observations_file
+    try:
+        comparisons = read_observations(file) if file.exists() else ()
+    except HarnessError:
+        comparisons = ()
+    if not comparisons:
+        return "This scenario looked at none."
+    chosen = sorted(comparisons, key=lambda c: c.anomaly is None)[:WITNESSES]
+    rows = [(c.promise, c.place, c.expected, c.observed, c.anomaly or "as expected") for c in chosen]
+    table = _table(("promise", "place", "expected", "observed", ""), rows)
+    more = len(comparisons) - len(chosen)
+    return f"{table}\n\n{more:,} more are in `trial/observations.json`." if more else table
+
+
+def _trials(case: Case) -> str:
+    rows = []
+    for trial in case.trials:
+        outcome, reader = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial)
+        seen = ", ".join(f"{count:,} {name}" for name, count in reader.anomalies.items()) if reader else ""
+        error = case.verdict.errors.get(trial.key)
+        exercised = "yes" if outcome and outcome.exercised else "no"
+        rows.append((trial.number, trial.seed, exercised, error or seen or "none"))
+    return _table(("trial", "seed", "exercised", "anomalies"), rows)
+
+
+def _timeline(events: Sequence[Event], window: Window | None) -> str:
+    """What happened, one line each; what belongs together on one line."""
+    if not events:
+        return "The trial was not driven, or its timeline is damaged."
+    zero = min(event["t"] for event in events)
+    telling = [
+        e for e in events if (e["event"] in OF_INSTANCES or e["source"] == "driver") and e["event"] != "produced"
+    ]
+    lines = []
+    for (source, name), group in groupby(telling, key=lambda event: (event["source"], event["event"])):
+        alike = list(group)
+        merged = [alike] if name in ("restore", "restored", "stale-read") else [[event] for event in alike]
+        lines += [
+            f"{(e[0]['t'] - zero) / 1000:8.3f}  {source:<11} {name:<11} {_told(name, e)}".rstrip() for e in merged
+        ]
+    shown = lines[:LINES]
+    if len(lines) > LINES:
+        shown.append(f"          ... and {len(lines) - LINES:,} more in trial/timeline.jsonl")
+    told = f"Seconds since {moment(zero)}."
+    if window is not None:
+        begin, end = window
+        until = f"to {(end - zero) / 1000:.1f} s" if end is not None else "to their end"
+        told += f" The logs are cut from {max(0, begin - zero) / 1000:.1f} s {until}."
+    return "\n".join([told, "", "```", *shown, "```"])
+
+
+def _told(name: str, events: Sequence[Event]) -> str:
+    """What an event says beside its kind; of restores and stale reads, what several say together."""
+    event = events[0]
+    if name == "restore":
+        offsets = sum(e["end"] - e["from"] for e in events)
+        return f"{_stores(events)}: {offsets:,} offsets to replay"
+    if name == "restored":
+        return f"{_stores(events)}: {sum(e['records'] for e in events):,} records replayed"
+    if name == "state":
+        return f"{event['from']} to {event['to']}"
+    rest = {field: value for field, value in event.items() if field not in ("t", "source", "event")}
+    told = " ".join(
+        f"{field}={value if isinstance(value, str) else json.dumps(value)}" for field, value in rest.items()
+    )
+    return f"{told} (and {len(events) - 1:,} more)" if len(events) > 1 else told
+
+
+def _stores(events: Sequence[Event]) -> str:
+    if len(events) == 1:
+        return f"{events[0]['store']}/{events[0]['partition']}"
+    return f"{len(events)} partitions of {', '.join(sorted({e['store'] for e in events}))}"
