@@ -64,14 +64,18 @@ TRIALS = (
 def stated(
     name: str, number: int, check: str, partitions: int, facts: Mapping[str, int], dumps: Sequence[Dump] = ()
 ) -> dict[str, Any]:
-    """A row of `TRIALS`. A store is compared if a fact says where its changelog ended when the process was killed."""
+    """A row of `TRIALS`.
+
+    A promise is left out where a trial has nothing that it could be judged by: stores that no dump shows, the state of
+    a process that was not killed, so that no fact says where its changelogs ended.
+    """
     chosen = CHECKS[check]
-    killed = any(fact.endswith("_end") for fact in facts)
+    judged = {"state": any(fact.endswith("_end") for fact in facts), "stores": bool(dumps)}
     return {
         "name": name,
         "trial": number,
         "check": check,
-        "promises": [promise for promise in chosen.promises if killed or promise != "state"],
+        "promises": [promise for promise in chosen.promises if judged.get(promise, True)],
         "delivered": chosen.delivered,
         "once": chosen.once,
         "partitions": partitions,
@@ -101,23 +105,23 @@ def check(records: DataFrame, trials: DataFrame) -> Checked:
 
     In: records (name, role, partition, offset, key, value) and trials, both with the trial's name; trials as `TRIALS`.
     """
-    present = {row["check"] for row in trials.select("check").collect()}
+    looked_at = trials.select("check", "promises").collect()
+    present = {row["check"] for row in looked_at}
+    promised = {promise for row in looked_at for promise in row["promises"]}
     own, counts, shared = check_enumerator(records, trials.where(f.col("check") == ENUMERATOR))
-    others = trials.where(f.col("check") != ENUMERATOR)
-    deliveries = count_deliveries(numbered(records, others))
-    comparisons = [compare_deliveries(deliveries, trials.where(makes("deliveries")))]
+    comparisons = [contents.compare_contents(numbered(records, trials), trials, present)]
+    if present - {ENUMERATOR}:
+        others = trials.where(f.col("check") != ENUMERATOR)
+        deliveries = count_deliveries(numbered(records, others))
+        comparisons.append(compare_deliveries(deliveries, trials.where(makes("deliveries"))))
+        counts = counts.unionByName(count(deliveries, others))
+        shared = (*shared, deliveries)
     for promise, compare in PROMISES.items():
-        if any(promise in CHECKS[check].promises for check in present):
+        if promise in promised:
             promising = trials.where(makes(promise))
             comparisons.append(compare(numbered(records, promising), promising))
-    comparisons.append(contents.compare_contents(numbered(records, trials), trials, present))
     return Checked(
-        tables={
-            **own,
-            "comparisons": reduce(DataFrame.unionByName, comparisons),
-            "counts": counts.unionByName(count(deliveries, others)),
-        },
-        shared=(*shared, deliveries),
+        tables={**own, "comparisons": reduce(DataFrame.unionByName, comparisons), "counts": counts}, shared=shared
     )
 
 
