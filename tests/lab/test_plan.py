@@ -22,6 +22,14 @@ def test_a_plan_is_read_as_it_was_written(tmp_path, scenario, variant):
     assert TrialPlan.read(tmp_path / "trial.json") == plan
 
 
+def test_what_belongs_to_the_group_under_the_streams_protocol_is_told_to_the_brokers_and_not_to_clients():
+    plan = plan_of(a_trial("4.3.1", "STREAMS_PROTOCOL"), OURS)
+    assert plan.group_config == {"streams.num.standby.replicas": "1", "streams.heartbeat.interval.ms": "200"}
+    assert plan.streams_config["group.protocol"] == "streams"
+    assert not {"num.standby.replicas", "main.consumer.heartbeat.interval.ms"} & plan.streams_config.keys()
+    assert plan_of(a_trial("4.3.1"), OURS).group_config == {}
+
+
 def test_what_is_not_looked_at_is_told_with_its_reason():
     trial = a_trial("4.3.1")
     ours, external = plan_of(trial, OURS), plan_of(trial, Cluster(Release(3, 9, 1), "127.0.0.1:1"))

@@ -8,6 +8,7 @@ from onceproof.lab.cluster import Cluster
 from onceproof.lab.trial import TrialLab, run_trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
+from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
 from tests.conftest import a_run_id, a_trial, undisturbed
@@ -144,6 +145,12 @@ def test_two_releases_are_members_of_one_group_and_nothing_is_lost(tmp_path, clu
     mixed = [sorted(one["members"].values()) for one in proof["together"]]
     assert mixed == [["3.9.1", "4.3.1"]]
     assert proof["members"] == {"instance-1": "4.3.1", "instance-2": "4.3.1"}
+
+
+def test_where_a_broker_assigns_the_tasks_they_come_back_and_ids_stay_unique(tmp_path):
+    trial = a_trial("4.3.1", "STREAMS_PROTOCOL")
+    trial = replace(trial, cell=replace(trial.cell, broker=Release(4, 3, 1)))
+    assert run(trial, tmp_path, None)[0] == {}
 
 
 def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, cluster):

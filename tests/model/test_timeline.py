@@ -79,6 +79,10 @@ def test_look_alikes_are_no_returns():
     assert returns(new_thread_of_that_name) == []
     for events in (gone_without_standby, standby_first, other_thread, dropped_as_standby):
         assert returns(events) == []
+    came_back = [len(returns(events, closed=True)) for events in (gone_without_standby, dropped_as_standby)]
+    assert came_back == [1, 1]
+    for events in (standby_first, other_thread, new_thread_of_that_name):
+        assert returns(events, closed=True) == []
 
 
 def test_a_thread_of_an_instance_that_was_started_again_is_another_thread():

@@ -34,7 +34,8 @@ SCENARIO = SCENARIOS["multirunner"]
 
 def trial(variant="DEFAULT_CONFIG", seed=7, parameters=None):
     restart_on = Release.parse("4.3.1") if variant.startswith("ROLLING") else None
-    cell = Cell("multirunner", variant, Release.parse("3.3.1"), Release.parse("3.9.1"), restart_on)
+    releases = ("4.3.1", "4.3.1") if variant == "STREAMS_PROTOCOL" else ("3.3.1", "3.9.1")
+    cell = Cell("multirunner", variant, *map(Release.parse, releases), restart_on)
     return Trial("20260101T000000-abcd", cell, 1, seed, parameters or {})
 
 

@@ -308,6 +308,10 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             "group.initial.rebalance.delay.ms": 0,
             # An instance that dies or stays silent may be missed sooner than after Kafka's 6 seconds.
             "group.min.session.timeout.ms": 1000,
+            # The same of groups of the streams protocol (KIP-1071); releases that do not know it ignore these.
+            "group.streams.initial.rebalance.delay.ms": 0,
+            "group.streams.min.session.timeout.ms": 1000,
+            "group.streams.min.heartbeat.interval.ms": 200,
             # A quota is measured over 3 seconds, not over 10, so that a producer that exceeds it is throttled soon.
             "quota.window.num": 3,
             # Transactions that have timed out are looked for each second, not each 10 seconds.

@@ -17,6 +17,12 @@ LAB_CONFIG = {
     # Members learn of a rebalance by their heartbeats; with Kafka's 3 s each step of a trial would take that long.
     "main.consumer.heartbeat.interval.ms": "200",
 }
+# What under `group.protocol=streams` is configuration of the group, on the brokers (KIP-1071); clients ignore it.
+OF_GROUP = {
+    "num.standby.replicas": "streams.num.standby.replicas",
+    "main.consumer.session.timeout.ms": "streams.session.timeout.ms",
+    "main.consumer.heartbeat.interval.ms": "streams.heartbeat.interval.ms",
+}
 ATOMICITY = tuple(promise.name for promise in promises_of(TRANSACTION_ATOMICITY))
 
 
@@ -27,6 +33,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     values = values_of(trial, what.parameters, what.variants)
     fault = chosen(values)
     config = {**LAB_CONFIG, **what.config(trial), **(fault.config(values) if fault else {})}
+    of_group = OF_GROUP if config.get("group.protocol") == "streams" else {}
     why_not = why_no_segments(cluster, config["processing.guarantee"])
     return TrialPlan(
         trial=trial,
@@ -42,7 +49,8 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         stores=system.stores,
         partition_stores=system.stores * partitions,
         app=what.app(trial),
-        streams_config=config,
+        streams_config={name: value for name, value in config.items() if name not in of_group},
+        group_config={of_group[name]: value for name, value in config.items() if name in of_group},
         producer_config=producer_config(cluster),
         broker_config={},
         seconds={},

@@ -71,10 +71,21 @@ class Topics:
         Raises:
             HarnessError: the brokers refused.
         """
+        self._alter(ResourceType.TOPIC, name, config)
+
+    def alter_group(self, config: Mapping[str, str]) -> None:
+        """Change the configuration of the group, which need not be there yet.
+
+        Raises:
+            HarnessError: the brokers refused.
+        """
+        self._alter(ResourceType.GROUP, self._prefix, config)
+
+    def _alter(self, kind: ResourceType, name: str, config: Mapping[str, str]) -> None:
         entries = [
             ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
         ]
-        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        resource = ConfigResource(kind, name, incremental_configs=entries)
         try:
             for future in self._admin.incremental_alter_configs([resource]).values():
                 future.result(TIMEOUT)

@@ -74,6 +74,8 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     with _explained(cluster):
         topics = Topics(cluster, trial.application_id)
         topics.create(_new_topics(plan, cluster))
+        if plan.group_config:
+            topics.alter_group(plan.group_config)
         topics.close()
     seconds = {"provision": _since(begin)}
     replace(plan, broker_config=broker_config(cluster), seconds=seconds).write(folder.trial_file)

@@ -140,6 +140,7 @@ class TrialPlan(JsonFile):
     partition_stores: int = 1  # all of them
     app: Mapping[str, Any]
     streams_config: Mapping[str, str]  # of every instance
+    group_config: Mapping[str, str] = field(default_factory=dict)  # of the group, on the brokers
     producer_config: Mapping[str, Any]
     broker_config: Mapping[str, str]  # files of embedded brokers by name
     seconds: Mapping[str, float]  # by phase

@@ -93,6 +93,11 @@ class Release:
         """
         return not self.since(Release(4, 1, 0)) or self.since(Release(4, 2, 0))
 
+    @property
+    def has_streams_protocol(self) -> bool:
+        """Whether it knows `group.protocol=streams` (KIP-1071), on either side; the early access of 4.1 is left out."""
+        return self.since(Release(4, 2, 0))
+
     def refuse_restart_on(self, other: "Release") -> str | None:
         """Why an application that ran on this release cannot be restarted on the other one, if it cannot.
 

@@ -143,11 +143,11 @@ def read_timeline(path: Path) -> list[Event]:
 
 @dataclass(frozen=True)
 class Return:
-    """A task that one thread held active, then standby, then active again.
+    """A task that one thread held active, then standby, then active again; or not at all in between (`closed`).
 
     Times are epoch milliseconds. `done` counts the records that were processed of the task when it left, `before` those
     of them that the thread had processed, `elsewhere` the records that other threads processed of the task while
-    the thread held it as standby; `after` those that the thread itself processed after it came back.
+    the thread was not active; `after` those that the thread itself processed after it came back.
     """
 
     task: str
@@ -158,17 +158,18 @@ class Return:
     before: int
     elsewhere: int
     after: int
+    closed: bool = False
 
 
-def returns(events: Iterable[Event]) -> list[Return]:
+def returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
     """Tasks that came back to a thread they had left, in order (the precondition of KAFKA-14172).
 
-    The thread must have held the task as a standby in between (so that it was recycled and not closed). The thread of
-    an instance that was started again is another thread, whatever its name.
+    The thread must have held the task as a standby in between (so that it was recycled and not closed), unless `closed`
+    ones count, too. The thread of an instance that was started again is another thread, whatever its name.
     """
     roles: dict[tuple[str, str], str] = {}  # (thread, task) -> active | standby
     threads_of: dict[str, set[str]] = {}  # source -> its threads
-    left: dict[tuple[str, str], int] = {}  # when the thread lost it as active and kept it as standby
+    left: dict[tuple[str, str], int] = {}  # when the thread lost it as active
     back: list[tuple[str, str, int, int]] = []
     progress: list[tuple[int, str, str, int]] = []  # t, task, thread, count
     for event in _threads_told_apart(events):
@@ -191,11 +192,11 @@ def returns(events: Iterable[Event]) -> list[Return]:
             for task in {task for name, task in roles if name == thread["thread"]} | set(now):
                 place = (thread["thread"], task)
                 before, role = roles.get(place), now.get(task)
-                if before == "active" and role == "standby":
+                if before == "active" and (role == "standby" or (closed and role is None)):
                     left[place] = event["t"]
                 elif role == "active" and place in left:
                     back.append((*place, left.pop(place), event["t"]))
-                elif role is None:
+                elif role is None and not closed:
                     left.pop(place, None)
                 if role is None:
                     roles.pop(place, None)
@@ -214,6 +215,7 @@ def returns(events: Iterable[Event]) -> list[Return]:
                 for other in {p[2] for p in progress if p[1] == task} - {thread}
             ),
             after=_count(progress, task, thread, None) - _count(progress, task, thread, until),
+            closed=closed,
         )
         for thread, task, since, until in back
     ]
@@ -253,15 +255,17 @@ def _count(progress: list[tuple[int, str, str, int]], task: str, thread: str, at
     return max((n for t, k, who, n in progress if (k, who) == (task, thread) and (at is None or t <= at)), default=0)
 
 
-def proved_returns(events: Iterable[Event]) -> list[Return]:
+def proved_returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
     """Returns that count: the thread had filled its cache, others advanced the keys, and it went on with them."""
-    return [r for r in returns(events) if r.before and r.elsewhere and r.after]
+    found = returns(events, closed=closed)
+    return [r for r in found if r.before and r.elsewhere and r.after]
 
 
 def told_return(r: Return) -> str:
     """A return in one sentence."""
     thread = r.thread[r.thread.find("-instance-") + 1 :]  # without the application id
+    between = "elsewhere" if r.closed else "standby"
     return (
-        f"Task {r.task} was active, standby, active on {thread}: away for {r.back - r.left:,} ms, in which other "
+        f"Task {r.task} was active, {between}, active on {thread}: away for {r.back - r.left:,} ms, in which other "
         f"threads processed {r.elsewhere:,} of its records; {r.after:,} came after its return."
     )

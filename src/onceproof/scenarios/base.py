@@ -136,6 +136,19 @@ class Variant:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+PROTOCOL = "group.protocol"
+# How instances are members of their group.
+MEMBERSHIP = {
+    PROTOCOL: Parameter("classic", "who assigns tasks: one of the group, or a broker", choices=("classic", "streams")),
+    "static.membership": Parameter(False, "whether each instance has a group.instance.id"),
+}
+STREAMS_PROTOCOL = Variant(
+    "STREAMS_PROTOCOL", "As DEFAULT_CONFIG; a broker assigns the tasks (KIP-1071).", {PROTOCOL: "streams"}
+)
+STATIC_MEMBERSHIP = Variant(
+    "STATIC_MEMBERSHIP", "As DEFAULT_CONFIG; each instance has a group.instance.id.", {"static.membership": True}
+)
+
 INSTANCE = "{instance}"  # in a value of the configuration: the name of the instance
 
 # Of scenarios whose group can go over to another release while it works.
@@ -211,6 +224,21 @@ def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) 
     for one, other in [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)][: 1 + bool(own.get(BACK))]:
         if reason := one.refuse_roll_to(other) or (one.refuse_restart_on(other) if on_disk else None):
             return reason
+    return None
+
+
+def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Why the releases of a cell have not the membership that is asked for, if they have not (`MEMBERSHIP`)."""
+    if own[PROTOCOL] == "classic":
+        return None
+    if own["static.membership"]:
+        return "static membership with group.protocol=streams begins with Kafka 4.4; leave one of them out."
+    sides = (("Kafka Streams", cell.streams), ("Kafka Streams", cell.running), ("a broker of Kafka", cell.broker))
+    for side, release in sides:
+        if not release.has_streams_protocol:
+            return (
+                f"{side} {release} lacks group.protocol=streams (KIP-1071, early access in 4.1); take 4.2.0 or later."
+            )
     return None
 
 
@@ -308,6 +336,17 @@ def runs_its_task(instance: Instance) -> bool:
     return instance.state == "RUNNING" and bool(instance.tasks("active"))
 
 
+def membership(own: Mapping[str, Any]) -> dict[str, str]:
+    """The configuration of the membership that is asked for."""
+    static = {"group.instance.id": INSTANCE} if own["static.membership"] else {}
+    return static | ({PROTOCOL: own[PROTOCOL]} if own[PROTOCOL] != "classic" else {})
+
+
 def recycled_returns(lab: Lab) -> list[Return]:
-    """Returns that count (the precondition of KAFKA-14172), of tasks that were recycled and not closed."""
+    """Returns that count (the precondition of KAFKA-14172), of tasks that were recycled and not closed.
+
+    Under the streams protocol a task that is taken from a thread is closed first, whatever follows: there they count.
+    """
+    if lab.parameters[PROTOCOL] == "streams":
+        return proved_returns(lab.events, closed=True)
     return [proof for proof in proved_returns(lab.events) if lab.recycled(proof)]

@@ -36,9 +36,11 @@ from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.model.timeline import told_return
 from onceproof.scenarios.base import (
-    INSTANCE,
+    MEMBERSHIP,
     ROLLING,
     ROLLING_BACK,
+    STATIC_MEMBERSHIP,
+    STREAMS_PROTOCOL,
     Bulk,
     Exercise,
     Lab,
@@ -48,7 +50,9 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     check,
+    membership,
     recycled_returns,
+    refuse_membership,
     refuse_restart_pair,
     refuse_rolling,
     rolls,
@@ -79,7 +83,7 @@ PARAMETERS = {
     ),
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
-    "static.membership": Parameter(False, "whether each instance has a group.instance.id"),
+    **MEMBERSHIP,
     **parameters_of(pause.FAULT, broker_kill.FAULT, rolling_bounce.FAULT),
 }
 VARIANTS = variants_of(
@@ -113,6 +117,8 @@ VARIANTS = variants_of(
     ),
     ROLLING,
     ROLLING_BACK,
+    STREAMS_PROTOCOL,
+    STATIC_MEMBERSHIP,
 )
 
 
@@ -159,13 +165,14 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         **{name: str(value) for name, value in chosen.items() if value >= 0},
         **({} if trial.cell.running.removed_threads_leave_group else SHORT_SESSION),
-        **({"group.instance.id": INSTANCE} if own["static.membership"] else {}),
+        **membership(own),
     }
 
 
 def refuse(cell: Cell) -> str | None:
     """Why a cell cannot be run, if it cannot."""
-    return _refuse(cell, VARIANTS[cell.variant].parameters)
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    return _refuse(cell, {**defaults, **VARIANTS[cell.variant].parameters})
 
 
 def validate(trial: Trial) -> None:
@@ -180,7 +187,7 @@ def validate(trial: Trial) -> None:
 
 
 def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    return refuse_rolling(cell, own) if rolls(own) else refuse_restart_pair(cell)
+    return refuse_membership(cell, own) or (refuse_rolling(cell, own) if rolls(own) else refuse_restart_pair(cell))
 
 
 # --- drive ---------------------------------------------------------------------------------------------------

@@ -30,9 +30,11 @@ from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, told_return
 from onceproof.scenarios.base import (
-    INSTANCE,
+    MEMBERSHIP,
     ROLLING,
     ROLLING_BACK,
+    STATIC_MEMBERSHIP,
+    STREAMS_PROTOCOL,
     Bulk,
     Exercise,
     Lab,
@@ -42,8 +44,10 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     check,
+    membership,
     partition_of_key,
     recycled_returns,
+    refuse_membership,
     refuse_restarts,
     refuse_rolling,
     rolls,
@@ -73,7 +77,7 @@ PARAMETERS = {
     "caching": Parameter(True, "whether the store is cached"),
     "leave.group": Parameter(True, "whether an instance that stops leaves the group"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-    "static.membership": Parameter(False, "whether each instance has a group.instance.id"),
+    **MEMBERSHIP,
     **parameters_of(pause.FAULT, broker_kill.FAULT, rolling_bounce.FAULT),
 }
 SEED = {"program": "1 2 3"}
@@ -99,6 +103,16 @@ VARIANTS = variants_of(
         {**SEED, "fault": "pause"},
     ),
     *(replace(rolling, parameters={"program": "1 2", **rolling.parameters}) for rolling in (ROLLING, ROLLING_BACK)),
+    replace(
+        STREAMS_PROTOCOL,
+        description="The program `1 2 2`; a broker assigns the tasks (KIP-1071).",
+        parameters={"program": "1 2 2", **STREAMS_PROTOCOL.parameters},
+    ),
+    replace(
+        STATIC_MEMBERSHIP,
+        description="As SEED_PROGRAM; each instance has a group.instance.id.",
+        parameters={**SEED, **STATIC_MEMBERSHIP.parameters},
+    ),
 )
 
 
@@ -183,7 +197,8 @@ def refuse(cell: Cell) -> str | None:
 
 
 def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    return refuse_rolling(cell, own, on_disk=own["stores"] == "rocksdb") if rolls(own) else refuse_restarts(cell)
+    rolling = refuse_rolling(cell, own, on_disk=own["stores"] == "rocksdb") if rolls(own) else refuse_restarts(cell)
+    return refuse_membership(cell, own) or rolling
 
 
 def workload(trial: Trial) -> Workload:
@@ -220,7 +235,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "commit.interval.ms": "100",
         # One that stopped without leaving is missed after this time, and only then its tasks move.
         **({} if leaves else {"main.consumer.session.timeout.ms": "4000"}),
-        **({"group.instance.id": INSTANCE} if own["static.membership"] else {}),
+        **membership(own),
     }
 
 

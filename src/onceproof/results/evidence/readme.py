@@ -40,7 +40,7 @@ def readme(case: Case, window: Window | None, tables: bool) -> str:
         "## What really ran",
         _versions(outcome, cell),
         "## Configuration of Kafka Streams",
-        _config(plan.streams_config if plan else {}),
+        _config({**plan.streams_config, **plan.group_config} if plan else {}),
         "## Witnesses",
         _witnesses(case, tables),
         "## State directories and promises",
