@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from onceproof.advice.uses import features_of
@@ -90,6 +92,14 @@ def test_of_an_incidental_issue_nothing_is_expected():
     known = parse_registry(ROW + "incidental = true")
     assert (known.affecting(cell("3.1.0")), known.concerned(cell("3.1.0"), [])) == ((), ())
     assert known.explaining(cell("3.1.0")) == known.concerned(cell("3.1.0"), ["duplicate-id"]) == known.issues
+
+
+def test_an_incidental_issue_may_be_of_either_release():
+    incidental = parse_registry(ROW + "incidental = true").issues[0]
+    expected = parse_registry(ROW).issues[0]
+    for one, other in (("3.1.0", "3.9.1"), ("3.9.1", "3.1.0")):
+        both = replace(cell(one), restart_on=Release.parse(other))
+        assert (incidental.affects(both), expected.affects(both)) == (True, other == "3.1.0")
 
 
 def test_ranges_that_touch_do_not_overlap():

@@ -72,8 +72,9 @@ class KnownIssue:
 
     def affects(self, cell: Cell) -> bool:
         """Whether it may show in the cell; and is expected to, unless it is incidental."""
-        release = cell.streams if self.culprit == "killed" else cell.running
-        return self.concerns(cell.scenario, cell.variant) and self.is_in(release)
+        culprits = {"killed": (cell.streams,), "restarted": (cell.running,)}[self.culprit]
+        releases = (cell.streams, cell.running) if self.incidental else culprits
+        return self.concerns(cell.scenario, cell.variant) and any(map(self.is_in, releases))
 
 
 @dataclass(frozen=True)
