@@ -309,8 +309,13 @@ class Scenario:
 
 def values_of(trial: Trial, parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]) -> dict[str, Any]:
     """The value of each parameter in a trial: its own, else its variant's, else the default."""
+    return {**values_of_cell(trial.cell, parameters, variants), **trial.parameters}
+
+
+def values_of_cell(cell: Cell, parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]) -> dict[str, Any]:
+    """The value of each parameter in a cell: its variant's, else the default."""
     defaults = {name: parameter.default for name, parameter in parameters.items()}
-    return {**defaults, **variants[trial.cell.variant].parameters, **trial.parameters}
+    return {**defaults, **variants[cell.variant].parameters}
 
 
 def variants_of(*variants: Variant) -> dict[str, Variant]:

@@ -66,6 +66,7 @@ from onceproof.scenarios.base import (
     runs_its_task,
     small_write_buffer,
     values_of,
+    values_of_cell,
     variants_of,
 )
 
@@ -180,8 +181,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def refuse(cell: Cell) -> str | None:
     """Why a cell cannot be run, if it cannot."""
-    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return _refuse(cell, {**defaults, **VARIANTS[cell.variant].parameters})
+    return _refuse(cell, values_of_cell(cell, PARAMETERS, VARIANTS))
 
 
 def validate(trial: Trial) -> None:

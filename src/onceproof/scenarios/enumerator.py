@@ -57,6 +57,7 @@ from onceproof.scenarios.base import (
     refuse_rolling,
     rolls,
     values_of,
+    values_of_cell,
     variants_of,
 )
 
@@ -171,8 +172,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def refuse(cell: Cell) -> str | None:
     """Why a cell cannot be run, if it cannot."""
-    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return _refuse(cell, {**defaults, **VARIANTS[cell.variant].parameters})
+    return _refuse(cell, values_of_cell(cell, PARAMETERS, VARIANTS))
 
 
 def validate(trial: Trial) -> None:

@@ -52,6 +52,7 @@ from onceproof.scenarios.base import (
     refuse_rolling,
     rolls,
     values_of,
+    values_of_cell,
     variants_of,
 )
 
@@ -192,8 +193,7 @@ def validate(trial: Trial) -> None:
 
 def refuse(cell: Cell) -> str | None:
     """Why a cell cannot be run, if it cannot: the application goes over to another release by rolling only."""
-    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
-    return _refuse(cell, {**defaults, **VARIANTS[cell.variant].parameters})
+    return _refuse(cell, values_of_cell(cell, PARAMETERS, VARIANTS))
 
 
 def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
