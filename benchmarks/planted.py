@@ -1,10 +1,11 @@
 """Planted bugs: found by trials, and by Kafka's own integration tests of the same release with the same agent.
 
-    .venv/bin/python benchmarks/planted.py [--streams V]... [--plant NAME]... [--minutes N] [--results FILE]
+    .venv/bin/python benchmarks/planted.py [--streams V]... [--plant NAME]... [--minutes N] [--at-once N]
+        [--results FILE]
 
-Kafka's test classes run without a plant first: one that is not green then is left out. Each plant is then tried in the
-trials that claim to find it, on brokers of their own, and in Kafka's classes, the cheapest first, until one finds it. A
-class finds it if the plant fired and a test failed, or the class hung. Each is tried once.
+Each plant is tried in the trials that claim to find it, on brokers of their own, and in Kafka's classes, the cheapest
+first, until one finds it. A class runs without a plant before: one that is not green then is left out. It finds a plant
+if that fired and a test failed, or the class hung. Each is tried once. Classes mostly wait, so some run at once.
 
 What is not begun after N minutes is left undone. With a file of results nothing is done twice, and portions add up:
 both releases, all plants:
@@ -17,6 +18,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -33,14 +35,14 @@ from onceproof.model.plants import Claim, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 
-# The cheap ones first; of the others, that which looks at most.
+# The cheap ones first.
 CLASSES = (
     "StandbyTaskEOSMultiRebalanceIntegrationTest",
     "RebalanceIntegrationTest",
     "StoreQueryIntegrationTest",
-    "EosIntegrationTest",
     "StandbyTaskEOSIntegrationTest",
     "RestoreIntegrationTest",
+    "EosIntegrationTest",
 )
 # Bugs of all parts, which both sides have a chance to see, as far as they apply to a release.
 PLANTS = (
@@ -57,7 +59,7 @@ PLANTS = (
 )
 TRIALS, TESTS = "trials", "Kafka's tests"
 LEAST = 60.0  # seconds that must be left for a trial to begin
-HEALTHY = 600.0  # seconds that a class gets without a plant
+HEALTHY = 1500.0  # seconds that a class gets without a plant
 PATIENCE = 4  # a class hangs when it takes this many times what it takes without a plant, and a minute
 
 
@@ -95,30 +97,33 @@ def claims(name: str, release: str) -> list[Claim]:
     return possible
 
 
-def next_job(releases: Sequence[str], names: Sequence[str], done: Iterable[Done]) -> Job | None:
-    """What is to be done after what was done; None if that is all."""
+def next_jobs(releases: Sequence[str], names: Sequence[str], done: Iterable[Done]) -> list[Job]:
+    """What can be done after what was done, in order; nothing if that is all. A trial is done by itself."""
     known = {d.job: d for d in done}
-    return next((job for job in in_order(releases, names, known) if job not in known), None)
+    pairs = [(r, name) for r, name in product(releases, names) if plant(name).applies(Release.parse(r))]
+    for release, name in pairs:
+        if trial := first_left((Job(release, TRIALS, c.scenario, name) for c in claims(name, release)), known):
+            return [trial]
+    tests = {test for release, name in pairs if (test := first_left(classes(release, name, known), known))}
+    return sorted(tests, key=lambda job: (CLASSES.index(job.name), job.plant or ""))
 
 
-def in_order(releases: Sequence[str], names: Sequence[str], known: Mapping[Job, Done]) -> Iterator[Job]:
-    """The jobs, up to the first that is not known: on it depends what comes after it."""
-    left = {release: [name for name in names if plant(name).applies(Release.parse(release))] for release in releases}
-    for release, applicable in left.items():
-        for name in applicable:
-            for claim in claims(name, release):
-                yield (trial := Job(release, TRIALS, claim.scenario, name))
-                if known[trial].found:
-                    break
-    for test, release in product(CLASSES, releases):
-        if left[release]:
-            yield (healthy := Job(release, TESTS, test))
-            if known[healthy].found:
-                continue
-        for name in [*left[release]]:
-            yield (planted := Job(release, TESTS, test, name))
-            if known[planted].found:
-                left[release].remove(name)
+def first_left(jobs: Iterable[Job], known: Mapping[Job, Done]) -> Job | None:
+    """The first of the jobs that is not done, unless one before it has found its plant."""
+    for job in jobs:
+        if job not in known:
+            return job
+        if job.plant and known[job].found:
+            return None
+    return None
+
+
+def classes(release: str, name: str, known: Mapping[Job, Done]) -> Iterator[Job]:
+    """The classes, each without the plant and then, if it was green, with it."""
+    for test in CLASSES:
+        yield (healthy := Job(release, TESTS, test))
+        if not known[healthy].found:
+            yield replace(healthy, plant=name)
 
 
 def run_trial_of(job: Job) -> Done:
@@ -228,23 +233,42 @@ def main() -> None:
     parser.add_argument("--streams", metavar="V", action="append")
     parser.add_argument("--plant", metavar="NAME", action="append", choices=plants())
     parser.add_argument("--minutes", metavar="N", type=float, default=15)
+    parser.add_argument("--at-once", metavar="N", type=int, default=1)
     parser.add_argument("--results", metavar="FILE", type=Path)
     asked = parser.parse_args()
     asked.streams, asked.plant = asked.streams or [NEWEST], asked.plant or list(PLANTS)
-    done, deadline = read_results(asked.results), time.monotonic() + asked.minutes * 60
-    while job := next_job(asked.streams, asked.plant, done):
-        one = run(job, done, deadline - time.monotonic())
-        if one is None:
-            print("Time is over; the same command with --results FILE goes on.")
-            break
-        done.append(one)
-        if asked.results:
-            write(asked.results, one)
+    done = read_results(asked.results)
+    if not all_done(asked, done):
+        print("Time is over; the same command with --results FILE goes on.")
     show(asked, done)
 
 
-def run(job: Job, done: Sequence[Done], left: float) -> Done | None:
+def all_done(asked: argparse.Namespace, done: list[Done]) -> bool:
+    """Do what is left, and add it to what is done; False if the time was not enough."""
+    deadline = time.monotonic() + asked.minutes * 60
+    running: dict[Future[Done | None], Job] = {}
+    in_time = True
+    with ThreadPoolExecutor(asked.at_once) as pool:
+        while True:
+            possible = [job for job in next_jobs(asked.streams, asked.plant, done) if job not in running.values()]
+            for job in possible[: asked.at_once - len(running)] if in_time else ():
+                running[pool.submit(run, job, list(done), deadline)] = job
+            if not running:
+                return in_time
+            for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                del running[ended]
+                one = ended.result()
+                if one is None:
+                    in_time = False
+                    continue
+                done.append(one)
+                if asked.results:
+                    write(asked.results, one)
+
+
+def run(job: Job, done: Sequence[Done], deadline: float) -> Done | None:
     """Do a job; None if the time that is left was not enough."""
+    left = deadline - time.monotonic()
     if left < LEAST:
         return None
     if job.side == TRIALS:

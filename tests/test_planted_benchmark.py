@@ -12,7 +12,7 @@ from benchmarks.planted import (
     Done,
     Job,
     is_found,
-    next_job,
+    next_jobs,
     outcome,
     read_results,
     rows,
@@ -31,8 +31,8 @@ def of_class(number: int, plant: str | None = None) -> Job:
     return Job("4.3.1", TESTS, CLASSES[number], plant)
 
 
-def next_of(*known: Done) -> Job | None:
-    return next_job(["4.3.1"], ["batch-lost"], known)
+def next_of(*known: Done) -> list[Job]:
+    return next_jobs(["4.3.1"], ["batch-lost"], known)
 
 
 def test_the_feed_names_the_first_test_that_failed():
@@ -50,29 +50,44 @@ def test_the_feed_names_the_first_test_that_failed():
 
 
 def test_trials_come_first_until_one_finds_the_plant():
-    assert next_of() == TRIAL
-    assert next_of(done(TRIAL)) == SECOND
-    assert next_of(done(TRIAL, found=True)) == next_of(done(TRIAL), done(SECOND)) == of_class(0)
+    assert next_of() == [TRIAL]
+    assert next_of(done(TRIAL)) == [SECOND]
+    assert next_of(done(TRIAL, found=True)) == next_of(done(TRIAL), done(SECOND)) == [of_class(0)]
 
 
 def test_a_class_runs_without_a_plant_before_it_runs_with_one():
     tried = [done(TRIAL, found=True), done(of_class(0))]
-    assert next_of(*tried) == of_class(0, "batch-lost")
-    assert next_of(*tried, done(of_class(0, "batch-lost"))) == of_class(1)
+    assert next_of(*tried) == [of_class(0, "batch-lost")]
+    assert next_of(*tried, done(of_class(0, "batch-lost"))) == [of_class(1)]
 
 
 def test_a_class_that_is_red_without_a_plant_is_left_out():
-    assert next_of(done(TRIAL, found=True), done(of_class(0), found=True)) == of_class(1)
+    assert next_of(done(TRIAL, found=True), done(of_class(0), found=True)) == [of_class(1)]
 
 
 def test_what_a_class_has_found_is_not_looked_for_by_the_next():
     tried = [done(TRIAL, found=True), *(done(of_class(number)) for number in range(len(CLASSES)))]
-    assert next_of(*tried, done(of_class(0, "batch-lost"), found=True)) is None
-    assert next_of(*tried, done(of_class(0, "batch-lost"))) == of_class(1, "batch-lost")
+    assert next_of(*tried, done(of_class(0, "batch-lost"), found=True)) == []
+    assert next_of(*tried, done(of_class(0, "batch-lost"))) == [of_class(1, "batch-lost")]
+
+
+def test_classes_of_several_plants_may_run_at_once_and_trials_do_not():
+    trials = [Job("4.3.1", TRIALS, "enumerator", name) for name in ("put-lost", "stale-cache")]
+
+    def possible(*known: Done) -> list[Job]:
+        return next_jobs(["4.3.1"], ["put-lost", "stale-cache"], known)
+
+    found = [done(trial, found=True) for trial in trials]
+    assert possible() == trials[:1]
+    assert possible(found[0]) == trials[1:]
+    assert possible(*found) == [of_class(0)], "without a plant it runs once"
+    both = [of_class(0, "put-lost"), of_class(0, "stale-cache")]
+    assert possible(*found, done(of_class(0))) == both
+    assert possible(*found, done(of_class(0)), done(both[0], found=True)) == both[1:]
 
 
 def test_a_plant_that_does_not_apply_is_not_tried():
-    assert next_job(["4.3.1"], ["checkpoint-stays"], []) is None
+    assert next_jobs(["4.3.1"], ["checkpoint-stays"], []) == []
 
 
 @pytest.mark.parametrize(
