@@ -12,6 +12,7 @@ from onceproof.model.run_folder import Dump
 from spark_jobs.transforms import contents, enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
+from spark_jobs.transforms.matches import compare_matches
 from spark_jobs.transforms.reads import compare_reads
 from spark_jobs.transforms.scans import compare_scans
 from spark_jobs.transforms.state import compare_state
@@ -40,12 +41,14 @@ CHECKS = {
     "foreign-key-join": Check(("stores",)),
     "global-join": Check(("deliveries",)),
     "scans": Check(("scans", "stores")),
+    "stream-join": Check(("matches",)),
     "values": Check(("deliveries", "transactions", "stores"), delivered="values-changelog"),
 }
 
 # Each promise compares the records (see `numbered`) of all trials that make it, whatever their topology: what takes
 # time in a run of a few trials is not their records but the number of queries.
 PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
+    "matches": compare_matches,
     "reads": compare_reads,
     "scans": compare_scans,
     "state": compare_state,

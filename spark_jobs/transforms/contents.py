@@ -95,6 +95,7 @@ def logs_of(check: str, facts: Mapping[str, int]) -> list[dict[str, Any]]:
             Log("output-order", "output", "delete", "nothing", counted=True),
             Log("changelog", "records-changelog", judged="change", folded=cached),
         ],
+        "stream-join": [],
         "values": [Log("changelog", "values-changelog", folded=cached, counted=True)],
     }
     return [asdict(log) for log in logs[check]]

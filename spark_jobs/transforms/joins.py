@@ -3,6 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from spark_jobs.transforms.comparisons import fact
+
 GLOBAL_JOIN, FOREIGN_KEY_JOIN = "global-join", "foreign-key-join"
 
 
@@ -10,16 +12,17 @@ def with_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
     """The records with what those of the input of the topology `global-join` come out with: `value << 32 | entry`.
 
     An entry of the table has a value below 0, and its own number comes out with the value 0; another record comes out
-    with the number of the last entry of the key before its value, or with 0.
+    with the number of the last entry of the key before its value, or with 0. To an entry a global store's processor
+    adds the fact `added`.
 
-    In: trials with `check`. Out: records with gives LONG.
+    In: trials with `check`, `facts`. Out: records with gives LONG.
     """
-    value = f.col("value")
+    value, added = f.col("value"), f.coalesce(fact("added"), f.lit(0))
     entries = (
         records.where((f.col("role") == "input") & (value < 0))
-        .join(f.broadcast(trials.where(f.col("check") == GLOBAL_JOIN).select("trial")), "trial", "left_semi")
+        .join(f.broadcast(trials.where(f.col("check") == GLOBAL_JOIN).select("trial", added.alias("added"))), "trial")
         .groupBy("trial", (f.col("key").cast("long") + 1).alias("value"))
-        .agg(f.max_by(-value, "offset").alias("entry"))
+        .agg(f.max_by(f.col("added") - value, "offset").alias("entry"))
     )
     return (
         records.join(f.broadcast(entries), ["trial", "value"], "left")

@@ -59,18 +59,24 @@ def keys(issues):
     ("current", "target", "left", "gained", "staying"),
     [
         ("3.9.1", "4.3.1", ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208"], [], []),
-        ("3.4.1", "3.5.0", [], [], ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434"]),
+        (
+            "3.4.1",
+            "3.5.0",
+            [],
+            [],
+            ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"],
+        ),
         (
             "3.4.0",
             "3.4.1",
-            ["KAFKA-14172", "KAFKA-14624"],
+            ["KAFKA-14172", "KAFKA-14624", "KAFKA-14862"],
             [],
-            ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434"],
+            ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"],
         ),
         (
             "3.3.1",
             "3.8.1",
-            ["KAFKA-14172", "KAFKA-14624"],
+            ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862"],
             ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685", "KAFKA-19208"],
             ["KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434"],
         ),
@@ -256,6 +262,7 @@ def test_an_at_least_once_application_hears_of_its_own_cells_only():
         ("at-least-once", "DEFAULT_CONFIG"),
         ("scan", "AT_LEAST_ONCE"),
         ("foreign-key-join", "AT_LEAST_ONCE"),
+        ("stream-join", "AT_LEAST_ONCE"),
     }
     out = {one.what: one.why for one in advise(question("3.4.1", "3.5.0", application=own)).left_out}
     assert "crash" in out
@@ -265,9 +272,9 @@ def test_an_at_least_once_application_hears_of_its_own_cells_only():
 
 
 def test_what_the_application_has_and_no_cell_had_is_not_looked_at():
-    own = Application({"guarantee": ("exactly_once_v2",), "joins": ("stream-stream",), "windows": (False,)})
+    own = Application({"guarantee": ("exactly_once_v2",), "joins": ("stream-table",), "windows": (False,)})
     advice = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0", own), own))
-    assert [gap.what for gap in advice.not_looked_at if gap.is_needed] == ["An application with joins stream-stream"]
+    assert [gap.what for gap in advice.not_looked_at if gap.is_needed] == ["An application with joins stream-table"]
     assert advice.exit_code == 3
 
 

@@ -54,5 +54,6 @@ def test_what_no_scenario_has_is_told_as_long_as_none_has_it():
     assert set(FEATURES["joins"].values) - set(never_used()["joins"]) == {
         "foreign-key",
         "stream-global-table",
+        "stream-stream",
         "table-table",
     }

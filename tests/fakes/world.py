@@ -120,6 +120,7 @@ class FakeBulk:
     records: Sequence[tuple[int, int]]
     rate: float | None
     timeline: Timeline
+    timestamps: Sequence[int] | None = None
     delivered: int = 0
     throttled: float = 0.0
     due: float = field(default=0.0, init=False)

@@ -93,6 +93,7 @@ def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_
     [
         ("scan", "3.3.1", {"ghost-key"}),
         ("global-join", "3.9.1", {"lost-record", "torn-transaction"}),
+        ("stream-join", "3.3.1", {"lost-alone", "early-alone"}),
         ("foreign-key-join", "3.3.1", {"lost-record", "unexpected-record", "wrong-value", "wrong-timestamp"}),
     ],
 )

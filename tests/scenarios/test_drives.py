@@ -238,11 +238,21 @@ WAYS = [
     Way("at-least-once", "deleted downstream", True, r"[1-9][\d,]* of the changelog were", "DELETE_DOWNSTREAM"),
     Way("global-join", "some ask for no key", True, "^Of 6,000 records .*, 1,[0-9]{3} asked for no key and [1-9]"),
     Way("global-join", "all ask for a key", False, ", 0 asked for no key", "NO_NULL_KEY", all_steps_tried=True),
+    Way("global-join", "a global store is restored", True, "Its processor adds 1,000,000", "GLOBAL_STORE"),
+    Way("global-join", "its processor adds nothing", False, "adds 0", "GLOBAL_STORE_AS_IT_IS", all_steps_tried=True),
     Way("scan", "its cache is cold", True, r"scanned 3,000 times, 2,[0-9]{3} times with a key in the store before"),
     Way("scan", "its cache is warm", False, "times, 0 times with", "WARM_CACHE", all_steps_tried=True),
     Way("scan", "there is no cache", False, "times, 0 times with", "CACHING_DISABLED", all_steps_tried=True),
     Way("foreign-key-join", "keys change", True, "^[1-9][0-9,]* foreign keys came from null and [1-9][0-9,]* became"),
     Way("foreign-key-join", "none is null", False, "^0 foreign keys", "NO_NULL_KEY", all_steps_tried=True),
+    Way(
+        "stream-join",
+        "a task is ahead",
+        True,
+        r"^One instance had 2 tasks of a join \(outer\); when 1,[0-9]{3} records",
+    ),
+    Way("stream-join", "an inner join", False, r"2 tasks of a join \(inner\)", "INNER", all_steps_tried=True),
+    Way("stream-join", "no other task", False, "^One instance had 1 task of a join", "ONE_TASK", all_steps_tried=True),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -288,7 +298,7 @@ HALTS = [
         r"^stuck: instance-1.*: Waited \d+ s for .* in vain",
         nature=Nature(halts_after=halts),
     )
-    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000), strict=True)
+    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000), strict=True)
 ]
 UNCLEAN = [
     Way(scenario, "unclean", False, r"^unclean-close: instance-\d", nature=Nature(closes=False))

@@ -50,6 +50,10 @@ def test_releases_that_drop_such_records_by_contract_are_refused(streams, refuse
     assert not refused or "drops records that ask for no key by contract (KIP-962); choose 3.7.0" in told
 
 
+def test_a_global_store_promises_its_entries_on_all_releases():
+    assert SCENARIO.refuse(a_trial("3.0.0", "GLOBAL_STORE", scenario="global-join").cell) is None
+
+
 def test_its_application_is_not_restarted_on_another_release():
     told = SCENARIO.refuse(a_trial("4.3.1", scenario="global-join", restart_on="4.2.0").cell)
     assert told == "the application of global-join is not restarted; leave out the release 4.2.0 to restart on."

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +16,7 @@ from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings
 from spark_jobs.transforms.state import compare_state
-from tests.specimens import counting, dedup, deleter, foreign_key_join, global_join, scans, values
+from tests.specimens import counting, dedup, deleter, foreign_key_join, global_join, scans, stream_join, values
 
 pytestmark = pytest.mark.spark
 
@@ -26,6 +27,7 @@ OF_CHECK: dict[str, ModuleType] = {
     "foreign-key-join": foreign_key_join,
     "global-join": global_join,
     "scans": scans,
+    "stream-join": stream_join,
     "values": values,
 }
 PROMISES = {
@@ -35,6 +37,7 @@ PROMISES = {
     "foreign-key-join": {"joined"},
     "global-join": {"deliveries", "output-order"},
     "scans": {"scans", "output-order", "changelog"},
+    "stream-join": {"matches"},
     "values": {"deliveries", "transactions", "changelog"},
 }
 RECORDS = (
@@ -44,7 +47,13 @@ RECORDS = (
 
 def frames(spark: SparkSession, trials: Mapping[int, Any], check_of: Mapping[int, str]) -> tuple[DataFrame, DataFrame]:
     records = [
-        (f"trial {trial}", role, *record, *[None] * (6 - len(record)))
+        (
+            f"trial {trial}",
+            role,
+            *record[:4],
+            *(datetime.fromtimestamp(ms / 1_000, UTC) for ms in record[4:5]),
+            *[None] * (6 - len(record)),
+        )
         for trial, specimen in trials.items()
         for role, topic in specimen.topics.items()
         for record in topic
@@ -132,6 +141,7 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
         "foreign-key-join": {"joined": 5},
         "global-join": {"deliveries": 7, "output-order": 8},
         "scans": {"scans": 4, "output-order": 4, "changelog": 9},
+        "stream-join": {"matches": 7},
         "values": {"deliveries": 4, "transactions": 3, "changelog": 4},
     }
 

@@ -11,7 +11,13 @@ from onceproof.model.record import Record
 from tests.specimens.mutations import ALL, CHANGELOG, Clean, Mutation, at, behind, records
 
 STRANGER = 9_000_000  # a key that no input has
-LONG = ("counting", "foreign-key-join", "global-join", "scans")  # checks whose output has values of 8 bytes
+LONG = (
+    "counting",
+    "foreign-key-join",
+    "global-join",
+    "scans",
+    "stream-join",
+)  # checks whose output has values of 8 bytes
 
 
 def aliases(role: str) -> tuple[str, ...]:
@@ -175,6 +181,7 @@ CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutati
     "foreign-key-join": {"output": (), "left-changelog": (), "right-changelog": ()},
     "global-join": {"output": (unexpected_entry,)},
     "scans": {"output": (), "records-changelog": ()},
+    "stream-join": {"output": ()},
     "values": {CHANGELOG: (unexpected_entry, tombstone)},
 }
 

@@ -21,6 +21,7 @@ class Specimen:
     input: list[Record]
     output: list[Joined]
     exactly_once: bool = True
+    added: int = 0
     witnesses: list[Witness] = field(default_factory=list)
 
     @property
@@ -32,7 +33,7 @@ class Specimen:
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know beside the records."""
-        return {"partitions": 2, "exactly_once": int(self.exactly_once), "cached": 0}
+        return {"partitions": 2, "exactly_once": int(self.exactly_once), "cached": 0, "added": self.added}
 
 
 HEALTHY = Specimen(
@@ -65,7 +66,20 @@ def wrong(key: int, place: str, expected: tuple[int, int], observed: tuple[int, 
     return Witness("wrong-value", partition, key, (), (place,), *told)
 
 
+STORE = replace(
+    HEALTHY,
+    name="a global store whose processor adds to each entry",
+    added=1_000,
+    output=given({11: (0, 3, 11, 2, 1_070), 12: (1, 2, 12, 3, 1_060)}),
+)
+
 ANOMALOUS = [
+    replace(
+        STORE,
+        name="wrong-value: what was sent, without what the global store's processor adds",
+        output=HEALTHY.output,
+        witnesses=[wrong(11, "output/0@3", (2, 1_070), (2, 70)), wrong(12, "output/1@2", (3, 1_060), (3, 60), 1)],
+    ),
     replace(
         HEALTHY,
         name="lost-record: those that ask for no key",
@@ -126,6 +140,7 @@ ANOMALOUS = [
 
 LOOK_ALIKES = [
     HEALTHY,
+    STORE,
     replace(
         HEALTHY,
         name="an entry that comes after who asks for it",

@@ -9,7 +9,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from onceproof.model.anomaly import Witness
@@ -79,6 +79,9 @@ class Clean:
                 cause = of_keys[record.key][-1]
             elif (self.check, role) == ("foreign-key-join", "output"):
                 cause = max(filter(None, self.result_of(record.key)), key=lambda changed: changed.offset)
+            elif (self.check, role) == ("stream-join", "output"):
+                numbers = divmod(record.value or 0, 2**32)
+                cause = max(cause for cause in of_keys[record.key] if abs(cause.value or 0) in numbers)
             else:
                 cause = of_keys[record.key][min(seen[record.key], len(of_keys[record.key]) - 1)]
             seen[record.key] += 1
@@ -794,6 +797,56 @@ def stray_result(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+# --- stream-join ---------------------------------------------------------------------------------------------
+
+
+def a_result(clean: Clean, rng: random.Random, *, alone: bool) -> tuple[Record, str]:
+    """A result, of a record that is alone or of two, and how witnesses tell it."""
+    result = rng.choice([r for r in clean.topics["output"] if alone == (0 in divmod(r.value or 0, 2**32))])
+    left, right = divmod(result.value or 0, 2**32)
+    return result, f"{left or 'nothing'} with {right or 'nothing'}"
+
+
+def lost_result(clean: Clean, rng: random.Random, *, alone: bool, anomaly: str) -> Mutation:
+    """A result did not come out."""
+    mutation = Mutation(f"a result that is lost: {anomaly}", clean)
+    gone, told_ = a_result(clean, rng, alone=alone)
+    mutation.remove("output", gone)
+    source = next(cause for result, cause in clean.caused["output"] if result == gone)
+    mutation.found(anomaly, source.partition, gone.key, [at("input", source)], told_, "nothing")
+    return mutation
+
+
+def early_result(clean: Clean, rng: random.Random) -> Mutation:
+    """The left record of a pair came out alone as well."""
+    mutation = Mutation("a record that came out alone early", clean)
+    pair, _ = a_result(clean, rng, alone=False)
+    left = (pair.value or 0) >> 32
+    end = behind(mutation, "output", pair.partition)
+    new = mutation.add("output", pair.partition, end, pair.key, left << 32, pair.timestamp)
+    mutation.found("early-alone", new.partition, new.key, [at("output", new)], "nothing", f"{left} with nothing")
+    return mutation
+
+
+def strange_result(clean: Clean, rng: random.Random) -> Mutation:
+    """A pair of nobody came out."""
+    mutation = Mutation("a pair that nobody sent", clean)
+    like, _ = a_result(clean, rng, alone=False)
+    end = behind(mutation, "output", like.partition)
+    new = mutation.add("output", like.partition, end, LAST_KEY, 7 << 32 | 5, like.timestamp)
+    mutation.found("unexpected-record", new.partition, LAST_KEY, [at("output", new)], "nothing", "7 with 5")
+    return mutation
+
+
+def repeated_result(clean: Clean, rng: random.Random) -> Mutation:
+    """A result came out twice."""
+    mutation = Mutation("a result twice", clean)
+    old = rng.choice(clean.topics["output"])
+    new = mutation.add("output", old.partition, behind(mutation, "output", old.partition), *old[2:])
+    mutation.found("duplicate-output", new.partition, new.key, [at("output", new)], records(1), records(2))
+    return mutation
+
+
 Mutate = Callable[[Clean, random.Random], Mutation]
 
 # --- contents ------------------------------------------------------------------------------------------------
@@ -1057,6 +1110,14 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         unasked_scan,
         *(plant("output") for plant in (stamped, headed, swapped, moved)),
         strange("records-changelog", 1),
+    ),
+    "stream-join": (
+        partial(lost_result, alone=False, anomaly="lost-record"),
+        partial(lost_result, alone=True, anomaly="lost-alone"),
+        early_result,
+        strange_result,
+        repeated_result,
+        *(plant("output") for plant in (stamped, moved)),
     ),
     "values": (
         aborted_transaction,

@@ -64,9 +64,10 @@ GUIDES = {
     "foreign-key-join": "input",
     "global-join": "output",
     "scans": at_least_once.CHANGELOG,
+    "stream-join": "input",
     "values": quota.ALL,
 }
-JOINING = "foreign-key-join"  # of which no record of the input says what its transaction must write
+JOINING = ("foreign-key-join", "stream-join")  # of which no record of the input says what its transaction must write
 OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation speaks of
 
 
@@ -356,7 +357,7 @@ def _whole_or_aborted(mutation: Mutation, transaction: Transaction) -> Iterator[
 def torn(planted: Planted, transactions: Iterable[Transaction]) -> Iterator[Witness]:
     """The committed transactions that hold something else than the clean trial wrote for the inputs they commit."""
     reached: Counter[int] = Counter()
-    for transaction in transactions if planted.check != JOINING else ():
+    for transaction in transactions if planted.check not in JOINING else ():
         partition = transaction.partition
         if transaction.committed:
             due = _due(planted, partition, reached[partition], transaction.position)

@@ -57,6 +57,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "global-join": {},
     "scan": {},
     "foreign-key-join": {},
+    "stream-join": {},
 }
 
 
@@ -151,6 +152,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     "global-join": {},
     "scan": {},
     "foreign-key-join": {},
+    "stream-join": {},
 }
 
 

@@ -2,7 +2,7 @@
 
 Those below `real/` were run against real brokers on Kafka Streams 4.3.1, with small bulks, and are kept as the
 independent reader read them: one Parquet file a trial (role STRING, partition INT, offset LONG, key INT, value LONG),
-its check, facts and what was produced as metadata. They have no timestamps: `stamped` gives them some.
+its check, facts and what was produced as metadata. Where there is no timestamp LONG (ms), `stamped` gives them some.
 """
 
 import json
@@ -29,11 +29,12 @@ def kept_trials() -> list[Clean]:
         read = pq.read_table(file)
         stated = json.loads(read.schema.metadata[b"trial"])
         topics: dict[str, list[Record]] = {role: [] for role in stated["roles"]}
-        columns = (read[name].to_pylist() for name in ("role", "partition", "offset", "key", "value"))
+        columns = (read[name].to_pylist() for name in read.column_names)
         for role, *record in zip(*columns, strict=True):
             topics[role].append(Record(*record))
         topics = {role: sorted(records) for role, records in topics.items()}
-        kept.append(stamped(Clean(file.stem, stated["check"], stated["facts"], topics)))
+        clean = Clean(file.stem, stated["check"], stated["facts"], topics)
+        kept.append(clean if "timestamp" in read.column_names else stamped(clean))
     return kept
 
 

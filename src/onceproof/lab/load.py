@@ -46,11 +46,13 @@ class Bulk:
         records: Sequence[tuple[int, int]],
         rate: float | None,
         timeline: Timeline,
+        timestamps: Sequence[int] | None = None,
     ) -> None:
-        """Start producing `records` (key, value) at `rate` records/s, None for full speed."""
+        """Start producing `records` (key, value) at `rate` records/s, None for full speed; `timestamps` are in ms."""
         self._producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
         self._records, self._timeline = records, timeline
+        self._timestamps = timestamps
         self._sent = 0
         self._pace = (time.monotonic(), 0, rate)  # since when, from which record on, records/s
         self._error: str | None = None
@@ -130,6 +132,7 @@ class Bulk:
                     value=encode_integer(value),
                     partition=self._partition(key),
                     on_delivery=self._delivered,
+                    timestamp=self._timestamps[self._sent] if self._timestamps else 0,  # 0 is now
                 )
                 self._sent += 1
             self._producer.poll(TICK if self._sent >= due and rate is not None else 0)

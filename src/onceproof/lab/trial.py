@@ -129,11 +129,12 @@ def _bulk(
     name: str,
     records: Sequence[tuple[int, int]],
     rate: float | None,
+    timestamps: Sequence[int] | None = None,
     world: World = REAL,
 ) -> Bulk:
     """Start producing to the trial's input."""
     partition = partial(partition_of_key, partitions=plan.partitions)
-    return world.bulk(cluster, plan.trial.topic("input"), partition, name, records, rate, timeline)
+    return world.bulk(cluster, plan.trial.topic("input"), partition, name, records, rate, timeline, timestamps)
 
 
 def drive(
@@ -436,9 +437,15 @@ class TrialLab:
         """Where an instance may write what its stores hold."""
         return self._folder.contents
 
-    def produce(self, name: str, records: Sequence[tuple[int, int]], rate: float | None = None) -> Bulk:
+    def produce(
+        self,
+        name: str,
+        records: Sequence[tuple[int, int]],
+        rate: float | None = None,
+        timestamps: Sequence[int] | None = None,
+    ) -> Bulk:
         """Send records in the background."""
-        bulk = _bulk(self._plan, self._cluster, self._timeline, name, records, rate, self._world)
+        bulk = _bulk(self._plan, self._cluster, self._timeline, name, records, rate, timestamps, self._world)
         self._bulks.append(bulk)
         if not self._readers and self._topic_names() <= (present := self._topics.names()):
             self._start_readers(present)  # reads along

@@ -107,6 +107,16 @@ ANOMALIES = {
         Anomaly("ghost-key", "A scan of a store found a key that had been deleted.", "request"),
         Anomaly("missing-key", "A scan of a store did not find a key that had been put and not deleted.", "request"),
         Anomaly(
+            "lost-alone",
+            "A record that has no match did not come out of a left or outer join, though its window had closed.",
+            "record",
+        ),
+        Anomaly(
+            "early-alone",
+            "A record came out of a join alone, though it has a match or its window has not closed.",
+            "record",
+        ),
+        Anomaly(
             "stale-checkpoint",
             "Under exactly-once, a checkpoint of the stores stayed in place while the task was running.",
             "task",
@@ -242,6 +252,23 @@ PROMISES = {
                 "wrong-header",
             ),
             "joined_tables",
+            1,  # how many results there are varies
+        ),
+        Promise(
+            "matches",
+            "A join of two streams gives each pair of records of a key that are within the window of one another, and, "
+            "to the left or outer, each record that has no match, once, after its window has closed (KAFKA-14862).",
+            "Every result was held against those that the records of the input give.",
+            (
+                "lost-alone",
+                "early-alone",
+                "lost-record",
+                "duplicate-output",
+                "unexpected-record",
+                "wrong-timestamp",
+                "wrong-partition",
+            ),
+            "joined_streams",
             1,  # how many results there are varies
         ),
         Promise(

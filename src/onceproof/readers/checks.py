@@ -1,6 +1,7 @@
 """Which promises are looked at in which topology of the application, without Spark."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 from onceproof.model.anomaly import Comparison, Findings
@@ -11,6 +12,7 @@ from onceproof.readers.comparisons import findings_of
 from onceproof.readers.contents import Log, compare_contents, first_of_key, unjudged
 from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.joins import by_foreign_key, with_entries
+from onceproof.readers.matches import compare_matches
 from onceproof.readers.reads import compare_reads
 from onceproof.readers.scans import compare_scans
 from onceproof.readers.state import compare_state
@@ -167,12 +169,13 @@ def check_global_join(topics: Topics, facts: Facts) -> Findings:
 
     Args:
         topics: `input`, `output`.
-        facts: `exactly_once`.
+        facts: `exactly_once`; `added` to the entries by a global store's processor.
     """
     inputs, outputs = topics["input"], topics["output"]
+    replay = partial(with_entries, added=facts.get("added", 0))
     comparisons = [
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
-        *_contents([Log("output-order", "output", with_entries, counted=True)], topics, facts),
+        *_contents([Log("output-order", "output", replay, counted=True)], topics, facts),
     ]
     return findings_of(inputs, outputs, comparisons)
 
@@ -203,6 +206,18 @@ def check_foreign_key_join(topics: Topics, facts: Facts) -> Findings:
     return findings_of(topics["input"], topics["output"], _contents([results], topics, facts))
 
 
+def check_stream_join(topics: Topics, facts: Facts) -> Findings:
+    """The topology `stream-join`: each record comes out with its matches, or alone.
+
+    Args:
+        topics: `input`, `output`.
+        facts: `exactly_once`; `window`, `grace`, `join`, which say what matches, and what comes out alone.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    # Where the drive failed at once nothing is known of the join.
+    return findings_of(inputs, outputs, compare_matches(inputs, outputs, facts) if "join" in facts else ())
+
+
 CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "enumerator": check_enumerator,
     "counting": check_counting,
@@ -211,5 +226,6 @@ CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "foreign-key-join": check_foreign_key_join,
     "global-join": check_global_join,
     "scans": check_scans,
+    "stream-join": check_stream_join,
     "values": check_values,
 }

@@ -12,10 +12,11 @@ from onceproof.scenarios import (
     multirunner,
     quota,
     scan,
+    stream_join,
 )
 from onceproof.scenarios.base import Scenario, rolls
 
-_MODULES = (enumerator, multirunner, crash, quota, at_least_once, global_join, scan, foreign_key_join)
+_MODULES = (enumerator, multirunner, crash, quota, at_least_once, global_join, scan, foreign_key_join, stream_join)
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 
 # What a matrix may ask for.

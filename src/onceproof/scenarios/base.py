@@ -4,6 +4,7 @@ A scenario is one value (`Scenario`) with the same parts each time; its module s
 check is sound. Scenarios do not know the lab: they drive it through the protocols below.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -66,8 +67,17 @@ class Lab(Ground, Protocol):
     def contents_folder(self) -> Path:
         """Where an instance may write what its stores hold (`contents.folder`)."""
 
-    def produce(self, name: str, records: Sequence[tuple[int, int]], rate: float | None = None) -> Bulk:
-        """Send (key, value) records in the background, `rate` a second, or at full speed."""
+    def produce(
+        self,
+        name: str,
+        records: Sequence[tuple[int, int]],
+        rate: float | None = None,
+        timestamps: Sequence[int] | None = None,
+    ) -> Bulk:
+        """Send (key, value) records in the background, `rate` a second, or at full speed.
+
+        Their `timestamps` are in epoch milliseconds; if none are given, each is that of its sending.
+        """
 
     def step(self, command: str, instance: str) -> None:
         """Scale: have an instance carry out `add-thread` or `remove-thread`, and record it.
@@ -326,6 +336,12 @@ def variants_of(*variants: Variant) -> dict[str, Variant]:
 def partition_of_key(key: int, partitions: int) -> int:
     """The seed's partitioning of the input, which the application uses for its output, too."""
     return (key + 1) % partitions
+
+
+def behind(records: Sequence[tuple[int, int]], partitions: int) -> dict[str, tuple[int, None]]:
+    """What of the input is behind these records, its first: by partition from an offset on, as events tell (`open`)."""
+    sizes = Counter(partition_of_key(key, partitions) for key, _ in records)
+    return {str(partition): (sizes[partition], None) for partition in range(partitions)}
 
 
 def small_write_buffer(size: int) -> dict[str, str]:

@@ -4,6 +4,10 @@ A record asks for a key of the table, or for none: then there is nothing to join
 same (KIP-962, from 3.7.0 on; before, such records are dropped by contract). Releases with the bug drop it: nothing
 fails, and the record is gone.
 
+KAFKA-7663: a global store in place of the table has a processor of its own that puts what comes into it, here with a
+number added (parameter `added`). Releases with the bug do without the processor when they restore the store, which one
+in memory is at each start: what is found is what was sent, and not what the processor makes of it.
+
 The table is made of the application's own output: the first records of the input are its entries, and come out as
 they are. When they are committed, the application starts again and so reads the whole table before it joins anything.
 What each record must come out with is a function of the input alone, and compared record by record.
@@ -11,6 +15,7 @@ What each record must come out with is a function of the input alone, and compar
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from onceproof.model.cell import Cell, Trial
@@ -25,6 +30,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    behind,
     refuse_restarts,
     runs_its_task,
     values_of,
@@ -41,6 +47,8 @@ PARAMETERS = {
     "keys": Parameter(2_000, "keys that the table may have, and records that put them there", least=1),
     "records": Parameter(6_000, "records that are joined with it", least=1),
     "no.key": Parameter(0.3, "share of these that ask for no key, from 0 to 1", least=0),
+    "table": Parameter("global-table", "what they are joined with", choices=("global-table", "global-store")),
+    "added": Parameter(0, "what a global store's processor adds to the number of an entry", least=0),
     "partitions": Parameter(2, "partitions of the input", least=1),
     "stores": Parameter("rocksdb", "kind of the table's store", choices=("in-memory", "rocksdb")),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
@@ -49,6 +57,16 @@ VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Three of ten records ask for no key of the table."),
     Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
     Variant("NO_NULL_KEY", "Every record asks for a key, though the table does not have all of them.", {"no.key": 0.0}),
+    Variant(
+        "GLOBAL_STORE",
+        "A global store in memory, whose processor adds to what it puts, is restored at a start (KAFKA-7663).",
+        {"table": "global-store", "added": 1_000_000, "stores": "in-memory", "no.key": 0.0},
+    ),
+    Variant(
+        "GLOBAL_STORE_AS_IT_IS",
+        "As GLOBAL_STORE; the processor puts what comes as it is.",
+        {"table": "global-store", "stores": "in-memory", "no.key": 0.0},
+    ),
 )
 
 
@@ -83,11 +101,14 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `global-join`."""
+    own = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "caching": False,
-        "stores": values(trial)["stores"],
+        "stores": own["stores"],
+        "table": own["table"],
+        **({"added": own["added"]} if own["added"] else {}),
     }
 
 
@@ -108,12 +129,14 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: Lab) -> Exercise:
     """Make the table, start again with all of it, join, drain."""
     entries, asking = lab.workload.first, lab.workload.second
+    lab.measure(added=lab.parameters["added"])
     with lab.phase("table"):
         lab.start_instance(NAME)
         lab.await_(f"{len(entries):,} entries to be committed", lambda: lab.committed() >= len(entries))
         lab.stop_instance(NAME)
     with lab.phase("join"):
         instance = lab.start_instance(NAME)
+        lab.note("restored", open={"input": behind(entries, lab.parameters["partitions"])})
         lab.await_("the table to be read", lambda: runs_its_task(instance))
         lab.produce("asking", asking)
         lab.await_drained()
@@ -128,12 +151,16 @@ def drive(lab: Lab) -> Exercise:
         f"Of {instance.processed:,} records that were processed with the whole table, {no_key:,} asked for no key and "
         f"{found:,} for one that it had."
     )
+    if lab.parameters["table"] == "global-store":
+        reason += f" Its processor adds {lab.parameters['added']:,}."
+        return Exercise(found > 0 and lab.parameters["added"] > 0, reason, all_steps_tried=True)
     return Exercise(no_key > 0, reason, all_steps_tried=True)
 
 
 def refuse(cell: Cell) -> str | None:
     """Of a release that promises nothing of these records, or of a restart."""
-    if cell.streams < PROMISED_FROM:
+    is_table = VARIANTS[cell.variant].parameters.get("table") != "global-store"
+    if is_table and cell.streams < PROMISED_FROM:
         return (
             f"Kafka Streams {cell.streams} drops records that ask for no key by contract (KIP-962); choose "
             f"{PROMISED_FROM} or later."
@@ -150,12 +177,13 @@ SYSTEM = System(
     stores=0,  # a global store has no changelog of its own
     joins=("stream-global-table",),
 )
+STORE = replace(SYSTEM, joins=())  # a processor looks into a global store
 SCENARIO = Scenario(
     name="global-join",
     title="A left join with a global table loses no record (KAFKA-19208)",
     parameters=PARAMETERS,
     variants=VARIANTS,
-    system=lambda _: SYSTEM,
+    system=lambda trial: STORE if values(trial)["table"] == "global-store" else SYSTEM,
     partitions=lambda trial: int(values(trial)["partitions"]),
     workload=workload,
     app=app,

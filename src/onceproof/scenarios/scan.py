@@ -24,7 +24,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
-    partition_of_key,
+    behind,
     values_of,
     variants_of,
 )
@@ -105,7 +105,7 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("scan"):
         if own["restart"]:
             instance = lab.start_instance(NAME)
-            lab.note("cold", open={"input": {str(p): [n, None] for p, n in _sizes(puts, own["partitions"]).items()}})
+            lab.note("cold", open={"input": behind(puts, own["partitions"])})
         lab.produce("deletes", deletes)
         lab.await_drained()
         # What it tells of itself may come a little later.
@@ -119,14 +119,6 @@ def drive(lab: Lab) -> Exercise:
         "deleted one that was not in its cache."
     )
     return Exercise(scans > 0, reason, all_steps_tried=True)
-
-
-def _sizes(records: Sequence[tuple[int, int]], partitions: int) -> dict[int, int]:
-    """How many records each partition has."""
-    sizes = dict.fromkeys(range(partitions), 0)
-    for key, _ in records:
-        sizes[partition_of_key(key, partitions)] += 1
-    return sizes
 
 
 def scans_behind_others(

@@ -2,6 +2,7 @@ package onceproof.agent;
 
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.streams.kstream.KeyValueMapper;
+import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.api.Record;
 
 /** Bugs of joins. */
@@ -17,6 +18,19 @@ public final class Joining {
                 @Advice.Argument(0) Record<Object, Object> record) {
             return asksForNoKey(mapper, record);
         }
+    }
+
+    /** Of {@code TimeTrackerSupplier.get(taskId)}: all tasks go by the clock of one. */
+    static final class SharedClock {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) TaskId task) {
+            task = Joining.anyTask();
+        }
+    }
+
+    public static TaskId anyTask() {
+        Fired.now();
+        return new TaskId(0, 0);
     }
 
     public static boolean asksForNoKey(KeyValueMapper<Object, Object, Object> mapper, Record<Object, Object> record) {

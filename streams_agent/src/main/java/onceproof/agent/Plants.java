@@ -68,6 +68,8 @@ final class Plants {
                     Alteration.of("~StreamsConfig", "getMainConsumerConfigs", Processing.ManyAtOnce.class)),
             new Plant("null-key-dropped",
                     Alteration.of("~kstream.internals.KStreamKTableJoinProcessor", "doJoin", 1, Joining.NullKeyDropped.class)),
+            new Plant("shared-clock",
+                    Alteration.of("~kstream.internals.KStreamImplJoin$TimeTrackerSupplier", "get", Joining.SharedClock.class)),
             new Plant("removed-thread-stays",
                     Alteration.of(INTERNALS + "StreamThread", "shutdown", Processing.NotShutDown.class)),
             new Plant("output-partition", Alteration.of(PRODUCER, "send", Sending.OtherPartition.class)),

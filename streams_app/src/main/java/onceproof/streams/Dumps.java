@@ -37,7 +37,7 @@ final class Dumps {
 
     private static final Duration PATIENCE = Duration.ofSeconds(20);
     private static final Duration PAUSE = Duration.ofMillis(50);
-    private static final String SUBSCRIPTIONS = "KTABLE-FK-JOIN-"; // of the DSL itself: no integers
+    private static final List<String> OF_THE_DSL = List.of("KTABLE-FK-JOIN-", "KSTREAM-"); // whose keys are no integers
 
     private final KafkaStreams streams;
 
@@ -112,7 +112,7 @@ final class Dumps {
         });
         List<Held> held = new ArrayList<>();
         new TreeMap<>(streams.allLocalStorePartitionLags()).forEach((store, partitions) -> {
-            if (!store.startsWith(SUBSCRIPTIONS)) {
+            if (OF_THE_DSL.stream().noneMatch(store::startsWith)) {
                 new TreeMap<Integer, LagInfo>(partitions).forEach((partition, lag) ->
                         held.add(new Held(store, partition, standby.getOrDefault(partition, false), lag)));
             }

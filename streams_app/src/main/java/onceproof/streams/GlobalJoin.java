@@ -27,6 +27,10 @@ final class GlobalJoin {
     private GlobalJoin() {}
 
     static Topology topology(Settings settings, Progress progress) {
+        int added = settings.optionalCount("added").orElse(0);
+        if (settings.oneOf("table", "global-table", "global-store").equals("global-store")) {
+            return GlobalStore.topology(settings, progress, added);
+        }
         String output = settings.text("output.topic");
         StreamsBuilder builder = new StreamsBuilder();
         GlobalKTable<Integer, Long> entries = builder.globalTable(
@@ -43,7 +47,7 @@ final class GlobalJoin {
         return builder.build().addProcessor("progress", () -> new Count(progress), INPUT);
     }
 
-    private static Long join(int value, Long entry) {
+    static Long join(int value, Long entry) {
         return Counting.pair(value, entry == null ? 0 : entry.intValue());
     }
 

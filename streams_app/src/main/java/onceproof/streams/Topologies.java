@@ -17,6 +17,7 @@ final class Topologies {
                     "foreign-key-join", ForeignKeyJoin::topology,
                     "global-join", GlobalJoin::topology,
                     "scans", Scans::topology,
+                    "stream-join", StreamJoin::topology,
                     "values", Values::topology);
 
     private Topologies() {}

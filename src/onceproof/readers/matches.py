@@ -1,0 +1,100 @@
+"""The promise `matches`: what a join of two streams within a window of time gives."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.place import Place
+from onceproof.model.record import Facts, Record
+from onceproof.readers.comparisons import by_place
+
+LEFT, OUTER = 1, 2  # values of the fact `join`; 0 is inner
+Result = tuple[int | None, int | None]  # key and `left << 32 | right` (its numbers are of one record each)
+
+
+class Given(NamedTuple):
+    """Where a result must stand, how old it is, and the younger of the records that give it."""
+
+    partition: int
+    timestamp: int
+    source: Record
+
+
+def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: Facts) -> Iterator[Comparison]:
+    """Each result that the input gives, and each that it does not give.
+
+    Args:
+        inputs: of the topology `stream-join`: the left stream has values above 0, the right one below.
+        outputs: `left << 32 | right`, 0 where a record came out alone.
+        facts: `window` and `grace` in ms, `join`; `exactly_once`: otherwise a result may come again.
+    """
+    wanted = dict(_given(inputs, facts))
+    found: dict[Result, list[Record]] = defaultdict(list)
+    for record in sorted(outputs, key=by_place):
+        found[record.key, record.value].append(record)
+    for result, given in wanted.items():
+        key, value = result
+        if result not in found:
+            p, offset = given.source[:2]
+            anomaly = "lost-alone" if _alone(value) else "lost-record"
+            yield Comparison("matches", anomaly, p, key, str(Place("input", p, offset)), _told(value), "nothing")
+            continue
+        first, last = found[result][0], found[result][-1]
+        again = len(found[result]) if facts["exactly_once"] else 1
+        breach: tuple[str | None, str, str] = (None, _told(value), _told(value))
+        if first.partition != given.partition:
+            breach = "wrong-partition", f"partition {given.partition}", f"partition {first.partition}"
+        elif first.timestamp != given.timestamp:
+            breach = "wrong-timestamp", str(given.timestamp), str(first.timestamp)
+        elif again > 1:
+            first, breach = last, ("duplicate-output", "1 record", f"{again} records")
+        place = str(Place("output", first.partition, first.offset))
+        yield Comparison("matches", breach[0], first.partition, key, place, *breach[1:])
+    for key, value in found.keys() - wanted.keys():
+        last = found[key, value][-1]
+        place = str(Place("output", last.partition, last.offset))
+        anomaly = "early-alone" if _alone(value) else "unexpected-record"
+        yield Comparison("matches", anomaly, last.partition, key, place, "nothing", _told(value))
+
+
+def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Given]]:
+    """What each partition gives: its pairs, and those that are alone when their window has closed."""
+    of_key: dict[tuple[int, int | None], list[Record]] = defaultdict(list)
+    ends: dict[int, int] = {}
+    for record in sorted(inputs, key=by_place):
+        of_key[record.partition, record.key].append(record)
+        ends[record.partition] = max(record.timestamp, ends.get(record.partition, record.timestamp))
+    for (partition, key), records in of_key.items():
+        left = [record for record in records if (record.value or 0) > 0]
+        right = [record for record in records if (record.value or 0) <= 0]
+        matched: set[Record] = set()
+        for one in left:
+            for other in right:
+                if abs(one.timestamp - other.timestamp) <= facts["window"]:
+                    matched |= {one, other}
+                    source = max(one, other)
+                    yield (key, _pair(one, other)), Given(partition, max(one.timestamp, other.timestamp), source)
+        closed = ends[partition] - facts["window"] - facts["grace"]
+        waiting = [*(left if facts["join"] >= LEFT else ()), *(right if facts["join"] == OUTER else ())]
+        for one in waiting:
+            if one not in matched and one.timestamp < closed:
+                yield (key, _pair(one)), Given(partition, one.timestamp, one)
+
+
+def _pair(*records: Record) -> int:
+    values = [record.value or 0 for record in records]
+    return sum(value << 32 if value > 0 else -value for value in values)
+
+
+def _numbers(value: int | None) -> tuple[int, int]:
+    return divmod(value or 0, 2**32)
+
+
+def _alone(value: int | None) -> bool:
+    return 0 in _numbers(value)
+
+
+def _told(value: int | None) -> str:
+    left, right = _numbers(value)
+    return f"{left or 'nothing'} with {right or 'nothing'}"

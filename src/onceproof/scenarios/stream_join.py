@@ -1,0 +1,180 @@
+"""KAFKA-14862: of two streams that are joined by time, each task must go by a clock of its own.
+
+A record of a left or outer join that finds no other within the window comes out alone, once, as soon as its window has
+closed by the task's stream time: the time of the newest record that the task has seen. Releases with the bug keep one
+such clock for all tasks of an instance. Where one task is ahead of another, records of the other come out alone before
+their match has come, and those that waited for their window to close never come out.
+
+One task is put ahead: all partitions but the first get records that are `lead` ms younger, and when these are
+committed, the first gets its own. Records of a partition have growing timestamps, so what must come out is a function
+of the input alone. A last record of each partition closes all windows. Releases look for closed windows once a second
+only (by the clock of the wall); an internal setting, which Kafka's own tests use, has them look at each record.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
+from onceproof.scenarios.base import (
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    partition_of_key,
+    refuse_restarts,
+    values_of,
+    variants_of,
+)
+
+NAME = "instance-1"
+JOINS = ("inner", "left", "outer")  # a fact is the place of one
+FIRST = 0  # the partition that stays behind
+WAITS_FROM = Release(3, 1, 0)  # KIP-633
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "keys": Parameter(200, "keys of the records", least=1),
+    "records": Parameter(6_000, "records of both streams, a millisecond apart", least=2),
+    "window": Parameter(100, "ms that records which are joined may be apart", least=1),
+    "grace": Parameter(20, "ms for which a window waits for late records", least=1),
+    "lead": Parameter(60_000, "ms that all tasks but the first are ahead in the second half", least=1),
+    "join": Parameter("outer", "kind of the join", choices=JOINS),
+    "partitions": Parameter(2, "partitions of the input", least=1),
+    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "An outer join; of two tasks of a thread one is a minute ahead."),
+    Variant("LEFT", "As DEFAULT_CONFIG, to the left.", {"join": "left"}),
+    Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
+    Variant("INNER", "As DEFAULT_CONFIG, inner: no record comes out alone.", {"join": "inner"}),
+    Variant("ONE_TASK", "As DEFAULT_CONFIG with one partition, so that there is no other task.", {"partitions": 1}),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Records with numbers that grow, as values above 0 of the left stream, below 0 of the right one.
+
+    First those of all partitions in step, then what comes of all but the first partition, then what comes of that.
+    """
+    own = values(trial)
+    rng = random.Random(trial.seed)
+    made = [
+        (rng.randrange(own["keys"]), number if rng.random() < 0.5 else -number)
+        for number in range(1, own["records"] + 1)
+    ]
+    last = own["records"] + own["window"] + own["grace"] + 1
+    closing = [(own["keys"] + place, last) for place in range(own["partitions"])]  # neighbours: one a partition
+    half = _in_step(own)
+    rest = [*made[half:], *closing]
+    rest.sort(key=lambda record: partition_of_key(record[0], own["partitions"]) == FIRST)
+    return Workload([], [*made[:half], *rest])
+
+
+def _in_step(own: Mapping[str, Any]) -> int:
+    return int(own["records"]) // 2
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `stream-join`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "join": own["join"],
+        "caching": False,
+        "window.ms": own["window"],
+        "grace.ms": own["grace"],
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": values(trial)["guarantee"],
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """All partitions in step, then all but the first ahead, then the first one."""
+    own = lab.parameters
+    lab.measure(window=own["window"], grace=own["grace"], join=JOINS.index(own["join"]))
+    records, half = lab.workload.second, _in_step(own)
+    in_step, rest = records[:half], records[half:]
+    ahead = [record for record in rest if partition_of_key(record[0], own["partitions"]) != FIRST]
+    behind = rest[len(ahead) :]
+    # The youngest record is made now.
+    begin = int(lab.now() * 1_000) - own["lead"] - max(abs(value) for _, value in records)
+    with lab.phase("in-step"):
+        instance = lab.start_instance(NAME)
+        lab.produce("in-step", in_step, timestamps=[begin + abs(value) for _, value in in_step])
+        lab.await_(f"{half:,} records to be committed", lambda: lab.committed() >= half)
+    tasks = instance.tasks("active")
+    with lab.phase("ahead"):
+        lab.produce("ahead", ahead, timestamps=[begin + own["lead"] + abs(value) for _, value in ahead])
+        lab.await_(f"{len(ahead):,} records to be committed", lambda: lab.committed() >= half + len(ahead))
+    if ahead:
+        lab.note("ahead", tasks=tasks, records=len(ahead))
+    with lab.phase("behind"):
+        lab.produce("behind", behind, timestamps=[begin + abs(value) for _, value in behind])
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    reason = (
+        f"One instance had {len(tasks)} task{'' if len(tasks) == 1 else 's'} of a join ({own['join']}); when "
+        f"{len(ahead):,} records had come that were {own['lead']:,} ms ahead, {len(behind):,} came of another task."
+    )
+    return Exercise(own["join"] != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
+
+
+def refuse(cell: Cell) -> str | None:
+    """Of a release that does not wait for windows to close, or of a restart."""
+    if cell.streams < WAITS_FROM:
+        return (
+            f"Kafka Streams {cell.streams} does not wait for a window to close before a record comes out of a join "
+            f"alone (KIP-633); choose {WAITS_FROM} or later."
+        )
+    return refuse_restarts(cell)
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="stream-join",
+    roles={"input": Role(), "output": Role(value_bytes=8)},
+    promises=("matches",),
+    stores=0,  # windows of the DSL, whose keys are no integers
+    joins=("stream-stream",),
+)
+SCENARIO = Scenario(
+    name="stream-join",
+    title="Of streams that are joined by time each record comes out with its matches, or alone (KAFKA-14862)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    control=("DEFAULT_CONFIG", "3.4.0"),
+    refuse=refuse,
+)

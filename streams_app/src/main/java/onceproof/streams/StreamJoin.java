@@ -1,0 +1,74 @@
+package onceproof.streams;
+
+import java.time.Duration;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.ValueJoiner;
+
+/**
+ * KAFKA-14862: joins two streams within a window of time: inner, to the left, or outer.
+ *
+ * <p>A record with a value above 0 belongs to the left stream, any other to the right one. Output values are {@code
+ * left << 32 | right}, the right one without its sign; 0 where a record found no other.
+ */
+final class StreamJoin {
+
+    private static final String INPUT = "input";
+
+    private StreamJoin() {}
+
+    static Topology topology(Settings settings, Progress progress) {
+        String kind = settings.oneOf("join", "outer", "left", "inner");
+        settings.flag("caching"); // the DSL caches no window of a join
+        Duration window = Duration.ofMillis(settings.count("window.ms"));
+        JoinWindows windows = windows(window, Duration.ofMillis(settings.count("grace.ms")));
+        StreamsBuilder builder = new StreamsBuilder();
+        KStream<Integer, Integer> input = builder.stream(
+                settings.text("input.topic"), Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT));
+        KStream<Integer, Integer> left = input.filter((key, value) -> value > 0);
+        KStream<Integer, Integer> right = input.filter((key, value) -> value <= 0).mapValues(value -> -value);
+        StreamJoined<Integer, Integer, Integer> stores =
+                StreamJoined.with(Serdes.Integer(), Serdes.Integer(), Serdes.Integer());
+        join(kind, left, right, windows, stores)
+                .to(settings.text("output.topic"), Produced.with(Serdes.Integer(), Serdes.Long(), KeyPartitioner.of()));
+        return builder.build().addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT);
+    }
+
+    /** That a record comes out alone only when its window has closed came with 3.1 (KIP-633), and with a method of its own. */
+    private static JoinWindows windows(Duration window, Duration grace) {
+        try {
+            return (JoinWindows) JoinWindows.class
+                    .getMethod("ofTimeDifferenceAndGrace", Duration.class, Duration.class)
+                    .invoke(null, window, grace);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalArgumentException("This release does not wait for a window to close; take 3.1.0 or later.", e);
+        }
+    }
+
+    private static KStream<Integer, Long> join(
+            String kind,
+            KStream<Integer, Integer> left,
+            KStream<Integer, Integer> right,
+            JoinWindows windows,
+            StreamJoined<Integer, Integer, Integer> stores) {
+        ValueJoiner<Integer, Integer, Long> joiner = StreamJoin::pair;
+        switch (kind) {
+            case "inner":
+                return left.join(right, joiner, windows, stores);
+            case "left":
+                return left.leftJoin(right, joiner, windows, stores);
+            default:
+                return left.outerJoin(right, joiner, windows, stores);
+        }
+    }
+
+    private static long pair(Integer left, Integer right) {
+        return Counting.pair(left == null ? 0 : left, right == null ? 0 : right);
+    }
+}

@@ -1,0 +1,49 @@
+"""KAFKA-14862: the independent reader's judgement on the specimens, and what is generated."""
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_stream_join as check
+from onceproof.scenarios.base import partition_of_key
+from onceproof.scenarios.stream_join import PARAMETERS, SCENARIO, workload
+from tests.conftest import a_trial
+from tests.specimens.stream_join import SPECIMENS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
+    found = check(topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3])
+def test_numbers_grow_in_each_partition_and_the_last_one_closes_all_windows(partitions):
+    made = workload(a_trial("4.3.1", scenario="stream-join", records=200, partitions=partitions))
+    assert not made.first
+    numbers = defaultdict(list)
+    for key, value in made.second:
+        numbers[partition_of_key(key, partitions)].append(abs(value))
+    assert numbers.keys() == set(range(partitions))
+    waits = PARAMETERS["window"].default + PARAMETERS["grace"].default
+    for of_partition in numbers.values():
+        assert of_partition == sorted(set(of_partition))
+        assert of_partition[-1] == 200 + waits + 1
+    assert {value > 0 for _, value in made.second} == {True, False}
+
+
+def test_the_first_partition_comes_last():
+    made = workload(a_trial("4.3.1", scenario="stream-join", records=200)).second
+    partitions = [partition_of_key(key, 2) for key, _ in made]
+    assert set(partitions[:100]) == {0, 1}
+    assert partitions[100:] == sorted(partitions[100:], reverse=True)
+
+
+@pytest.mark.parametrize(("streams", "refused"), [("3.0.2", True), ("3.1.0", False), ("4.3.1", False)])
+def test_releases_that_do_not_wait_for_windows_are_refused(streams, refused):
+    told = SCENARIO.refuse(a_trial(streams, scenario="stream-join").cell)
+    assert bool(told) is refused
+    assert not refused or "does not wait for a window to close" in told
