@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.faults.base import Replicas
+from onceproof.lab.cluster import Cluster
 from onceproof.lab.plan import plan_of
 from onceproof.lab.trial import TrialLab
 from onceproof.lab.world import World
+from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
+from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.segments import COORDINATOR, OFFSETS
 from onceproof.model.timeline import Timeline
@@ -24,15 +27,13 @@ from tests.fakes.instance import FakeInstance
 FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
 
 
-class FakeCluster:
+class FakeCluster(Cluster):
     """Brokers that are always well."""
 
-    def java_client(self) -> dict[str, str]:
-        """Nothing is connected to them."""
-        return {}
-
-    def check_alive(self) -> None:
-        """They live."""
+    release = Release(3, 9, 1)
+    bootstrap_servers = "nowhere"
+    capabilities = frozenset(Capability)
+    least_session_ms = 1_000
 
 
 @dataclass
@@ -219,7 +220,7 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
     what, clock, folder = scenario(trial.cell.scenario), FakeClock(), TrialFolder(path)
     first = what.workload(trial).first
     group = Group(clock, nature or Nature(), tasks_of(trial), int(what.config(trial)["num.standby.replicas"]))
-    replace(plan_of(trial, FakeCluster()), seeded=len(first)).write(folder.trial_file)  # type: ignore[arg-type]
+    replace(plan_of(trial, FakeCluster()), seeded=len(first)).write(folder.trial_file)
 
     def bulk(_cluster: object, _topic: str, partition: Callable[[int], int], *rest: Any) -> FakeBulk:
         return FakeBulk(group, partition, *rest)
@@ -248,7 +249,7 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
         monotonic=clock.now,
         sleep=clock.sleep,
     )
-    lab = TrialLab(trial, FakeCluster(), folder, lambda _: None, world)  # type: ignore[arg-type]
+    lab = TrialLab(trial, FakeCluster(), folder, lambda _: None, world)
     for key, _ in first:
         group.ends["input", (key + 1) % what.partitions(trial)] += 1
     return lab

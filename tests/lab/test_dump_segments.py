@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.lab.cluster import Cluster
 from onceproof.lab.segments import (
     Logs,
     entries_of,
@@ -12,11 +11,9 @@ from onceproof.lab.segments import (
     read_segments,
     said_once,
     segment_files,
-    why_no_segments,
     write_segments,
 )
 from onceproof.model.errors import HarnessError
-from onceproof.model.release import Release
 from onceproof.model.segments import Entry, partition_of_name
 from tests.specimens.segments import SPECIMENS
 
@@ -184,9 +181,3 @@ def test_entries_are_kept_as_they_are(tmp_path: Path) -> None:
     entries = [entry for specimen in SPECIMENS for entry in specimen.entries]
     write_segments(tmp_path / "segments.parquet", entries)
     assert read_segments(tmp_path / "segments.parquet") == entries
-
-
-def test_what_cannot_be_looked_at_says_why() -> None:
-    cluster = Cluster(Release(3, 9, 1), "127.0.0.1:1")
-    assert why_no_segments(cluster, "at_least_once") == "under at_least_once there are no transactions"
-    assert "not ours" in str(why_no_segments(cluster, "exactly_once_v2"))

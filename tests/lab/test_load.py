@@ -7,6 +7,7 @@ import pytest
 
 from onceproof.lab import load
 from onceproof.lab.load import Bulk
+from tests.fakes.world import FakeCluster
 
 
 class FakeProducer:
@@ -36,7 +37,7 @@ def clock(monkeypatch):
 
 def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):
     bulk = Bulk(
-        SimpleNamespace(client=dict),
+        FakeCluster(),
         "topic",
         lambda _: 0,
         "second",

@@ -4,14 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.plan import ATOMICITY, plan_of, reads_segments
+from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.plan import ATOMICITY, check_capabilities, plan_of, reads_segments
+from onceproof.model.capability import Capability
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
 from tests.conftest import a_trial
+from tests.specimens.brokers import given
 
-OURS = EmbeddedCluster(Release(3, 9, 1), "127.0.0.1:1", Path("brokers"), ())
+OURS = EmbeddedCluster(Release(3, 9, 1), "127.0.0.1:1", Path("brokers"))
 VARIANTS = [(name, variant) for name, what in CATALOGUE.items() for variant in what.variants]
 
 
@@ -32,7 +35,54 @@ def test_what_belongs_to_the_group_under_the_streams_protocol_is_told_to_the_bro
 
 def test_what_is_not_looked_at_is_told_with_its_reason():
     trial = a_trial("4.3.1")
-    ours, external = plan_of(trial, OURS), plan_of(trial, Cluster(Release(3, 9, 1), "127.0.0.1:1"))
+    ours, external = plan_of(trial, OURS), plan_of(trial, given())
     assert (reads_segments(ours), ours.not_looked_at) == (True, {})
     assert not reads_segments(external)
     assert external.not_looked_at.keys() == set(ATOMICITY)
+
+
+def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
+    told = plan_of(a_trial("4.3.1"), given()).not_looked_at
+    assert set(told.values()) == {"it needs to read the brokers' log segments, which these brokers do not allow"}
+    at_least_once = plan_of(a_trial("4.3.1", scenario="at-least-once"), OURS).not_looked_at
+    assert set(at_least_once.values()) == {"under at_least_once there are no transactions"}
+
+
+@pytest.mark.parametrize(
+    ("trial", "needed"),
+    [
+        (a_trial("4.3.1", scenario="at-least-once"), "to let a topic refuse records"),
+        (a_trial("4.3.1", fault="broker-kill", nodes=3), "to kill a broker"),
+    ],
+)
+def test_what_given_brokers_do_not_allow_is_refused_and_ours_allow_it(trial, needed):
+    check_capabilities(trial, OURS)
+    with pytest.raises(UsageError, match=rf"needs {needed}.*127\.0\.0\.1:1 do not allow: leave out --brokers"):
+        check_capabilities(trial, given())
+
+
+@pytest.mark.parametrize("scenario", ["enumerator", "multirunner", "crash", "quota", "global-join", "scan"])
+def test_the_other_scenarios_can_be_driven_on_given_brokers(scenario):
+    check_capabilities(a_trial("4.3.1", scenario=scenario), given())
+
+
+def test_no_session_is_shorter_than_the_brokers_take():
+    trial = a_trial("4.3.1", scenario="crash")
+    sessions = [
+        plan_of(trial, cluster).streams_config["main.consumer.session.timeout.ms"] for cluster in (OURS, given())
+    ]
+    assert sessions == ["4000", "6000"]
+
+
+@pytest.mark.parametrize("capability", Capability)
+def test_what_brokers_do_not_allow_is_never_done(capability):
+    refused = {
+        Capability.KILL_NODE: lambda brokers: brokers.kill_node(1),
+        Capability.REFUSE_RECORDS: lambda brokers: brokers.dead_broker(),
+        Capability.READ_SEGMENTS: lambda brokers: brokers.segments_folder(),
+    }
+    assert capability in OURS.capabilities
+    if capability in given().capabilities:
+        return
+    with pytest.raises(HarnessError, match="do not allow"):
+        refused[capability](given())

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from onceproof.lab.cluster import Cluster
 from onceproof.lab.trial import TrialLab, run_trial
-from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
@@ -197,9 +195,3 @@ def test_the_remedy_downstream_has_its_race(tmp_path, cluster):
     trial = a_trial("3.9.1", "DELETE_DOWNSTREAM", scenario="at-least-once")
     anomalies = run(trial, tmp_path, cluster)[0]
     assert anomalies.keys() & {"duplicate-output", "false-after-true"}
-
-
-def test_topics_that_refuse_need_brokers_of_our_own(tmp_path, cluster):
-    external = Cluster(cluster.release, cluster.bootstrap_servers)
-    with pytest.raises(HarnessError, match="which only brokers of our own can have"):
-        run_trial(a_trial("3.9.1", scenario="at-least-once"), TrialFolder(tmp_path), cluster=external)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from onceproof.lab.processes import await_condition, marked, spawn
-from onceproof.lab.sweep import sweep
+from onceproof.lab.sweep import _is_of_old_run, sweep
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -64,3 +64,18 @@ def test_the_runs_of_another_home_are_not_touched(tmp_path, orphan):
     await_condition("the orphan to be seen", lambda: list(marked(tmp_path / "runs")), timeout=5)
     assert list(sweep(tmp_path / "elsewhere")) == []
     assert orphan.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "is_ours"),
+    [
+        ("onceproof.20260101T000000-abcd.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", True),
+        ("onceproof.20260101T000000-abcd.preflight", True),
+        ("onceproof.29990101T000000-abcd.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", False),  # at work
+        ("onceproof.orders", False),
+        ("onceproof-20260101T000000-abcd.x", False),
+        ("team.onceproof.20260101T000000-abcd.x", False),
+    ],
+)
+def test_on_brokers_only_what_an_old_run_of_ours_left_is_swept(name, is_ours):
+    assert _is_of_old_run(name) == is_ours

@@ -7,9 +7,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from onceproof.lab import topics
-from onceproof.lab.cluster import Cluster
 from onceproof.model.errors import HarnessError
-from onceproof.model.release import Release
+from tests.specimens.brokers import given
 
 
 class FakeAdmin:
@@ -32,7 +31,7 @@ class FakeAdmin:
 @pytest.fixture
 def asked(monkeypatch):
     monkeypatch.setattr(topics, "AdminClient", FakeAdmin)
-    return topics.Topics(Cluster(Release.parse("3.9.1"), "127.0.0.1:1"), "app")
+    return topics.Topics(given(), "app")
 
 
 def test_who_asks_for_a_leader_of_before_asks_again(asked):

@@ -17,7 +17,8 @@ from rich.console import Console
 
 from onceproof.demo import Act, played
 from onceproof.lab import trial as trial_module
-from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.given import GivenCluster
 from onceproof.lab.processes import await_condition
 from onceproof.lab.ticker import MISSED
 from onceproof.lab.trial import TrialLab, _explained, drive, provision, run_trial, seed
@@ -28,6 +29,7 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.report import write_trials
 from onceproof.scenarios import enumerator
 from tests.conftest import a_trial, undisturbed
+from tests.specimens.brokers import given
 
 pytestmark = pytest.mark.broker
 STANDSTILL = MISSED + 1.0  # seconds
@@ -57,7 +59,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
 
 
 def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_path, cluster):
-    external = Cluster(cluster.release, cluster.bootstrap_servers)
+    external = given(cluster.bootstrap_servers)
     outcome = undisturbed(lambda: run_trial(a_trial("4.3.1"), TrialFolder(tmp_path), cluster=external))
     assert outcome.exercised, outcome.reason
     assert Reading.read(tmp_path / "reader.json").anomalies == {}
@@ -98,7 +100,7 @@ def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_pat
 
 
 def test_a_broker_whose_connections_break_before_its_death_is_seen_is_named():
-    class Dying(Cluster):
+    class Dying(GivenCluster):
         looks = 0
 
         def check_alive(self):
@@ -106,7 +108,7 @@ def test_a_broker_whose_connections_break_before_its_death_is_seen_is_named():
             if Dying.looks == 3:
                 raise HarnessError("A broker ended.")
 
-    cluster = Dying(Release.parse("3.9.1"), "127.0.0.1:1")
+    cluster = Dying(Release.parse("3.9.1"), given().properties)
     with pytest.raises(HarnessError, match="A broker ended"), _explained(cluster):
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 

@@ -80,6 +80,7 @@ def an_answer(**told: Any) -> TrialAnswer:
         variant="V",
         streams="4.1.2",
         broker="3.9.1",
+        broker_is_claimed=False,
         restart_on="4.3.1",
         seed=1,
         exercised=True,

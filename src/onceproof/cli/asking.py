@@ -22,6 +22,9 @@ SummaryOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the run as Markdown, for a pull request or a job summary.")
 ]
 BrokerOption = Annotated[str, typer.Option("--broker", metavar="V", help="Broker release.")]
+_BROKERS = typer.Option("--brokers", metavar="FILE", help="Brokers of yours, a client.properties: docs/brokers.md.")
+BrokersOption = Annotated[Path | None, _BROKERS]
+RequiredBrokersOption = Annotated[Path, _BROKERS]
 VariantOption = Annotated[str, typer.Option("--variant", metavar="NAME", help="See `onceproof list`.")]
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, help="Seed of the first trial; by default a random one.")

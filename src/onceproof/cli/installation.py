@@ -4,7 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
+from onceproof.cli.asking import BrokersOption, RequiredBrokersOption
 from onceproof.cli.terminal import out, progress
+from onceproof.model.errors import ExitCode
 from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -61,9 +63,43 @@ def setup() -> None:
 
 
 @group.command()
-def sweep() -> None:
-    """Remove leftovers of Onceproof: processes without an owner, data of brokers, state of instances."""
-    from onceproof.lab.sweep import sweep as sweep_lab
+def preflight(brokers: RequiredBrokersOption) -> None:
+    """Try on brokers of yours all that a trial needs to be allowed, and print what is missing as commands.
 
+    Exit: 0 all of it is allowed, 2 something is missing, or they cannot be reached, 4 error.
+    """
+    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.permissions import CLUSTER, acl_commands, find_missing
+
+    cluster = GivenCluster.read(brokers)
+    cluster.check_reached()
+    found = find_missing(cluster, quotas=True)
+    for command in acl_commands(cluster, cluster.properties.user, found.missing):
+        out.print(command, markup=False, soft_wrap=True)
+    if found.left:
+        out.print(f"The topic {found.left} was created and cannot be deleted.", soft_wrap=True)
+    needed = [permission for permission in found.missing if permission.resource != CLUSTER]
+    if needed:
+        out.print("Some of what every trial needs is not allowed: the commands above allow it.")
+        raise typer.Exit(ExitCode.USAGE)
+    without = " but quota, which needs the command above" if found.missing else ""
+    out.print(f"The brokers at {cluster.bootstrap_servers} allow every trial{without}.", soft_wrap=True)
+
+
+@group.command()
+def sweep(brokers: BrokersOption = None) -> None:
+    """Remove leftovers of Onceproof: processes without an owner, data of brokers, state of instances.
+
+    With --brokers, topics and groups there, too, of runs that began more than an hour ago and have no member.
+    """
+    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.sweep import sweep as sweep_lab
+    from onceproof.lab.sweep import sweep_brokers
+
+    cluster = None if brokers is None else GivenCluster.read(brokers)
     for removed in sweep_lab(get_settings().runs):
         out.print(f"removed {removed}", soft_wrap=True)
+    if cluster is not None:
+        cluster.check_reached()
+        for removed in sweep_brokers(cluster):
+            out.print(f"removed {removed}", soft_wrap=True)

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from onceproof.cli.asking import (
     BrokerOption,
+    BrokersOption,
     JsonOption,
     SeedOption,
     StreamsOption,
@@ -51,6 +52,7 @@ class TrialAnswer:
     variant: str
     streams: str
     broker: str
+    broker_is_claimed: bool  # the brokers are not ours, and nobody checked their release
     restart_on: str | None
     seed: int
     exercised: bool
@@ -76,6 +78,7 @@ def trial(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
     streams: StreamsOption,
     broker: BrokerOption = BROKER,
+    brokers: BrokersOption = None,
     variant: VariantOption = "DEFAULT_CONFIG",
     restart_on: Annotated[
         str | None, typer.Option(metavar="V", help="Restart the application on this Kafka Streams release.")
@@ -100,14 +103,20 @@ def trial(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one trial on brokers of its own, without Airflow and Spark.
+    """Run one trial on brokers of its own, or on yours, without Airflow and Spark.
 
     Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error.
     """
     from onceproof.lab.agent import check_plantable
+    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.plan import check_capabilities
     from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_trial
 
+    if brokers is not None and nodes is not None:
+        raise UsageError(
+            "--nodes says how many brokers are started, and with --brokers none is; leave out one of them."
+        )
     settings = [*set_, *([f"program={program}"] if program is not None else [])]
     if fault is not None:
         check_fault(name, fault)
@@ -121,20 +130,25 @@ def trial(
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
     what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
+    given = None
+    if brokers is not None:
+        given = GivenCluster.read(brokers, cell.broker)
+        check_capabilities(what, given)
     scenario(name).validate(what)
     if plant_ is not None:
         check_plantable(plant(plant_), cell.running)
     folder = RunFolder(get_settings().runs / what.run).trial(what)
     with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
-        outcome = run_trial(what, folder, report)
-    found = Reading.read(folder.reader_file)
+        outcome = run_trial(what, folder, report, given=given)
+    found, plan = Reading.read(folder.reader_file), TrialPlan.read(folder.trial_file)
     answer = TrialAnswer(
         **cell.to_dict(),
         seed=drawn,
         parameters=parameters,
         **{name: getattr(outcome, name) for name in ENDED},
         **{count: getattr(found, count) for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
-        not_looked_at=TrialPlan.read(folder.trial_file).not_looked_at,
+        broker_is_claimed=plan.broker_is_claimed,
+        not_looked_at=plan.not_looked_at,
         folder=str(folder.path),
     )
     avoided = registry().avoidance(cell) is not None and outcome.all_steps_tried
@@ -152,7 +166,8 @@ def trial(
 
 def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
     """A trial for people: what was seen, a few witnesses, where the time went."""
-    where = f"{answer.scenario}, broker {answer.broker}, seed {answer.seed}"
+    claimed = " (claimed)" if answer.broker_is_claimed else ""
+    where = f"{answer.scenario}, broker {answer.broker}{claimed}, seed {answer.seed}"
     out.print(f"[bold]{Cell.from_dict(vars(answer)).releases} {answer.variant}[/] ({where})")
     seen = ", ".join(f"[bold red]{count:,} {name}[/]" for name, count in answer.anomalies.items())
     counts = f"{answer.records:,} records, {answer.keys:,} keys"
@@ -172,6 +187,8 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
             told = (w.anomaly, key, ids, w.expected, w.observed, " ".join(w.offsets))
             table.add_row(*map(Text, told))
         out.print(table)
+    for promise, reason in answer.not_looked_at.items():
+        out.print(f"  [yellow]not looked at[/]: {promise}: {reason}", soft_wrap=True)
     out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in answer.seconds.items()))
     out.print(f"  folder: {answer.folder}", markup=False, soft_wrap=True)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
 from onceproof.model.files import Suffered
 from onceproof.model.parameter import Parameter
@@ -186,6 +187,7 @@ class Fault:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     nodes: int = 1  # brokers that there must be, at least
     lasts: float = 8.0  # seconds for which there must be records, at any time
+    requires: frozenset[Capability] = frozenset()  # of the brokers
     # Kafka Streams configuration without which a trial would wait for minutes, from the parameters' values.
     config: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
 

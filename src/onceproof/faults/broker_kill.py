@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceproof.faults.base import Fault, Ground, NoTargetError, Replicas, Strike, processed
+from onceproof.model.capability import Capability
 from onceproof.model.parameter import Parameter
 from onceproof.model.segments import COORDINATOR, OFFSETS, partition_of_name
 
@@ -163,4 +164,5 @@ FAULT = Fault(
     strike=BrokerKill,
     parameters=PARAMETERS,
     nodes=NODES,
+    requires=frozenset({Capability.KILL_NODE}),
 )

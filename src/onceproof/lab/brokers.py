@@ -6,8 +6,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.faults.base import Replicas
-from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.model.errors import HarnessError
+from onceproof.lab.cluster import Cluster
 
 ANSWERED_WITHIN = 2.0  # seconds
 
@@ -23,7 +22,7 @@ class Brokers:
     @property
     def nodes(self) -> int:
         """How many there are; 0 if they are not ours."""
-        return len(self._cluster.nodes) if isinstance(self._cluster, EmbeddedCluster) else 0
+        return len(self._cluster.nodes)
 
     def replicas(self) -> Mapping[tuple[str, int], Replicas]:
         """Who serves each partition of each topic; nothing while no broker answers."""
@@ -41,7 +40,7 @@ class Brokers:
     def kill(self, node: int, *, orderly: bool) -> None:
         """End a broker: by SIGKILL, or by a controlled shutdown (SIGTERM)."""
         self._note("broker", node=node, action="shut down" if orderly else "killed")
-        self._own().kill_node(node, orderly=orderly)
+        self._cluster.kill_node(node, orderly=orderly)
 
     def start(self, node: int) -> None:
         """Start a broker that was killed, and wait until it listens.
@@ -49,10 +48,5 @@ class Brokers:
         Raises:
             HarnessError: it did not start.
         """
-        self._own().start_node(node)
+        self._cluster.start_node(node)
         self._note("broker", node=node, action="started")
-
-    def _own(self) -> EmbeddedCluster:
-        if not isinstance(self._cluster, EmbeddedCluster):
-            raise HarnessError("Brokers that are not ours cannot be killed.")
-        return self._cluster

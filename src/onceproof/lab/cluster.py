@@ -1,14 +1,15 @@
-"""Kafka clusters: embedded KRaft brokers of any release, or somebody else's brokers; one interface."""
+"""Kafka clusters: what a trial may ask of brokers, and embedded KRaft brokers of any release, which give all of it."""
 
 import base64
 import contextlib
 import shutil
 import socket
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -18,65 +19,84 @@ from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import java_command, require_java
 from onceproof.lab.processes import Process, await_condition, spawn, tail
+from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
 READY_TIMEOUT = 60.0
+LEAST_SESSION_MS = 1_000
 
 
-@dataclass(frozen=True)
 class Cluster:
-    """Brokers that can be reached: what every part of a trial needs to know of them.
+    """Brokers: what every part of a trial asks of them, and what only those with a capability allow.
 
-    `client_config` is in librdkafka's words (`security.protocol`, `sasl.username`, ...) and may hold
-    credentials: it is never written anywhere.
+    Who needs a capability looks for it in `capabilities` before anything is started; what lacks it raises.
     """
 
     release: Release
     bootstrap_servers: str
-    client_config: dict[str, str] = field(default_factory=dict, repr=False)
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    least_session_ms: ClassVar[int] = 6_000  # Kafka's own `group.min.session.timeout.ms`
+    is_claimed: ClassVar[bool] = False  # whether the release is what somebody claims, and not what we started
+    nodes: Sequence[Process] = ()  # those of ours
 
     def client(self) -> dict[str, Any]:
-        """Configuration of a confluent-kafka client."""
+        """Configuration of a confluent-kafka client; may hold credentials, so it is never written anywhere."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "reconnect.backoff.max.ms": 200,  # brokers are near; librdkafka would wait up to 10 s
             "log_level": 2,  # what matters comes back as an exception
-            **self.client_config,
         }
 
-    def java_client(self) -> dict[str, str]:
-        """The same configuration in the words of the Java clients."""
-        return {"bootstrap.servers": self.bootstrap_servers, **java_client_config(self.client_config)}
+    def java_client(self, release: Release) -> dict[str, str]:  # noqa: ARG002
+        """The same of a Java client of this release."""
+        return {"bootstrap.servers": self.bootstrap_servers}
+
+    @property
+    def leaders_move(self) -> bool:
+        """Whether another broker may come to lead a partition while a trial runs."""
+        return True
 
     def check_alive(self) -> None:
-        """Raise a HarnessError if it is known that the brokers are gone; external ones are not watched."""
+        """Raise a HarnessError if it is known that the brokers are gone; those that are not ours are not watched."""
 
+    def files(self) -> Mapping[str, str]:
+        """Configuration files of the brokers by name; nothing of those that are not ours."""
+        return {}
 
-def java_client_config(config: dict[str, str]) -> dict[str, str]:
-    """Translate librdkafka's security settings into those of the Java clients."""
-    java = dict(config)
-    user, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
-    if user is not None and password is not None:
-        module = (
-            "org.apache.kafka.common.security.plain.PlainLoginModule"
-            if config.get("sasl.mechanism", "PLAIN") == "PLAIN"
-            else "org.apache.kafka.common.security.scram.ScramLoginModule"
+    def segments_folder(self) -> Path:
+        """Where the brokers' data lies (READ_SEGMENTS)."""
+        self._cannot(Capability.READ_SEGMENTS)
+
+    def kill_node(self, number: int, *, orderly: bool = False) -> None:  # noqa: ARG002
+        """SIGKILL a broker (from 1 on), or let it shut down; it is not accused of it (KILL_NODE)."""
+        self._cannot(Capability.KILL_NODE)
+
+    def start_node(self, number: int) -> None:  # noqa: ARG002
+        """Start a broker that was killed, over its data, and wait until it listens (KILL_NODE)."""
+        self._cannot(Capability.KILL_NODE)
+
+    def dead_broker(self) -> int:
+        """Node id of a broker that is registered and dead (REFUSE_RECORDS)."""
+        self._cannot(Capability.REFUSE_RECORDS)
+
+    def _cannot(self, capability: Capability) -> NoReturn:
+        raise HarnessError(
+            f"The brokers at {self.bootstrap_servers} do not allow {capability.value}; those that Onceproof starts do."
         )
-        quoted = [value.replace("\\", "\\\\").replace('"', '\\"') for value in (user, password)]
-        java["sasl.jaas.config"] = f'{module} required username="{quoted[0]}" password="{quoted[1]}";'
-    authority = java.pop("ssl.ca.location", None)
-    if authority is not None:
-        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
-    return java
 
 
 @dataclass(frozen=True)
 class EmbeddedCluster(Cluster):
     """KRaft brokers of our own, as local processes on loopback."""
 
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
+    least_session_ms: ClassVar[int] = LEAST_SESSION_MS
+
+    release: Release
+    bootstrap_servers: str
     folder: Path = Path()
     nodes: list[Process] = field(default_factory=list)
     killed: set[int] = field(default_factory=set)  # node ids, from 1 on
@@ -106,7 +126,7 @@ class EmbeddedCluster(Cluster):
         try:
             started += [_start_node(jars, data, file, owner, records=True) for file in files]
             bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:nodes])
-            cluster = cls(release, bootstrap, {}, folder, started, class_data=data)
+            cluster = cls(release, bootstrap, folder, started, class_data=data)
             cluster._await_ready()
         except BaseException:
             for node in started:
@@ -115,6 +135,19 @@ class EmbeddedCluster(Cluster):
                 cls.delete_data(folder)
             raise
         return cluster
+
+    @property
+    def leaders_move(self) -> bool:
+        """Whether there is another broker."""
+        return len(self.nodes) > 1
+
+    def files(self) -> Mapping[str, str]:
+        """Their server.properties."""
+        return {file.name: file.read_text() for file in sorted(self.folder.glob("*.properties"))}
+
+    def segments_folder(self) -> Path:
+        """Where the data of each node lies."""
+        return self.folder
 
     @staticmethod
     def has_data(folder: Path) -> bool:
@@ -246,7 +279,7 @@ class EmbeddedCluster(Cluster):
     def from_dict(cls, data: dict[str, Any]) -> "EmbeddedCluster":
         """Read what `to_dict` wrote."""
         nodes = [Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"]]
-        return cls(Release.parse(data["release"]), data["bootstrap_servers"], {}, Path(data["folder"]), nodes)
+        return cls(Release.parse(data["release"]), data["bootstrap_servers"], Path(data["folder"]), nodes)
 
 
 def _start_node(jars: list[Path], data: ClassData, file: Path, owner: int | None, *, records: bool) -> Process:
@@ -307,10 +340,10 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             # A group with its first member starts at once; the trial itself decides who joins when.
             "group.initial.rebalance.delay.ms": 0,
             # An instance that dies or stays silent may be missed sooner than after Kafka's 6 seconds.
-            "group.min.session.timeout.ms": 1000,
+            "group.min.session.timeout.ms": LEAST_SESSION_MS,
             # The same of groups of the streams protocol (KIP-1071); releases that do not know it ignore these.
             "group.streams.initial.rebalance.delay.ms": 0,
-            "group.streams.min.session.timeout.ms": 1000,
+            "group.streams.min.session.timeout.ms": LEAST_SESSION_MS,
             "group.streams.min.heartbeat.interval.ms": 200,
             # A quota is measured over 3 seconds, not over 10, so that a producer that exceeds it is throttled soon.
             "quota.window.num": 3,

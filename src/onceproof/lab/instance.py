@@ -24,12 +24,19 @@ from onceproof.settings import get_settings
 
 START_TIMEOUT = 60.0
 NO_LIBRARY = re.compile(r"UnsatisfiedLinkError|Could not initialize class org\.rocksdb")
+NO_ACCESS = re.compile(r"\b(\w*(?:Authorization|Authentication)Exception)\b")
 LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at which requests of transactions are logged
 
 
 def thread_died(uncaught: Event) -> OnceproofError:
-    """What the event `uncaught` of an instance says: Kafka failed, or we gave it no place for RocksDB's library."""
-    if NO_LIBRARY.search(" ".join([uncaught["exception"], str(uncaught["message"]), *uncaught["causes"]])):
+    """What the event `uncaught` of an instance says: Kafka failed, or what it needs of us was not there."""
+    said = " ".join([uncaught["exception"], str(uncaught["message"]), *uncaught["causes"]])
+    if refused := NO_ACCESS.search(said):
+        return HarnessError(
+            f"The brokers refused {uncaught['source']} ({refused[1]}: {uncaught['message']}): `onceproof preflight` "
+            "tells what they must allow."
+        )
+    if NO_LIBRARY.search(said):
         reason = str(uncaught["message"]).rpartition(": ")[2]
         return HarnessError(
             f"{uncaught['source']} could not load RocksDB's library ({reason}), which it unpacks beside its state: set "

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.cluster import Cluster
 from onceproof.model.errors import HarnessError
 from onceproof.model.timeline import Timeline
 
@@ -157,7 +157,7 @@ class Bulk:
 
 def producer_config(cluster: Cluster) -> dict[str, Any]:
     """How the input is produced to these brokers."""
-    return RETRYING if isinstance(cluster, EmbeddedCluster) and len(cluster.nodes) > 1 else PRODUCER_CONFIG
+    return RETRYING if cluster.leaders_move else PRODUCER_CONFIG
 
 
 def encode_integer(number: int) -> bytes:

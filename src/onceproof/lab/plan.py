@@ -1,13 +1,16 @@
 """What is planned of a trial, from its scenario: all that seeding, driving and judging it go by."""
 
+from collections.abc import Iterable
+
 from onceproof.faults import chosen
-from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.cluster import Cluster
 from onceproof.lab.load import producer_config
-from onceproof.lab.segments import why_no_segments
+from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
+from onceproof.model.errors import UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.plants import plant
-from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
+from onceproof.model.promise import PROMISES, TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import values_of
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
@@ -24,6 +27,7 @@ OF_GROUP = {
     "main.consumer.heartbeat.interval.ms": "streams.heartbeat.interval.ms",
 }
 ATOMICITY = tuple(promise.name for promise in promises_of(TRANSACTION_ATOMICITY))
+SESSION = "main.consumer.session.timeout.ms"
 
 
 def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
@@ -34,7 +38,10 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     fault = chosen(values)
     config = {**LAB_CONFIG, **what.config(trial), **(fault.config(values) if fault else {})}
     of_group = OF_GROUP if config.get("group.protocol") == "streams" else {}
-    why_not = why_no_segments(cluster, config["processing.guarantee"])
+    if SESSION in config:
+        config[SESSION] = str(max(int(config[SESSION]), cluster.least_session_ms))
+    wanted = [*system.promises, LIVENESS, *ATOMICITY]
+    not_looked_at = _not_looked_at(wanted, cluster, config["processing.guarantee"])
     return TrialPlan(
         trial=trial,
         application_id=trial.application_id,
@@ -44,8 +51,8 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         partitions=partitions,
         roles=system.topics,
         check=system.topology,
-        promises=least_of([*system.promises, LIVENESS, *(ATOMICITY if why_not is None else ())]),
-        not_looked_at={} if why_not is None else dict.fromkeys(ATOMICITY, why_not),
+        promises=least_of(promise for promise in wanted if promise not in not_looked_at),
+        not_looked_at=not_looked_at,
         stores=system.stores,
         partition_stores=system.stores * partitions,
         app=what.app(trial),
@@ -53,6 +60,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         group_config={of_group[name]: value for name, value in config.items() if name in of_group},
         producer_config=producer_config(cluster),
         broker_config={},
+        broker_is_claimed=cluster.is_claimed,
         seconds={},
     )
 
@@ -64,11 +72,38 @@ def reads_segments(plan: TrialPlan) -> bool:
 
 def needs_dead_broker(trial: Trial) -> bool:
     """Whether a topic of the trial must be able to refuse records."""
-    return any(role.may_refuse for role in scenario(trial.cell.scenario).system(trial).roles.values())
+    return Capability.REFUSE_RECORDS in needs_of(trial)
 
 
-def broker_config(cluster: Cluster) -> dict[str, str]:
-    """Files of the embedded brokers, by name; nothing is known of external ones."""
-    if not isinstance(cluster, EmbeddedCluster):
-        return {}
-    return {file.name: file.read_text() for file in sorted(cluster.folder.glob("*.properties"))}
+def needs_of(trial: Trial) -> frozenset[Capability]:
+    """What the brokers must allow for the trial to be driven; what promises need is not among it."""
+    what = scenario(trial.cell.scenario)
+    fault = chosen(values_of(trial, what.parameters, what.variants))
+    return what.system(trial).needs | (fault.requires if fault else frozenset())
+
+
+def check_capabilities(trial: Trial, cluster: Cluster) -> None:
+    """Check, before anything is started, that the brokers allow what the trial needs.
+
+    Raises:
+        UsageError: they do not.
+    """
+    lacking = needs_of(trial) - cluster.capabilities
+    if lacking:
+        needed = " and ".join(sorted(capability.value for capability in lacking))
+        raise UsageError(
+            f"{trial.cell.scenario} {trial.cell.variant} needs {needed}, which the brokers at "
+            f"{cluster.bootstrap_servers} do not allow: leave out --brokers, so that it has brokers of its own."
+        )
+
+
+def _not_looked_at(promises: Iterable[str], cluster: Cluster, guarantee: str) -> dict[str, str]:
+    """The promises that cannot be looked at, and why."""
+    reasons = {}
+    for name in promises:
+        needs = PROMISES[name].needs
+        if name in ATOMICITY and guarantee == "at_least_once":
+            reasons[name] = "under at_least_once there are no transactions"
+        elif needs is not None and needs not in cluster.capabilities:
+            reasons[name] = f"it needs {needs.value}, which these brokers do not allow"
+    return reasons

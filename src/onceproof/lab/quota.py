@@ -23,6 +23,6 @@ def set_producer_quota(
     Raises:
         HarnessError: the brokers refused, or did not answer.
     """
-    asked = {"config": cluster.java_client(), "client_id": client_id, "producer_byte_rate": bytes_per_second}
+    asked = {"config": cluster.java_client(release), "client_id": client_id, "producer_byte_rate": bytes_per_second}
     main = ("onceproof.streams.ProducerQuota",)
     run_program(release, main, log, f"the quota of {client_id} to be set", json.dumps(asked), cluster.check_alive)

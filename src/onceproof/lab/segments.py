@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.class_data import ClassData
-from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.cluster import Cluster
 from onceproof.lab.java import java_command
 from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.errors import HarnessError
@@ -81,7 +81,7 @@ class Logs:
 class Dump:
     """`DumpLogSegments` at work on the logs of one trial, to be finished."""
 
-    def __init__(self, cluster: EmbeddedCluster, logs: Logs, folder: Path) -> None:
+    def __init__(self, cluster: Cluster, logs: Logs, folder: Path) -> None:
         """Start it.
 
         Args:
@@ -106,7 +106,7 @@ class Dump:
 
     def _runs(self) -> Iterator[str]:
         """What the program is told: only records that are decoded, and the markers, are printed one by one."""
-        files = segment_files(self._cluster.folder, self._logs)
+        files = segment_files(self._cluster.segments_folder(), self._logs)
         for wanted, options in (
             (lambda role: role == "input", ()),
             (lambda role: role not in ("input", OFFSETS, COORDINATOR), ("--print-data-log",)),
@@ -316,15 +316,6 @@ def _decision(key: str, value: str, application_id: str) -> Decision | None:
     named = [place.strip().rpartition("-") for place in found[4].split(",") if place]
     state = found[3] if found[3] in _STATES.values() else None
     return (int(found[1]), int(found[2]), state, [(t, int(p)) for t, _, p in named]) if state else None
-
-
-def why_no_segments(cluster: Cluster, guarantee: str) -> str | None:
-    """Why the transactions of a trial cannot be read from the log, if they cannot."""
-    if guarantee == "at_least_once":
-        return "under at_least_once there are no transactions"
-    if not isinstance(cluster, EmbeddedCluster):
-        return "the brokers are not ours, so their log segments are out of reach"
-    return None
 
 
 def write_segments(file: Path, entries: Iterable[Entry]) -> None:

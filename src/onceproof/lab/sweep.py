@@ -4,13 +4,20 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
 import psutil
+from confluent_kafka import ConsumerGroupState, KafkaException
+from confluent_kafka.admin import AdminClient
 
+from onceproof.lab.cluster import Cluster
 from onceproof.lab.processes import is_kept, marked
+from onceproof.model.cell import MARK, is_run_id
 
+TIMEOUT = 30.0
+OLD = timedelta(hours=1)  # a run that is younger may be at work on another machine
 STARTING = 60.0  # seconds within which a process that uses new data may be about to start
 # Data of brokers (shared by a run, of a trial, of a bisection, of plants), and state of instances.
 PLACES = (
@@ -42,3 +49,42 @@ def sweep(runs: Path) -> Iterator[str]:
         if not young and not any(folder.is_relative_to(data.parent) for folder in in_use):
             shutil.rmtree(data, ignore_errors=True)
             yield str(data)
+
+
+def sweep_brokers(cluster: Cluster) -> Iterator[str]:
+    """Delete groups and topics of old runs from brokers that are not ours; not where a group still has a member.
+
+    Yields:
+        What was removed, in words.
+    """
+    admin = AdminClient(cluster.client())
+    groups = {
+        group.group_id: group.state != ConsumerGroupState.EMPTY
+        for group in admin.list_consumer_groups(request_timeout=TIMEOUT).result(TIMEOUT).valid
+        if _is_of_old_run(group.group_id)
+    }
+    idle = [group for group, has_members in groups.items() if not has_members]
+    in_use = tuple(f"{group}-" for group, has_members in groups.items() if has_members)
+    topics = [
+        topic
+        for topic in admin.list_topics(timeout=TIMEOUT).topics
+        if _is_of_old_run(topic) and not topic.startswith(in_use)
+    ]
+    for kind, names, delete in (
+        ("group", idle, admin.delete_consumer_groups),
+        ("topic", topics, admin.delete_topics),
+    ):
+        for name, future in (delete(sorted(names)) if names else {}).items():
+            with suppress(KafkaException):  # somebody else was quicker, or it is not allowed
+                future.result(TIMEOUT)
+                yield f"{kind} {name}"
+
+
+def _is_of_old_run(name: str) -> bool:
+    """Whether a name on brokers is of a run that began an hour ago or before."""
+    mark, _, rest = name.partition(".")
+    run = rest.partition(".")[0]
+    if mark != MARK or not is_run_id(run):
+        return False
+    began = datetime.strptime(run.partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    return datetime.now(UTC) - began > OLD

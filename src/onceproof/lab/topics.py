@@ -29,6 +29,13 @@ MOVED = {  # what a broker answers who asks for a leader of before
 }
 
 
+COORDINATOR_MOVES = {  # what is answered about a group whose coordinator is on its way
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+}
+
+
 class Topics:
     """The topics and the consumer group of one application id."""
 
@@ -100,7 +107,33 @@ class Topics:
         for future in self._admin.delete_topics(list(old)).values():
             with contextlib.suppress(KafkaException):
                 future.result(TIMEOUT)
-        await_condition(f"old topics of {self._prefix} to go", lambda: not self.names(), timeout=TIMEOUT)
+        await_condition(f"the topics of {self._prefix} to go", lambda: not self.names(), timeout=TIMEOUT)
+
+    def remove(self) -> None:
+        """Delete the topics, and the group as soon as its last member is missed.
+
+        Raises:
+            HarnessError: something is left.
+        """
+        try:
+            self.delete()
+            await_condition(f"the group {self._prefix} to go", self._group_is_deleted, timeout=TIMEOUT, interval=0.2)
+        except KafkaException as error:
+            raise HarnessError(
+                f"Not all of {self._prefix} could be removed from the brokers at {self._cluster.bootstrap_servers}: "
+                f"{error}."
+            ) from error
+
+    def _group_is_deleted(self) -> bool:
+        [future] = self._admin.delete_consumer_groups([self._prefix]).values()
+        try:
+            future.result(TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError.NON_EMPTY_GROUP, *COORDINATOR_MOVES):
+                return False
+            if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise
+        return True
 
     def committed(self, topic: str, partitions: int) -> int:
         """Sum of the offsets that the application's group has committed for a topic."""
@@ -125,6 +158,8 @@ class Topics:
     def positions(self) -> dict[int, int]:
         """End offset of each partition of the log of groups' positions; nothing if that may not be seen."""
         log = self._admin.list_topics(OFFSETS, timeout=5).topics[OFFSETS]
+        if log.error is not None:
+            return {}
         return {partition: end for (_, partition), end in self.ends([OFFSETS], len(log.partitions)).items()}
 
     def ends(self, names: Iterable[str], partitions: int, committed: bool = False) -> dict[tuple[str, int], int]:

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -19,10 +19,11 @@ from confluent_kafka.admin import NewTopic
 from onceproof.faults import chosen
 from onceproof.harness import harness_version
 from onceproof.lab.artifacts import dumper_class_path
-from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.given import GivenCluster, cluster_of
 from onceproof.lab.instance import Instance
 from onceproof.lab.load import Bulk
-from onceproof.lab.plan import broker_config, plan_of, reads_segments
+from onceproof.lab.plan import check_capabilities, plan_of, reads_segments
 from onceproof.lab.processes import await_condition, holds_within
 from onceproof.lab.reader import Reader, Source
 from onceproof.lab.segments import Dump, Logs, write_segments
@@ -63,8 +64,10 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
     """Create the topics and write down the trial with every config that will be used.
 
     Raises:
+        UsageError: the brokers do not allow what the trial needs.
         HarnessError: the brokers refused, or the folder cannot be written.
     """
+    check_capabilities(trial, cluster)
     plan = plan_of(trial, cluster)
     if reads_segments(plan):
         dumper_class_path(cluster.release)  # it takes a while, the first time
@@ -78,23 +81,14 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> None:
             topics.alter_group(plan.group_config)
         topics.close()
     seconds = {"provision": _since(begin)}
-    replace(plan, broker_config=broker_config(cluster), seconds=seconds).write(folder.trial_file)
+    replace(plan, broker_config=cluster.files(), seconds=seconds).write(folder.trial_file)
 
 
 def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
-    """The topics that are there before the application is: it creates its changelogs itself, as a rule.
-
-    Raises:
-        HarnessError: a topic needs a replica on a dead broker, but the brokers are not ours.
-    """
+    """The topics that are there before the application is: it creates its changelogs itself, as a rule."""
     trial, partitions = plan.trial, plan.partitions
     for name, planned in plan.roles.items():
         if planned.may_refuse:
-            if not isinstance(cluster, EmbeddedCluster):
-                raise HarnessError(
-                    f"The topic {name} needs a replica on a dead broker, which only brokers of our own can have; run "
-                    f"{trial.cell.scenario} on embedded brokers."
-                )
             replicas = [[1, cluster.dead_broker()]] * partitions
             config = {"min.insync.replicas": "1"}
             if name.endswith("-changelog"):
@@ -222,6 +216,7 @@ class TrialLab:
         self._attested: dict[str, Any] = {}
         self._failure: KafkaFailedError | None = None
         self._facts: dict[str, int] = {}
+        self._limited: set[str] = set()  # client ids that have a quota
         self._seconds = dict(self._plan.seconds)
         for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):  # of one that was cut off
             shutil.rmtree(old, ignore_errors=True)
@@ -377,7 +372,7 @@ class TrialLab:
         self._instances[name] = instance
         self._started.append(instance)
         whole = {
-            **self._cluster.java_client(),
+            **self._cluster.java_client(instance.release),
             "application.id": self.trial.application_id,
             "client.id": f"{self.trial.application_id}-{name}",
             "state.dir": str(self._folder.state / name),
@@ -483,7 +478,10 @@ class TrialLab:
     def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
         """Limit what the producer of this client id may send; None lifts the limit."""
         log = self._folder.path / "quota.log"
+        self._limited.add(client)
         self._world.set_producer_quota(self._cluster, self.trial.cell.streams, client, bytes_per_second, log)
+        if bytes_per_second is None:
+            self._limited.discard(client)
         self._timeline.add("driver", "quota", client=client, bytes_per_second=bytes_per_second)
 
     def end(self, role: str) -> int:
@@ -589,10 +587,9 @@ class TrialLab:
 
     def _dump_segments(self) -> Dump | None:
         """Begin to read the brokers' log segments, if these are to be looked at."""
-        cluster = self._cluster
-        if not reads_segments(self._plan) or not isinstance(cluster, EmbeddedCluster):
+        if not reads_segments(self._plan):
             return None
-        self._dump_running = Dump(cluster, self._logs(), self._folder.path)
+        self._dump_running = Dump(self._cluster, self._logs(), self._folder.path)
         return self._dump_running
 
     def _logs(self) -> Logs:
@@ -739,6 +736,7 @@ class TrialLab:
         if self._dump_running is not None:
             self._dump_running.stop()
         self._let_topics_accept()
+        self._lift_quotas()
         self._topics.close()
         self._timeline.close()
 
@@ -748,6 +746,11 @@ class TrialLab:
             for name, planned in self._plan.roles.items():
                 if planned.may_refuse:
                     self._topics.alter(self.trial.topic(name), {"min.insync.replicas": "1"})
+
+    def _lift_quotas(self) -> None:
+        with suppress(HarnessError):  # the brokers are gone
+            for client in sorted(self._limited):
+                self.set_producer_quota(client, None)
 
     def _check(self) -> None:
         if self._timeline.failure:
@@ -765,32 +768,30 @@ class TrialLab:
 
 
 def run_trial(
-    trial: Trial, folder: TrialFolder, report: Report = lambda _: None, cluster: Cluster | None = None
+    trial: Trial,
+    folder: TrialFolder,
+    report: Report = lambda _: None,
+    cluster: Cluster | None = None,
+    given: GivenCluster | None = None,
 ) -> Outcome:
-    """One whole trial: brokers up (unless a cluster is given), provision, seed, drive, brokers down.
+    """One whole trial: brokers up (unless a cluster is passed, or others are given), provision, seed, drive, clean up.
 
     Returns:
         The outcome; its seconds include `cluster`, the start of the brokers.
 
     Raises:
+        UsageError: the given brokers cannot be reached, or do not allow what the trial needs.
         HarnessError: the harness failed.
     """
     begin = time.monotonic()
-    own: EmbeddedCluster | None = None
     if cluster is None:
         report("cluster")
-        what = scenario(trial.cell.scenario)
-        nodes = values_of(trial, what.parameters, what.variants).get("nodes", 1)
-        cluster = own = EmbeddedCluster.start(trial.cell.broker, folder.path / "cluster", nodes=nodes)
-    try:
+    with nullcontext(cluster) if cluster else cluster_of(trial, folder, given) as brokers:
         up = _since(begin)
         report("provision")
-        provision(trial, cluster, folder)
+        provision(trial, brokers, folder)
         report("seed")
-        seed(trial, cluster, folder)
+        seed(trial, brokers, folder)
         plan = TrialPlan.read(folder.trial_file)
         replace(plan, seconds={"cluster": up, **plan.seconds}).write(folder.trial_file)
-        return drive(trial, cluster, folder, report)
-    finally:
-        if own is not None:
-            own.stop()
+        return drive(trial, brokers, folder, report)

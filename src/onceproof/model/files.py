@@ -143,6 +143,7 @@ class TrialPlan(JsonFile):
     group_config: Mapping[str, str] = field(default_factory=dict)  # of the group, on the brokers
     producer_config: Mapping[str, Any]
     broker_config: Mapping[str, str]  # files of embedded brokers by name
+    broker_is_claimed: bool = False  # whether the cell's broker release is what somebody claims of brokers of their own
     seconds: Mapping[str, float]  # by phase
     seeded: int = 0  # records, when it was
 

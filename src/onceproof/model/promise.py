@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from onceproof.model.capability import Capability
+
 # The least number of comparisons, as a rule of the workload: a number, or one for each of these. Never 0.
 Least = str | int
 RULES = {
@@ -59,6 +61,7 @@ class Promise:
         least: comparisons that it must have seen at least, see `RULES`.
         table: of `spark_jobs.tables`, the one that it is judged in.
         dated: what dates a breach; None if it arose when the record at its last place was processed.
+        needs: what the brokers must allow for it to be looked at.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Promise:
     least: Least
     table: str = "comparisons"
     dated: Dated | None = None
+    needs: Capability | None = None
 
 
 TRANSACTION_ATOMICITY = "transaction_atomicity"  # the suite of those that are judged by the log alone
@@ -382,6 +386,7 @@ PROMISES = {
             ("torn-transaction", "hanging-transaction"),
             TRANSACTION_ATOMICITY,
             1,
+            needs=Capability.READ_SEGMENTS,
         ),
         Promise(
             "isolation",
@@ -390,6 +395,7 @@ PROMISES = {
             ("isolation-breach",),
             TRANSACTION_ATOMICITY,
             "partitions",
+            needs=Capability.READ_SEGMENTS,
         ),
         Promise(
             "fencing",
@@ -398,6 +404,7 @@ PROMISES = {
             ("fencing-breach",),
             TRANSACTION_ATOMICITY,
             1,
+            needs=Capability.READ_SEGMENTS,
         ),
         Promise(
             "answers",

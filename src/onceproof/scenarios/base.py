@@ -15,6 +15,7 @@ from onceproof.faults import chosen, rolling_bounce
 from onceproof.faults.base import Ground, Instance
 from onceproof.faults.rolling_bounce import BACK
 from onceproof.model.anomaly import Comparison
+from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.files import Suffered, TopicPlan
@@ -192,6 +193,7 @@ class System:
     promises: tuple[str, ...]  # that are looked at, see `model.promise`
     stores: int = 1
     joins: tuple[str, ...] = ()  # the kinds of its joins, see `model.application`
+    requires: frozenset[Capability] = frozenset()  # of the brokers, beside what its topics need
 
     @property
     def topics(self) -> dict[str, TopicPlan]:
@@ -200,6 +202,12 @@ class System:
             name: TopicPlan(role.topic or name, role.value_bytes, role.committed, role.may_refuse)
             for name, role in self.roles.items()
         }
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """What the brokers must allow."""
+        refusing = any(role.may_refuse for role in self.roles.values())
+        return self.requires | ({Capability.REFUSE_RECORDS} if refusing else set())
 
 
 def refuse_restarts(cell: Cell) -> str | None:

@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.model.anomaly import Comparison
+from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
 from onceproof.model.errors import StoodStillError, UsageError
 from onceproof.model.parameter import Parameter
@@ -434,6 +435,7 @@ def system(trial: Trial) -> System:
             ALL: Role(value_bytes=size, topic=CHANGELOG, committed=False),
         },
         promises=("throttle", "slowdown", "transactions", "deliveries", "changelog", "stores"),
+        requires=frozenset({Capability.ALTER_QUOTAS}),
     )
 
 

@@ -1,0 +1,126 @@
+"""Brokers that somebody gives us to use: we neither start nor stop them, and leave nothing there."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from onceproof.lab.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
+from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.permissions import check_permissions
+from onceproof.lab.plan import needs_of
+from onceproof.lab.topics import Topics
+from onceproof.model.capability import Capability
+from onceproof.model.cell import Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.matrices import BROKER
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
+from onceproof.scenarios import scenario
+from onceproof.scenarios.base import values_of
+
+BROKER_RELEASE = Release.parse(BROKER)
+REACHED_WITHIN = 10.0  # seconds
+# What is to be looked at when librdkafka reports an error; of others it is where the brokers are.
+REMEDIES = {
+    KafkaError._AUTHENTICATION: f"check {JAAS}",
+    KafkaError._SSL: "check the PEM files of ssl.truststore and ssl.keystore, and that they have not expired",
+}
+REMEDY = f"check {SERVERS}, {PROTOCOL}, and that the brokers let these certificates in"
+
+
+@dataclass(frozen=True)
+class GivenCluster(Cluster):
+    """Brokers of which we know how they are reached, and what somebody claims of their release."""
+
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.ALTER_QUOTAS})
+    is_claimed: ClassVar[bool] = True
+
+    release: Release
+    properties: ClientProperties = field(repr=False)
+
+    @classmethod
+    def read(cls, file: Path, release: Release = BROKER_RELEASE) -> "GivenCluster":
+        """The brokers of a client.properties, which are said to be of this release.
+
+        Raises:
+            UsageError: the file cannot be read, or says something that cannot be done.
+        """
+        return cls(release, ClientProperties.read(file))
+
+    @property
+    def bootstrap_servers(self) -> str:  # type: ignore[override]
+        """Where they are."""
+        return self.properties.bootstrap_servers
+
+    def client(self) -> dict[str, Any]:
+        """Configuration of a confluent-kafka client."""
+        return {**super().client(), **self.properties.librdkafka()}
+
+    def java_client(self, release: Release) -> dict[str, str]:
+        """The same of a Java client of this release."""
+        return self.properties.java(release)
+
+    def check_reached(self) -> None:
+        """Check that they answer to these credentials.
+
+        Raises:
+            UsageError: they do not, within 10 s; says why.
+        """
+        seen: list[KafkaError] = []
+        try:
+            admin = AdminClient({**self.client(), "error_cb": seen.append})
+        except KafkaException as error:
+            raise self._unreached(error.args[0]) from None
+        deadline = time.monotonic() + REACHED_WITHIN
+        while True:
+            try:
+                admin.list_topics(timeout=1.0)
+            except KafkaException as error:
+                admin.poll(0)
+                final = [told for told in seen if told.code() in REMEDIES]
+                if final or time.monotonic() > deadline:
+                    telling = [told for told in seen if told.code() != KafkaError._ALL_BROKERS_DOWN]
+                    raise self._unreached([*final, *telling[-1:], error.args[0]][0]) from None
+            else:
+                return
+
+    def _unreached(self, error: KafkaError) -> UsageError:
+        remedy = REMEDIES.get(error.code(), REMEDY)
+        return UsageError(f"The brokers at {self.bootstrap_servers} cannot be reached: {error.str()}; {remedy}.")
+
+
+@contextmanager
+def cluster_of(trial: Trial, folder: TrialFolder, given: GivenCluster | None = None) -> Iterator[Cluster]:
+    """The brokers of a trial that is run by itself, for the time of a `with` block: given ones, or its own.
+
+    Own ones are stopped in the end; from given ones everything is removed that bears the trial's application id.
+
+    Raises:
+        UsageError: given brokers cannot be reached, or do not allow what a trial does; nothing was left there.
+        HarnessError: own ones did not start; or something was left on given ones.
+    """
+    if given is None:
+        what = scenario(trial.cell.scenario)
+        nodes = values_of(trial, what.parameters, what.variants).get("nodes", 1)
+        own = EmbeddedCluster.start(trial.cell.broker, folder.path / "cluster", nodes=nodes)
+        try:
+            yield own
+        finally:
+            own.stop()
+        return
+    given.check_reached()
+    check_permissions(given, given.properties.user, needs_of(trial))
+    try:
+        yield given
+    finally:
+        topics = Topics(given, trial.application_id)
+        try:
+            topics.remove()
+        finally:
+            topics.close()

@@ -1,0 +1,224 @@
+"""What a user of brokers of their own must be allowed to do, found out by doing it, under our prefix."""
+
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
+
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.topics import COORDINATOR_MOVES
+from onceproof.model.capability import Capability
+from onceproof.model.cell import MARK
+from onceproof.model.errors import HarnessError, UsageError
+
+TIMEOUT = 10.0
+PREFIX = f"{MARK}."
+TOPIC, GROUP, TRANSACTION, CLUSTER = "--topic", "--group", "--transactional-id", "--cluster"
+REFUSED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: TOPIC,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: GROUP,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: TRANSACTION,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: CLUSTER,
+}
+NOT_YET = {*COORDINATOR_MOVES, KafkaError.UNKNOWN_TOPIC_OR_PART}  # right after something was created
+ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND}  # what may be deleted, and is not there
+
+
+@dataclass(frozen=True, order=True)
+class Permission:
+    """An operation on a kind of resource, in the words of `kafka-acls`; Describe is implied by all that is here."""
+
+    resource: str
+    operation: str
+
+
+NEEDED = (
+    Permission(TOPIC, "Create"),
+    Permission(TOPIC, "Delete"),
+    Permission(TOPIC, "Write"),
+    Permission(TOPIC, "Read"),
+    Permission(GROUP, "Read"),
+    Permission(GROUP, "Delete"),
+    Permission(TRANSACTION, "Write"),
+)
+NEEDED_FOR_QUOTAS = (Permission(CLUSTER, "AlterConfigs"), Permission(CLUSTER, "DescribeConfigs"))
+
+
+def check_permissions(cluster: Cluster, user: str | None, needs: frozenset[Capability]) -> None:
+    """Check that a trial with these needs may do all that it does.
+
+    Raises:
+        UsageError: it may not; names what is missing, as one command.
+        HarnessError: the brokers failed.
+    """
+    found = find_missing(cluster, quotas=Capability.ALTER_QUOTAS in needs)
+    if found.missing:
+        left = f"the topic {found.left} was created and cannot be deleted; " if found.left else ""
+        commands = " and ".join(acl_commands(cluster, user, found.missing))
+        raise UsageError(
+            f"The brokers at {cluster.bootstrap_servers} do not allow what a trial does; {left}allow it: {commands}"
+        )
+
+
+def acl_commands(cluster: Cluster, user: str | None, missing: Sequence[Permission]) -> list[str]:
+    """The commands that give what is missing, one for each kind of resource."""
+    commands = []
+    for resource in dict.fromkeys(permission.resource for permission in missing):
+        words = ["kafka-acls.sh", "--bootstrap-server", cluster.bootstrap_servers.split(",")[0]]
+        words += ["--command-config", "ADMIN.properties", "--add", "--allow-principal", f"User:{user or 'NAME'}"]
+        for permission in missing:
+            words += ["--operation", permission.operation] if permission.resource == resource else []
+        words += [resource] if resource == CLUSTER else [resource, PREFIX, "--resource-pattern-type", "prefixed"]
+        commands.append(shlex.join(words))
+    return commands
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is not allowed, and the topic that was created and could not be deleted again, if there is one."""
+
+    missing: tuple[Permission, ...]
+    left: str | None
+
+
+def find_missing(cluster: Cluster, *, quotas: bool) -> Found:
+    """What is not allowed of all that a trial does, quotas if they are asked for.
+
+    Each is tried, on a topic, a group and a transactional id that bear our prefix; the topic is deleted again. Where it
+    cannot be created, there is none to be written, read and deleted, and these are taken for missing, too. Quotas are
+    not tried: the brokers are asked what is allowed on the cluster.
+
+    Raises:
+        HarnessError: the brokers failed in another way.
+    """
+    probe = _Probe(cluster)
+    try:
+        allowed = probe.allowed() | (probe.on_cluster() if quotas else set())
+    except KafkaException as error:
+        raise HarnessError(f"The brokers at {cluster.bootstrap_servers} failed: {error}.") from error
+    finally:
+        left = probe.clean()
+    wanted = NEEDED + (NEEDED_FOR_QUOTAS if quotas else ())
+    return Found(tuple(permission for permission in wanted if permission not in allowed), left)
+
+
+class _Probe:
+    """Things of our own on which permissions are tried."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Connect."""
+        self._client = cluster.client()
+        self._admin = AdminClient(self._client)
+        self._name = f"{PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}.preflight"
+        self._exists = False
+
+    def allowed(self) -> set[Permission]:
+        """What of all that every trial does is allowed."""
+        tried = {
+            Permission(GROUP, "Delete"): self._tried(self._delete_group),
+            Permission(GROUP, "Read"): self._tried(self._commit, of=GROUP),
+            Permission(TRANSACTION, "Write"): self._tried(self._transact),
+            Permission(TOPIC, "Create"): self._tried(self._create),
+        }
+        if self._exists:
+            tried[Permission(TOPIC, "Write")] = self._tried(self._write)
+            tried[Permission(TOPIC, "Read")] = self._tried(self._read)
+            tried[Permission(TOPIC, "Delete")] = self._tried(self._delete_topic)
+        return {permission for permission, is_allowed in tried.items() if is_allowed}
+
+    def on_cluster(self) -> set[Permission]:
+        """What is allowed on the cluster itself."""
+        told = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=TIMEOUT).result(TIMEOUT)
+        names = {AclOperation.ALTER_CONFIGS: "AlterConfigs", AclOperation.DESCRIBE_CONFIGS: "DescribeConfigs"}
+        return {Permission(CLUSTER, names[one]) for one in told.authorized_operations or () if one in names}
+
+    def clean(self) -> str | None:
+        """Delete the topic, if that was not done; returns its name if it cannot be."""
+        with suppress(KafkaException):
+            if self._exists:
+                self._delete_topic()
+        return self._name if self._exists else None
+
+    def _tried(self, attempt: Callable[[], None], of: str | None = None) -> bool:
+        """Whether it is allowed; a refusal of another kind of resource than `of` says nothing about it."""
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                attempt()
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in REFUSED:
+                    return of is not None and REFUSED[code] != of
+                if code not in NOT_YET or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return True
+
+    def _create(self) -> None:
+        for future in self._admin.create_topics([NewTopic(self._name, 1)]).values():
+            future.result(TIMEOUT)
+        self._exists = True
+
+    def _delete_topic(self) -> None:
+        for future in self._admin.delete_topics([self._name]).values():
+            future.result(TIMEOUT)
+        self._exists = False
+
+    def _delete_group(self) -> None:
+        with _absent():
+            for future in self._admin.delete_consumer_groups([self._name]).values():
+                future.result(TIMEOUT)
+
+    def _write(self) -> None:
+        refused: list[KafkaError] = []
+        producer = Producer({**self._client, "acks": "all", "delivery.timeout.ms": int(TIMEOUT * 1_000)})
+        producer.produce(self._name, b"", on_delivery=lambda error, _: refused.append(error) if error else None)
+        producer.flush(TIMEOUT)
+        _raise_first(refused)
+
+    @contextmanager
+    def _consumer(self) -> Iterator[Consumer]:
+        consumer = Consumer(
+            {**self._client, "group.id": self._name, "enable.auto.commit": False, "enable.partition.eof": True}
+        )
+        with closing(consumer):
+            yield consumer
+
+    def _read(self) -> None:
+        with self._consumer() as consumer:
+            consumer.assign([TopicPartition(self._name, 0, 0)])
+            told = consumer.consume(1, timeout=TIMEOUT)
+            errors = [message.error() for message in told if message.error()]
+            _raise_first([error for error in errors if error.code() != KafkaError._PARTITION_EOF])
+
+    def _commit(self) -> None:
+        # The group is looked at first, so a topic that is not there will do, and no group comes to be.
+        with _absent(), self._consumer() as consumer:
+            places = consumer.commit(offsets=[TopicPartition(f"{self._name}-absent", 0, 0)], asynchronous=False)
+            _raise_first([place.error for place in places if place.error is not None])
+
+    def _transact(self) -> None:
+        producer = Producer({**self._client, "transactional.id": self._name})
+        producer.init_transactions(TIMEOUT)
+
+
+@contextmanager
+def _absent() -> Iterator[None]:
+    """Let pass that something is not there."""
+    try:
+        yield
+    except KafkaException as error:
+        if error.args[0].code() not in ABSENT:
+            raise
+
+
+def _raise_first(errors: list[KafkaError]) -> None:
+    if errors:
+        raise KafkaException(errors[0])

@@ -1,0 +1,12 @@
+"""What brokers may allow beside being talked to: faults, scenarios and promises name what they need of it."""
+
+from enum import Enum
+
+
+class Capability(Enum):
+    """Something that can be done to some brokers and not to others; its value completes "it must be possible ..."."""
+
+    KILL_NODE = "to kill a broker and start it again"
+    REFUSE_RECORDS = "to let a topic refuse records, by a replica on a dead broker"
+    READ_SEGMENTS = "to read the brokers' log segments"
+    ALTER_QUOTAS = "to set the quota of a client"

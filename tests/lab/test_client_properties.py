@@ -1,0 +1,139 @@
+"""A client.properties in the words of both clients; what cannot be translated is refused by its key."""
+
+from pathlib import Path
+
+import pytest
+
+from onceproof.lab.client_properties import ClientProperties
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from tests.specimens.brokers import given
+
+NOW = Release(4, 3, 1)
+ODD = 'pa"ss\\w=ord'
+JAAS = "org.apache.kafka.common.security"
+SCRAM = f"""
+# of a team
+bootstrap.servers = one:9093,\\
+    two:9093
+security.protocol: SASL_SSL
+sasl.mechanism SCRAM-SHA-512
+sasl.jaas.config={JAAS}.scram.ScramLoginModule required \\
+  username="t\\u00e9am" password="pa\\\\"ss\\\\\\\\w=ord";
+ssl.truststore.type=PEM
+ssl.truststore.location=FOLDER/ca.pem
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a file of this text, in which FOLDER has a CA."""
+    (tmp_path / "ca.pem").write_text("a CA")
+
+    def read(text: str) -> ClientProperties:
+        file = tmp_path / "client.properties"
+        file.write_text(text.replace("FOLDER", str(tmp_path)))
+        return ClientProperties.read(file)
+
+    return read
+
+
+def test_scram_over_tls_is_translated_and_credentials_are_not_shown(read, tmp_path):
+    properties = read(SCRAM)
+    assert properties.librdkafka() == {
+        "bootstrap.servers": "one:9093,two:9093",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "téam",
+        "sasl.password": ODD,
+        "ssl.ca.location": f"{tmp_path}/ca.pem",
+    }
+    java = properties.java(NOW)
+    assert java["sasl.jaas.config"].endswith(r'password="pa\"ss\\w=ord";')
+    assert java["bootstrap.servers"] == properties.bootstrap_servers
+    assert "ss" not in repr(properties) + repr(given())
+
+
+def test_without_a_protocol_it_is_plaintext(read):
+    assert read("bootstrap.servers=a:1").librdkafka() == {"bootstrap.servers": "a:1", "security.protocol": "PLAINTEXT"}
+
+
+def test_a_certificate_of_our_own_is_translated_as_a_file_and_as_a_text(read, tmp_path):
+    (tmp_path / "me.pem").write_text("key and chain")
+    store = "bootstrap.servers=a:1\nsecurity.protocol=SSL\nssl.keystore.type=PEM\nssl.key.password=x\n"
+    config = read(store + "ssl.keystore.location=FOLDER/me.pem\nssl.endpoint.identification.algorithm=").librdkafka()
+    assert config["ssl.key.location"] == config["ssl.certificate.location"] == f"{tmp_path}/me.pem"
+    assert config["ssl.key.password"] == "x"
+    assert config["ssl.endpoint.identification.algorithm"] == "none"
+    config = read(store + "ssl.keystore.key=K\\n\\\nK\nssl.keystore.certificate.chain=C").librdkafka()
+    assert (config["ssl.key.pem"], config["ssl.certificate.pem"]) == ("K\nK", "C")
+
+
+OAUTH = f"""bootstrap.servers=a:1
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=OAUTHBEARER
+sasl.oauthbearer.token.endpoint.url=https://id/token
+sasl.jaas.config={JAAS}.oauthbearer.OAuthBearerLoginModule required clientId=me clientSecret="s" scope="k";
+"""
+
+
+def test_client_credentials_are_translated_for_each_release(read):
+    properties = read(OAUTH)
+    assert properties.librdkafka() == {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": "https://id/token",
+        "sasl.oauthbearer.client.id": "me",
+        "sasl.oauthbearer.client.secret": "s",
+        "sasl.oauthbearer.scope": "k",
+    }
+    handlers = [properties.java(Release.parse(r))["sasl.login.callback.handler.class"] for r in ("3.3.1", "3.4.0")]
+    assert handlers == [f"{JAAS}.oauthbearer{p}.OAuthBearerLoginCallbackHandler" for p in (".secured", "")]
+    with pytest.raises(UsageError, match=r"Kafka 3\.0\.0 has no client credentials of OAUTHBEARER"):
+        properties.java(Release(3, 0, 0))
+
+
+SASL = "bootstrap.servers=a:1\nsecurity.protocol=SASL_SSL\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("bootstrap.servers=a:1\nfetch.max.bytes=1\nx.y=topsecret", r"fetch\.max\.bytes, x\.y cannot be given"),
+        ("security.protocol=SSL", r"bootstrap\.servers is missing"),
+        ("bootstrap.servers=a:1\nsecurity.protocol=TLS", "security.protocol=TLS is none of PLAINTEXT"),
+        (SASL, "sasl.mechanism=GSSAPI is none of PLAIN"),
+        (SASL + "sasl.mechanism=PLAIN", "must read `.*PlainLoginModule required"),
+        (
+            SASL + f"sasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}.scram.ScramLoginModule required password=topsecret;",
+            "must read",
+        ),
+        (
+            SASL + f"sasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}.plain.PlainLoginModule required password=topsecret;",
+            "the options password and username for PLAIN",
+        ),
+        (SCRAM + "sasl.oauthbearer.token.endpoint.url=topsecret", "has no effect with sasl.mechanism=SCRAM-SHA-512"),
+        (OAUTH.replace("sasl.oauthbearer.token.endpoint.url=https://id/token", ""), "endpoint.url is missing"),
+        ("bootstrap.servers=a:1\nsasl.jaas.config=topsecret", "no effect with security.protocol=PLAINTEXT"),
+        (
+            "bootstrap.servers=a:1\nssl.truststore.location=/x.jks",
+            "needs ssl.truststore.type=PEM: librdkafka reads no JKS",
+        ),
+        (
+            SCRAM.replace("ca.pem", "nowhere.pem"),
+            r"ssl\.truststore\.location=.*nowhere\.pem could not be read: No such file",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_a_sentence_without_credentials(read, text, told):
+    with pytest.raises(UsageError, match=told) as refused:
+        read(text)
+    assert "topsecret" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_file_that_is_not_there_is_named():
+    with pytest.raises(UsageError, match=r"^/nowhere/x could not be read: No such file or directory; name a client"):
+        ClientProperties.read(Path("/nowhere/x"))

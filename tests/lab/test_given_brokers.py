@@ -1,0 +1,151 @@
+"""Trials on brokers of somebody else: TLS, a user with few rights, no credential anywhere, and nothing left behind."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from onceproof.lab.client_properties import ClientProperties
+from onceproof.lab.given import GivenCluster
+from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
+from onceproof.model.capability import Capability
+from onceproof.model.errors import UsageError
+from tests.conftest import undisturbed
+from tests.specimens.secured import PASSWORD, RELEASE, USER, Authority, Secured, secured_broker
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    """The broker, whose user may do what a trial does."""
+    with secured_broker(tmp_path_factory.mktemp("secured")) as started:
+        started.allow(USER)
+        yield started
+
+
+def told_in_ps() -> str:
+    """Command lines and environments of all processes."""
+    words = []
+    for process in psutil.process_iter():
+        try:
+            words += [*process.cmdline(), *process.environ().values()]
+        except psutil.Error:
+            continue
+    return " ".join(words)
+
+
+def trial(properties: str, streams: str, home: Path, project: Path) -> tuple[int, dict, set[str]]:
+    """Exit code and answer of `onceproof trial`, and where the password was seen meanwhile."""
+    home.mkdir(exist_ok=True)
+    if not (home / "artifacts").exists():
+        (home / "artifacts").symlink_to(project / ".onceproof" / "artifacts")
+    file = home.parent / "client.properties"
+    file.write_text(properties)
+    command = [sys.executable, "-m", "onceproof.cli", "trial", "enumerator", "--brokers", str(file)]
+    process = subprocess.Popen(
+        [*command, "--streams", streams, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "ONCEPROOF_HOME": str(home)},
+    )
+    seen: set[str] = set()
+
+    def watch() -> None:
+        while process.poll() is None:
+            seen.update({"ps"} if PASSWORD in told_in_ps() else ())
+            ended.wait(0.5)
+
+    ended = threading.Event()
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    out, err = process.communicate(timeout=180)
+    ended.set()
+    watcher.join()
+    seen |= {"output"} if PASSWORD in out + err else set()
+    written = [path for path in (home / "runs").rglob("*") if path.is_file()]
+    assert any(path.name == "instance-1.log" for path in written), err
+    seen |= {path.name for path in written if PASSWORD.encode() in path.read_bytes()}
+    return process.returncode, json.loads(out), seen
+
+
+def void(told: tuple[int, dict, set[str]]) -> str | None:
+    reason = told[1].get("reason", "")
+    return reason if "stood still" in reason else None
+
+
+def test_the_affected_release_is_red_over_scram_and_the_password_is_nowhere(tmp_path, broker: Secured, project):
+    broker.allow(USER)
+    code, answer, seen = undisturbed(
+        lambda: trial(broker.scram_properties(), "3.3.1", tmp_path / "home", project), void
+    )
+    assert (code, seen) == (1, set()), answer
+    assert answer["anomalies"]["duplicate-id"] > 0
+    assert answer["broker_is_claimed"]
+    assert set(answer["not_looked_at"]) == {"atomicity", "isolation", "fencing"}
+    assert broker.left() == (set(), [])
+
+
+def test_the_fixed_release_is_green_with_a_certificate(tmp_path, broker: Secured, project):
+    broker.allow("CN=member")
+    properties = broker.mutual_properties(broker.authority.signs("member"))
+    code, answer, _ = undisturbed(lambda: trial(properties, "3.4.1", tmp_path / "home", project), void)
+    assert (code, answer.get("anomalies")) == (0, {}), answer
+    assert broker.left() == (set(), [])
+
+
+def given(broker: Secured, properties: str) -> GivenCluster:
+    file = broker.folder / "client.properties"
+    file.write_text(properties)
+    return GivenCluster(RELEASE, ClientProperties.read(file))
+
+
+def refusal(broker: Secured, properties: str) -> str:
+    with pytest.raises(UsageError) as refused:
+        given(broker, properties).check_reached()
+    assert PASSWORD not in str(refused.value)
+    return str(refused.value)
+
+
+def test_who_is_not_let_in_is_told_why_in_a_sentence(broker: Secured, tmp_path):
+    stranger = Authority(tmp_path, "stranger")
+    assert "check sasl.jaas.config" in refusal(broker, broker.scram_properties("wrong"))
+    assert "check the PEM files" in refusal(broker, broker.scram_properties(ca=stranger.file))
+    assert "cannot be reached" in refusal(broker, broker.scram_properties(servers="127.0.0.1:1"))
+    assert "cannot be reached" in refusal(broker, broker.scram_properties(servers="nowhere.invalid:9092"))
+    assert "certificate" in refusal(broker, broker.mutual_properties(stranger.signs("member")))
+    assert "certificate" in refusal(broker, broker.mutual_properties(broker.authority.signs("member", days=-1)))
+    assert "cannot be reached" in refusal(broker, f"bootstrap.servers={broker.scram}")  # without TLS
+
+
+@pytest.mark.parametrize("missing", NEEDED, ids=str)
+def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Permission):
+    broker.allow(USER, missing)
+    cluster = given(broker, broker.scram_properties())
+    with pytest.raises(UsageError) as refused:
+        check_permissions(cluster, USER, frozenset())
+    assert f"--add --allow-principal User:{USER} --operation {missing.operation}" in str(refused.value)
+    assert f"{missing.resource} onceproof. --resource-pattern-type prefixed" in str(refused.value)
+    assert {kind for kind in (TOPIC, GROUP, TRANSACTION) if f" {kind} " in str(refused.value)} == {missing.resource}
+    topics, groups = broker.left()
+    assert groups == []
+    for topic in topics:  # nobody can know that it cannot be deleted before it is there
+        assert missing == Permission(TOPIC, "Delete")
+        assert f"the topic {topic} was created and cannot be deleted" in str(refused.value)
+        broker.admin.delete_topics([topic])[topic].result(10)
+
+
+def test_quotas_are_asked_for_only_by_who_needs_them(broker: Secured):
+    broker.allow(USER, Permission("--cluster", "AlterConfigs"))
+    cluster = given(broker, broker.scram_properties())
+    check_permissions(cluster, USER, frozenset())
+    with pytest.raises(UsageError, match=r"--operation AlterConfigs --cluster$"):
+        check_permissions(cluster, USER, frozenset({Capability.ALTER_QUOTAS}))
+    broker.allow(USER)
+    check_permissions(cluster, USER, frozenset({Capability.ALTER_QUOTAS}))

@@ -1,0 +1,183 @@
+"""A broker as a company has it: TLS, SCRAM, certificates of clients, and a user who may do only what ACLs say."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from onceproof.lab.artifacts import broker_class_path
+from onceproof.lab.class_data import ClassData
+from onceproof.lab.cluster import EmbeddedCluster, _format, _new_cluster_id, _start_node, free_ports
+from onceproof.lab.permissions import CLUSTER, GROUP, NEEDED, NEEDED_FOR_QUOTAS, PREFIX, TOPIC, TRANSACTION, Permission
+from onceproof.model.release import Release
+
+RELEASE = Release(3, 9, 1)
+USER, PASSWORD = "team", "planted-P4ssword"
+KINDS = {
+    TOPIC: ResourceType.TOPIC,
+    GROUP: ResourceType.GROUP,
+    TRANSACTION: ResourceType.TRANSACTIONAL_ID,
+    CLUSTER: ResourceType.BROKER,
+}
+OPERATIONS = {
+    "Create": AclOperation.CREATE,
+    "Read": AclOperation.READ,
+    "Write": AclOperation.WRITE,
+    "Delete": AclOperation.DELETE,
+    "AlterConfigs": AclOperation.ALTER_CONFIGS,
+    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+}
+ANY_ACL = AclBindingFilter(
+    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+)
+
+
+class Authority:
+    """Somebody who signs certificates."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Sign its own, which is `file`."""
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self._folder = folder
+        own = self._certificate(self._name, self._key, 30, x509.BasicConstraints(ca=True, path_length=None))
+        self.file = folder / f"{name}.pem"
+        self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
+
+    def signs(self, name: str, days: int = 30) -> Path:
+        """Key and certificate of somebody on loopback, in one file; with `days` below 0 it has expired."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        names = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))])
+        certificate = self._certificate(subject, key, days, names)
+        file = self._folder / f"{name}-of-{self.file.stem}-{days}.pem"
+        clear = serialization.NoEncryption()
+        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, clear)
+        file.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+        return file
+
+    def _certificate(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, days: int, extension: x509.ExtensionType
+    ) -> x509.Certificate:
+        now = datetime.now(UTC)
+        builder = x509.CertificateBuilder(self._name, subject, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(now - timedelta(days=40)).not_valid_after(now + timedelta(days=days))
+        return builder.add_extension(extension, critical=False).sign(self._key, hashes.SHA256())
+
+
+@dataclass(frozen=True)
+class Secured:
+    """The broker, and what its user needs."""
+
+    folder: Path
+    authority: Authority
+    admin: AdminClient  # of a super user
+    scram: str  # bootstrap servers
+    mutual: str
+
+    def scram_properties(self, password: str = PASSWORD, ca: Path | None = None, servers: str | None = None) -> str:
+        """A client.properties for SASL_SSL and SCRAM."""
+        return (
+            f"bootstrap.servers={servers or self.scram}\nsecurity.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+            f'username="{USER}" password="{password}";\n'
+            f"ssl.truststore.type=PEM\nssl.truststore.location={ca or self.authority.file}\n"
+        )
+
+    def mutual_properties(self, certificate: Path) -> str:
+        """A client.properties for TLS with a certificate of the client."""
+        return (
+            f"bootstrap.servers={self.mutual}\nsecurity.protocol=SSL\n"
+            f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority.file}\n"
+            f"ssl.keystore.type=PEM\nssl.keystore.location={certificate}\n"
+        )
+
+    def allow(self, principal: str, *without: Permission) -> None:
+        """Let somebody do all that a trial does, and nothing else; without some of it."""
+        for future in self.admin.delete_acls([ANY_ACL]).values():
+            future.result(10)
+        bindings = [_binding(principal, one) for one in (*NEEDED, *NEEDED_FOR_QUOTAS) if one not in without]
+        for future in self.admin.create_acls(bindings).values():
+            future.result(10)
+
+    def left(self) -> tuple[set[str], list[str]]:
+        """Topics that are not Kafka's own, and groups."""
+        topics = {name for name in self.admin.list_topics(timeout=10).topics if not name.startswith("__")}
+        return topics, [group.group_id for group in self.admin.list_consumer_groups().result(10).valid]
+
+
+def _binding(principal: str, permission: Permission) -> AclBinding:
+    pattern, name = ResourcePatternType.PREFIXED, PREFIX
+    if permission.resource == CLUSTER:
+        pattern, name = ResourcePatternType.LITERAL, "kafka-cluster"
+    allow, operation = AclPermissionType.ALLOW, OPERATIONS[permission.operation]
+    return AclBinding(KINDS[permission.resource], name, pattern, f"User:{principal}", "*", operation, allow)
+
+
+@contextmanager
+def secured_broker(folder: Path) -> Iterator[Secured]:
+    """A broker with Kafka's own defaults, but for what it must have to be alone, and to be locked."""
+    authority = Authority(folder, "authority")
+    admin, scram, mutual, controller = (f"127.0.0.1:{port}" for port in free_ports(4))
+    config = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"ADMIN://{admin},SCRAM://{scram},MUTUAL://{mutual},CONTROLLER://{controller}",
+        "advertised.listeners": f"ADMIN://{admin},SCRAM://{scram},MUTUAL://{mutual}",
+        "listener.security.protocol.map": "ADMIN:PLAINTEXT,SCRAM:SASL_SSL,MUTUAL:SSL,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "ADMIN",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.scram.scram-sha-512.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": authority.signs("broker"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": authority.file,
+        "listener.name.mutual.ssl.client.auth": "required",
+        "log.dirs": folder / "data-1",
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 4,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 4,
+    }
+    file = folder / "node-1.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
+    jars = broker_class_path(RELEASE)
+    data = ClassData.of(jars)
+    _format(jars, data, [file], _new_cluster_id(), None)
+    cluster = EmbeddedCluster(RELEASE, admin, folder, [_start_node(jars, data, file, None, records=False)])
+    try:
+        cluster._await_ready()
+        client = AdminClient(cluster.client())
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        upsert = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+        client.alter_user_scram_credentials([upsert])[USER].result(10)
+        yield Secured(folder, authority, client, scram, mutual)
+    finally:
+        cluster.stop()
