@@ -42,6 +42,14 @@ def test_help_and_list_show_what_there_is():
             ["trial", "enumerator", "--streams", "4.3.1", "--fault", "broker-kill"],
             "needs 3 brokers, and not 1: add --n",
         ),
+        (["trial", "enumerator", "--streams", "4.3.1", "--brokers", "/nowhere"], "/nowhere could not be read: No such"),
+        (
+            ["trial", "enumerator", "--streams", "4.3.1", "--brokers", "/nowhere", "--nodes", "3"],
+            "with --brokers none is; leave out one of them",
+        ),
+        (["preflight", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
+        (["sweep", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
+        (["bisect", "enumerator", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
         (["trial", "quota", "--streams", "3.9.1", "--roll-to", "4.3.1"], "cannot befall quota: it takes two instances"),
         (
             ["trial", "crash", "--streams", "4.3.1", "--roll-to", "3.9.1"],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.lab.client_properties import ClientProperties
+from onceproof.lab.client_properties import ClientProperties, java_options
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from tests.specimens.brokers import given
@@ -51,6 +51,7 @@ def test_scram_over_tls_is_translated_and_credentials_are_not_shown(read, tmp_pa
     java = properties.java(NOW)
     assert java["sasl.jaas.config"].endswith(r'password="pa\"ss\\w=ord";')
     assert java["bootstrap.servers"] == properties.bootstrap_servers
+    assert java_options(java) == ()
     assert "ss" not in repr(properties) + repr(given())
 
 
@@ -90,6 +91,7 @@ def test_client_credentials_are_translated_for_each_release(read):
         "sasl.oauthbearer.scope": "k",
     }
     handlers = [properties.java(Release.parse(r))["sasl.login.callback.handler.class"] for r in ("3.3.1", "3.4.0")]
+    assert java_options(properties.java(NOW)) == ("-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=https://id/token",)
     assert handlers == [f"{JAAS}.oauthbearer{p}.OAuthBearerLoginCallbackHandler" for p in (".secured", "")]
     with pytest.raises(UsageError, match=r"Kafka 3\.0\.0 has no client credentials of OAUTHBEARER"):
         properties.java(Release(3, 0, 0))

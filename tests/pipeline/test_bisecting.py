@@ -15,6 +15,7 @@ from onceproof.pipeline import bisecting
 from onceproof.pipeline.bisecting import bisect, search_from_params, told
 from onceproof.pipeline.params import BISECT_PARAMS
 from tests.pipeline.registry import Registry, registry
+from tests.specimens.brokers import given
 from tests.specimens.files import a_reading, an_outcome
 
 __all__ = ["registry"]
@@ -151,3 +152,27 @@ def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
     ):
         search_from_params(DEFAULTS, seed=7)
     assert search_from_params(DEFAULTS | {"issue": "KAFKA-2"}, seed=7).issue.key == "KAFKA-2"
+
+
+def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, monkeypatch):
+    brokers, seen = given(), []
+
+    def run_there(trial, folder, given):
+        seen.append(given)
+        return run_trial(trial, folder, None)
+
+    monkeypatch.setattr(bisection, "run_trial", run_there)
+    monkeypatch.setattr(bisection, "check_access", lambda *_: None)
+    found = bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), given=brokers)
+    assert found["sure"]
+    assert set(map(id, seen)) == {id(brokers)}
+    assert Brokers.stopped == 0
+
+
+def test_given_brokers_that_do_not_let_us_in_end_the_search_at_once(cardboard, monkeypatch):
+    def refuse(*_):
+        raise UsageError("The brokers cannot be reached.")
+
+    monkeypatch.setattr(bisection, "check_access", refuse)
+    with pytest.raises(UsageError, match="cannot be reached"):
+        bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), given=given())

@@ -32,7 +32,7 @@ from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plant
-from onceproof.model.release import OLDEST
+from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import is_red
 from onceproof.scenarios import check_fault, rolling_variant, scenario
@@ -268,6 +268,7 @@ def bisect(
     from_: Annotated[str, typer.Option("--from", metavar="V", help="First release.")] = str(OLDEST),
     to: Annotated[str | None, typer.Option(metavar="V", help="Last release; by default the newest.")] = None,
     broker: BrokerOption = BROKER,
+    brokers: BrokersOption = None,
     trials: Annotated[int, typer.Option(min=2, help="At most so many trials in all.")] = 60,
     seed: SeedOption = None,
     as_json: JsonOption = False,
@@ -276,9 +277,11 @@ def bisect(
 
     Exit: 0 all of it stands, 2 usage, 3 some releases are not sure, or nothing was red, 4 error.
     """
+    from onceproof.lab.given import GivenCluster
     from onceproof.lab.processes import interruptible
     from onceproof.pipeline import bisecting
 
+    given = None if brokers is None else GivenCluster.read(brokers, Release.parse(broker))
     search = bisecting.search_from_params(
         {
             "scenario": name,
@@ -294,7 +297,7 @@ def bisect(
     )
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(search.title) as report:
-        found = bisecting.bisect(run, search, report)
+        found = bisecting.bisect(run, search, report, given)
     if as_json:
         print(json.dumps(found))
     else:

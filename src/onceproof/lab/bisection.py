@@ -1,10 +1,12 @@
 """Runs a bisection: trials of one cell's variant on release after release, on brokers of its own."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from onceproof import statistics
 from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.given import GivenCluster, check_access
 from onceproof.lab.trial import run_trial
 from onceproof.model.bisect import Bisection, Probe, lines_of
 from onceproof.model.cell import Cell, Trial
@@ -34,6 +36,7 @@ def bisect_cell(
     budget: int,
     report: Callable[[str], None],
     anomalies: Collection[str] | None = None,
+    given: GivenCluster | None = None,
 ) -> dict[str, Any]:
     """Find the boundaries between good and bad releases.
 
@@ -47,6 +50,7 @@ def bisect_cell(
         budget: trials in all.
         report: called with what is tried and what was seen.
         anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any.
+        given: brokers to run on; None for brokers of its own.
 
     Returns:
         boundaries (line, last_good, first_bad, last_bad, first_good, missed), trials, sure, missed (the largest of all
@@ -54,11 +58,18 @@ def bisect_cell(
         reason).
 
     Raises:
+        UsageError: the given brokers cannot be reached, or do not allow what the trials need.
         HarnessError: the brokers could not be started.
     """
     cells = {release: Cell(scenario_name, variant, release, broker) for release in releases}
     refused = {r: reason for r, cell in cells.items() if (reason := scenario(scenario_name).refuse(cell)) is not None}
-    cluster = EmbeddedCluster.start(broker, run.path / "cluster")
+    own = None
+    if given is None:
+        own = EmbeddedCluster.start(broker, run.path / "cluster")
+        run_one = partial(run_trial, cluster=own)
+    else:
+        check_access(given, Trial(run.run_id, cells[releases[0]], 0, seed))
+        run_one = partial(run_trial, given=given)
     tried = 0
 
     def probe(release: Release) -> Probe:
@@ -67,7 +78,7 @@ def bisect_cell(
         trial = Trial(run.run_id, cells[release], tried, seed + tried - 1)
         folder = run.trial(trial)
         try:
-            outcome = run_trial(trial, folder, cluster=cluster)
+            outcome = run_one(trial, folder)
         except (HarnessError, UsageError) as error:  # one release's failure does not take the others'
             report(f"trial {tried}: {release}: {error}")
             return Probe(red=False, green=False, reason=str(error))
@@ -88,7 +99,8 @@ def bisect_cell(
         bisection = Bisection(lines_of(releases), probe, statistics, RISK, budget, unknown=refused)
         boundaries = bisection.run()
     finally:
-        cluster.stop()
+        if own is not None:
+            own.stop()
     found = {
         "scenario": scenario_name,
         "variant": variant,

@@ -130,6 +130,11 @@ class ClientProperties:
         return {**self.values, HANDLER: handler}
 
 
+def java_options(config: Mapping[str, str]) -> tuple[str, ...]:
+    """What a JVM must be told so that its clients may fetch a token: Kafka 4 asks for it (CVE-2025-27817)."""
+    return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={config[ENDPOINT]}",) if ENDPOINT in config else ()
+
+
 class _RefusedError(Exception):
     """What cannot be done, without the place."""
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from onceproof.lab.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions
-from onceproof.lab.plan import needs_of
+from onceproof.lab.plan import check_capabilities, needs_of
 from onceproof.lab.topics import Topics
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
@@ -95,6 +95,17 @@ class GivenCluster(Cluster):
         return UsageError(f"The brokers at {self.bootstrap_servers} cannot be reached: {error.str()}; {remedy}.")
 
 
+def check_access(given: GivenCluster, trial: Trial) -> None:
+    """Check that brokers answer, and allow what a trial does.
+
+    Raises:
+        UsageError: they do not.
+    """
+    check_capabilities(trial, given)
+    given.check_reached()
+    check_permissions(given, given.properties.user, needs_of(trial))
+
+
 @contextmanager
 def cluster_of(trial: Trial, folder: TrialFolder, given: GivenCluster | None = None) -> Iterator[Cluster]:
     """The brokers of a trial that is run by itself, for the time of a `with` block: given ones, or its own.
@@ -114,8 +125,7 @@ def cluster_of(trial: Trial, folder: TrialFolder, given: GivenCluster | None = N
         finally:
             own.stop()
         return
-    given.check_reached()
-    check_permissions(given, given.properties.user, needs_of(trial))
+    check_access(given, trial)
     try:
         yield given
     finally:

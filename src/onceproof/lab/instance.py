@@ -12,6 +12,7 @@ import psutil
 
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
+from onceproof.lab.client_properties import java_options
 from onceproof.lab.java import java_command
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
 from onceproof.lab.threads import dump_threads
@@ -91,7 +92,7 @@ class Instance:
         # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
         planted = () if self.plant is None else (f"-javaagent:{settings.agent_jar}=plant={self.plant}",)
         told = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
-        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", told, *planted)
+        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", told, *planted, *java_options(config))
         main = ("onceproof.streams.Main",)
         command = java_command(jars, main, self.log.parent, self._class_data, *options, records=True)
         self._process = spawn(command, log=self.log, piped=True)

@@ -1,7 +1,7 @@
 """Programs of the application's jar that do one thing and end: they tell of it as instances do, in JSON lines."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ def run_program(
     what: str,
     line: str = "",
     check: Callable[[], None] = lambda: None,
+    options: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run a program to its end.
 
@@ -33,6 +34,7 @@ def run_program(
         what: that it is to bring about, for the sentence if it fails.
         line: for its standard input; may carry credentials.
         check: raises if waiting has become pointless.
+        options: of its JVM.
 
     Returns:
         The first event that it told; nothing if it told none.
@@ -41,7 +43,8 @@ def run_program(
         HarnessError: it failed, or did not end.
     """
     jars = [get_settings().application_jar, *streams_class_path(release)]
-    process = spawn(java_command(jars, main, log.parent, ClassData.of(jars), "-Xmx128m"), log=log, piped=True)
+    command = java_command(jars, main, log.parent, ClassData.of(jars), "-Xmx128m", *options)
+    process = spawn(command, log=log, piped=True)
     stdin, stdout = open_pipes(process)
     try:
         stdin.write(line + "\n")

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from onceproof.lab.client_properties import java_options
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.programs import run_program
 from onceproof.model.release import Release
@@ -23,6 +24,8 @@ def set_producer_quota(
     Raises:
         HarnessError: the brokers refused, or did not answer.
     """
-    asked = {"config": cluster.java_client(release), "client_id": client_id, "producer_byte_rate": bytes_per_second}
+    config = cluster.java_client(release)
+    asked = {"config": config, "client_id": client_id, "producer_byte_rate": bytes_per_second}
     main = ("onceproof.streams.ProducerQuota",)
-    run_program(release, main, log, f"the quota of {client_id} to be set", json.dumps(asked), cluster.check_alive)
+    what = f"the quota of {client_id} to be set"
+    run_program(release, main, log, what, json.dumps(asked), cluster.check_alive, java_options(config))

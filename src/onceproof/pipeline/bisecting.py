@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +14,9 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.steps import ended_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
+
+if TYPE_CHECKING:
+    from onceproof.lab.given import GivenCluster
 
 # As in `steps`: what is heavy is imported by the verb that needs it.
 
@@ -79,10 +82,13 @@ def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | No
     return issues[key]
 
 
-def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print) -> dict[str, Any]:
+def bisect(
+    run: RunFolder, search: Search, report: Callable[[str], None] = print, given: "GivenCluster | None" = None
+) -> dict[str, Any]:
     """Find the boundaries between good and bad releases; `bisect.json` in the run folder is what is returned.
 
     Raises:
+        UsageError: the `given` brokers cannot be reached, or do not allow what the trials need.
         HarnessError: the brokers could not be started.
     """
     from onceproof.lab.bisection import bisect_cell
@@ -99,6 +105,7 @@ def bisect(run: RunFolder, search: Search, report: Callable[[str], None] = print
             search.trials,
             report,
             search.issue.anomalies if search.issue else None,
+            given,
         )
 
 
