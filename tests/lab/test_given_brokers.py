@@ -9,10 +9,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka.admin import NewTopic
+from typer.testing import CliRunner
 
+from onceproof import cli
 from onceproof.lab.client_properties import ClientProperties
 from onceproof.lab.given import GivenCluster
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
+from onceproof.lab.processes import await_condition
+from onceproof.lab.sweep import sweep_brokers
 from onceproof.model.capability import Capability
 from onceproof.model.errors import UsageError
 from tests.conftest import undisturbed
@@ -149,3 +154,32 @@ def test_quotas_are_asked_for_only_by_who_needs_them(broker: Secured):
         check_permissions(cluster, USER, frozenset({Capability.ALTER_QUOTAS}))
     broker.allow(USER)
     check_permissions(cluster, USER, frozenset({Capability.ALTER_QUOTAS}))
+
+
+def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secured):
+    file = str(broker.folder / "client.properties")
+    Path(file).write_text(broker.scram_properties())
+    broker.allow(USER, Permission(GROUP, "Read"), Permission("--cluster", "AlterConfigs"))
+    told = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
+    assert told.exit_code == 2, told.output
+    assert [line.split("--add ")[1] for line in told.stdout.splitlines()[:2]] == [
+        f"--allow-principal User:{USER} --operation Read --group onceproof. --resource-pattern-type prefixed",
+        f"--allow-principal User:{USER} --operation AlterConfigs --cluster",
+    ]
+    broker.allow(USER)
+    told = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
+    assert (told.exit_code, told.stdout) == (0, f"The brokers at {broker.scram} allow every trial.\n")
+    assert broker.left() == (set(), [])
+
+
+def test_a_sweep_removes_what_an_old_run_left_and_nothing_else(broker: Secured):
+    broker.allow(USER)
+    old, young, foreign = "onceproof.20260101T000000-abcd.x-input", "onceproof.29990101T000000-abcd.x-input", "orders"
+    for future in broker.admin.create_topics([NewTopic(name, 1) for name in (old, young, foreign)]).values():
+        future.result(10)
+    try:
+        assert list(sweep_brokers(given(broker, broker.scram_properties()))) == [f"topic {old}"]
+        await_condition("the topic to go", lambda: broker.left()[0] == {young, foreign}, timeout=10)
+    finally:
+        for future in broker.admin.delete_topics([young, foreign]).values():
+            future.result(10)
