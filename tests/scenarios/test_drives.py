@@ -404,3 +404,13 @@ def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(lab: TrialL
     [held] = [event for event in lab.events if event["event"] == "held"]
     assert (held["request"], held["ms"] >= 30_000) == ("AddOffsetsToTxn", True)
     assert lab.end("input") < len(lab.workload.second)
+
+
+def test_a_quota_that_a_drive_has_not_lifted_is_lifted_at_the_end(tmp_path: Path) -> None:
+    lab = fake_lab(a_trial("3.9.1", scenario="quota"), tmp_path)
+    lab.set_producer_quota("a", 1_000)
+    lab.set_producer_quota("b", 1_000)
+    lab.set_producer_quota("b", None)
+    lab.stop()
+    quotas = [(e["client"], e["bytes_per_second"]) for e in lab.events if e["event"] == "quota"]
+    assert quotas == [("a", 1_000), ("b", 1_000), ("b", None), ("a", None)]
