@@ -13,12 +13,12 @@ from confluent_kafka.admin import NewTopic
 from typer.testing import CliRunner
 
 from onceproof import cli
+from onceproof.lab import given as given_module
 from onceproof.lab.client_properties import ClientProperties
 from onceproof.lab.given import GivenCluster
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.processes import await_condition
 from onceproof.lab.sweep import sweep_brokers
-from onceproof.model.capability import Capability
 from onceproof.model.errors import UsageError
 from tests.conftest import undisturbed
 from tests.specimens.secured import PASSWORD, RELEASE, USER, Authority, Secured, secured_broker
@@ -118,7 +118,8 @@ def refusal(broker: Secured, properties: str) -> str:
     return str(refused.value)
 
 
-def test_who_is_not_let_in_is_told_why_in_a_sentence(broker: Secured, tmp_path):
+def test_who_is_not_let_in_is_told_why_in_a_sentence(broker: Secured, tmp_path, monkeypatch):
+    monkeypatch.setattr(given_module, "REACHED_WITHIN", 3.0)
     stranger = Authority(tmp_path, "stranger")
     assert "check sasl.jaas.config" in refusal(broker, broker.scram_properties("wrong"))
     assert "check the PEM files" in refusal(broker, broker.scram_properties(ca=stranger.file))
@@ -134,7 +135,7 @@ def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Pe
     broker.allow(USER, missing)
     cluster = given(broker, broker.scram_properties())
     with pytest.raises(UsageError) as refused:
-        check_permissions(cluster, USER, frozenset())
+        check_permissions(cluster, USER)
     assert f"--add --allow-principal User:{USER} --operation {missing.operation}" in str(refused.value)
     assert f"{missing.resource} onceproof. --resource-pattern-type prefixed" in str(refused.value)
     assert {kind for kind in (TOPIC, GROUP, TRANSACTION) if f" {kind} " in str(refused.value)} == {missing.resource}
@@ -146,29 +147,19 @@ def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Pe
         broker.admin.delete_topics([topic])[topic].result(10)
 
 
-def test_quotas_are_asked_for_only_by_who_needs_them(broker: Secured):
-    broker.allow(USER, Permission("--cluster", "AlterConfigs"))
-    cluster = given(broker, broker.scram_properties())
-    check_permissions(cluster, USER, frozenset())
-    with pytest.raises(UsageError, match=r"--operation AlterConfigs --cluster$"):
-        check_permissions(cluster, USER, frozenset({Capability.ALTER_QUOTAS}))
-    broker.allow(USER)
-    check_permissions(cluster, USER, frozenset({Capability.ALTER_QUOTAS}))
-
-
 def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secured):
     file = str(broker.folder / "client.properties")
     Path(file).write_text(broker.scram_properties())
-    broker.allow(USER, Permission(GROUP, "Read"), Permission("--cluster", "AlterConfigs"))
+    broker.allow(USER, Permission(GROUP, "Read"), Permission(TRANSACTION, "Write"))
     told = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
     assert told.exit_code == 2, told.output
     assert [line.split("--add ")[1] for line in told.stdout.splitlines()[:2]] == [
         f"--allow-principal User:{USER} --operation Read --group onceproof. --resource-pattern-type prefixed",
-        f"--allow-principal User:{USER} --operation AlterConfigs --cluster",
+        f"--allow-principal User:{USER} --operation Write --transactional-id onceproof. --resource-pattern-type prefixed",
     ]
     broker.allow(USER)
     told = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
-    assert (told.exit_code, told.stdout) == (0, f"The brokers at {broker.scram} allow every trial.\n")
+    assert (told.exit_code, told.stdout) == (0, f"The brokers at {broker.scram} allow what every trial needs.\n")
     assert broker.left() == (set(), [])
 
 

@@ -72,6 +72,8 @@ def test_no_session_is_shorter_than_the_brokers_take():
         plan_of(trial, cluster).streams_config["main.consumer.session.timeout.ms"] for cluster in (OURS, given())
     ]
     assert sessions == ["4000", "6000"]
+    assert plan_of(a_trial("4.3.1"), given()).streams_config["main.consumer.session.timeout.ms"] == "6000"
+    assert "main.consumer.session.timeout.ms" not in plan_of(a_trial("4.3.1"), OURS).streams_config
 
 
 @pytest.mark.parametrize("capability", Capability)

@@ -27,7 +27,7 @@ from cryptography.x509.oid import NameOID
 from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.cluster import EmbeddedCluster, _format, _new_cluster_id, _start_node, free_ports
-from onceproof.lab.permissions import CLUSTER, GROUP, NEEDED, NEEDED_FOR_QUOTAS, PREFIX, TOPIC, TRANSACTION, Permission
+from onceproof.lab.permissions import GROUP, NEEDED, PREFIX, TOPIC, TRANSACTION, Permission
 from onceproof.model.release import Release
 
 RELEASE = Release(3, 9, 1)
@@ -36,15 +36,12 @@ KINDS = {
     TOPIC: ResourceType.TOPIC,
     GROUP: ResourceType.GROUP,
     TRANSACTION: ResourceType.TRANSACTIONAL_ID,
-    CLUSTER: ResourceType.BROKER,
 }
 OPERATIONS = {
     "Create": AclOperation.CREATE,
     "Read": AclOperation.READ,
     "Write": AclOperation.WRITE,
     "Delete": AclOperation.DELETE,
-    "AlterConfigs": AclOperation.ALTER_CONFIGS,
-    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
 }
 ANY_ACL = AclBindingFilter(
     ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
@@ -115,7 +112,7 @@ class Secured:
         """Let somebody do all that a trial does, and nothing else; without some of it."""
         for future in self.admin.delete_acls([ANY_ACL]).values():
             future.result(10)
-        bindings = [_binding(principal, one) for one in (*NEEDED, *NEEDED_FOR_QUOTAS) if one not in without]
+        bindings = [_binding(principal, one) for one in NEEDED if one not in without]
         for future in self.admin.create_acls(bindings).values():
             future.result(10)
 
@@ -126,11 +123,9 @@ class Secured:
 
 
 def _binding(principal: str, permission: Permission) -> AclBinding:
-    pattern, name = ResourcePatternType.PREFIXED, PREFIX
-    if permission.resource == CLUSTER:
-        pattern, name = ResourcePatternType.LITERAL, "kafka-cluster"
     allow, operation = AclPermissionType.ALLOW, OPERATIONS[permission.operation]
-    return AclBinding(KINDS[permission.resource], name, pattern, f"User:{principal}", "*", operation, allow)
+    kind = KINDS[permission.resource]
+    return AclBinding(kind, PREFIX, ResourcePatternType.PREFIXED, f"User:{principal}", "*", operation, allow)
 
 
 @contextmanager

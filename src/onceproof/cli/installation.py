@@ -64,26 +64,24 @@ def setup() -> None:
 
 @group.command()
 def preflight(brokers: RequiredBrokersOption) -> None:
-    """Try on brokers of yours all that a trial needs to be allowed, and print what is missing as commands.
+    """Try on brokers of yours all that every trial needs to be allowed, and print what is missing as commands.
 
     Exit: 0 all of it is allowed, 2 something is missing, or they cannot be reached, 4 error.
     """
     from onceproof.lab.given import GivenCluster
-    from onceproof.lab.permissions import CLUSTER, acl_commands, find_missing
+    from onceproof.lab.permissions import acl_commands, find_missing
 
     cluster = GivenCluster.read(brokers)
     cluster.check_reached()
-    found = find_missing(cluster, quotas=True)
+    found = find_missing(cluster)
     for command in acl_commands(cluster, cluster.properties.user, found.missing):
         out.print(command, markup=False, soft_wrap=True)
     if found.left:
         out.print(f"The topic {found.left} was created and cannot be deleted.", soft_wrap=True)
-    needed = [permission for permission in found.missing if permission.resource != CLUSTER]
-    if needed:
+    if found.missing:
         out.print("Some of what every trial needs is not allowed: the commands above allow it.")
         raise typer.Exit(ExitCode.USAGE)
-    without = " but quota, which needs the command above" if found.missing else ""
-    out.print(f"The brokers at {cluster.bootstrap_servers} allow every trial{without}.", soft_wrap=True)
+    out.print(f"The brokers at {cluster.bootstrap_servers} allow what every trial needs.", soft_wrap=True)
 
 
 @group.command()

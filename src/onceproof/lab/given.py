@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from onceproof.lab.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions
-from onceproof.lab.plan import check_capabilities, needs_of
+from onceproof.lab.plan import check_capabilities
 from onceproof.lab.topics import Topics
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
@@ -103,7 +103,7 @@ def check_access(given: GivenCluster, trial: Trial) -> None:
     """
     check_capabilities(trial, given)
     given.check_reached()
-    check_permissions(given, given.properties.user, needs_of(trial))
+    check_permissions(given, given.properties.user)
 
 
 @contextmanager

@@ -9,22 +9,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.topics import COORDINATOR_MOVES
-from onceproof.model.capability import Capability
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, UsageError
 
 TIMEOUT = 10.0
 PREFIX = f"{MARK}."
-TOPIC, GROUP, TRANSACTION, CLUSTER = "--topic", "--group", "--transactional-id", "--cluster"
+TOPIC, GROUP, TRANSACTION = "--topic", "--group", "--transactional-id"
 REFUSED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: TOPIC,
     KafkaError.GROUP_AUTHORIZATION_FAILED: GROUP,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: TRANSACTION,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: CLUSTER,
 }
 NOT_YET = {*COORDINATOR_MOVES, KafkaError.UNKNOWN_TOPIC_OR_PART}  # right after something was created
 ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND}  # what may be deleted, and is not there
@@ -47,17 +45,16 @@ NEEDED = (
     Permission(GROUP, "Delete"),
     Permission(TRANSACTION, "Write"),
 )
-NEEDED_FOR_QUOTAS = (Permission(CLUSTER, "AlterConfigs"), Permission(CLUSTER, "DescribeConfigs"))
 
 
-def check_permissions(cluster: Cluster, user: str | None, needs: frozenset[Capability]) -> None:
-    """Check that a trial with these needs may do all that it does.
+def check_permissions(cluster: Cluster, user: str | None) -> None:
+    """Check that a trial may do all that every trial does.
 
     Raises:
         UsageError: it may not; names what is missing, as one command.
         HarnessError: the brokers failed.
     """
-    found = find_missing(cluster, quotas=Capability.ALTER_QUOTAS in needs)
+    found = find_missing(cluster)
     if found.missing:
         left = f"the topic {found.left} was created and cannot be deleted; " if found.left else ""
         commands = " and ".join(acl_commands(cluster, user, found.missing))
@@ -74,7 +71,7 @@ def acl_commands(cluster: Cluster, user: str | None, missing: Sequence[Permissio
         words += ["--command-config", "ADMIN.properties", "--add", "--allow-principal", f"User:{user or 'NAME'}"]
         for permission in missing:
             words += ["--operation", permission.operation] if permission.resource == resource else []
-        words += [resource] if resource == CLUSTER else [resource, PREFIX, "--resource-pattern-type", "prefixed"]
+        words += [resource, PREFIX, "--resource-pattern-type", "prefixed"]
         commands.append(shlex.join(words))
     return commands
 
@@ -87,25 +84,23 @@ class Found:
     left: str | None
 
 
-def find_missing(cluster: Cluster, *, quotas: bool) -> Found:
-    """What is not allowed of all that a trial does, quotas if they are asked for.
+def find_missing(cluster: Cluster) -> Found:
+    """What is not allowed of all that every trial does.
 
     Each is tried, on a topic, a group and a transactional id that bear our prefix; the topic is deleted again. Where it
-    cannot be created, there is none to be written, read and deleted, and these are taken for missing, too. Quotas are
-    not tried: the brokers are asked what is allowed on the cluster.
+    cannot be created, there is none to be written, read and deleted, and these are taken for missing, too.
 
     Raises:
         HarnessError: the brokers failed in another way.
     """
     probe = _Probe(cluster)
     try:
-        allowed = probe.allowed() | (probe.on_cluster() if quotas else set())
+        allowed = probe.allowed()
     except KafkaException as error:
         raise HarnessError(f"The brokers at {cluster.bootstrap_servers} failed: {error}.") from error
     finally:
         left = probe.clean()
-    wanted = NEEDED + (NEEDED_FOR_QUOTAS if quotas else ())
-    return Found(tuple(permission for permission in wanted if permission not in allowed), left)
+    return Found(tuple(permission for permission in NEEDED if permission not in allowed), left)
 
 
 class _Probe:
@@ -131,12 +126,6 @@ class _Probe:
             tried[Permission(TOPIC, "Read")] = self._tried(self._read)
             tried[Permission(TOPIC, "Delete")] = self._tried(self._delete_topic)
         return {permission for permission, is_allowed in tried.items() if is_allowed}
-
-    def on_cluster(self) -> set[Permission]:
-        """What is allowed on the cluster itself."""
-        told = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=TIMEOUT).result(TIMEOUT)
-        names = {AclOperation.ALTER_CONFIGS: "AlterConfigs", AclOperation.DESCRIBE_CONFIGS: "DescribeConfigs"}
-        return {Permission(CLUSTER, names[one]) for one in told.authorized_operations or () if one in names}
 
     def clean(self) -> str | None:
         """Delete the topic, if that was not done; returns its name if it cannot be."""

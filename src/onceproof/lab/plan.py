@@ -38,6 +38,8 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     fault = chosen(values)
     config = {**LAB_CONFIG, **what.config(trial), **(fault.config(values) if fault else {})}
     of_group = OF_GROUP if config.get("group.protocol") == "streams" else {}
+    if cluster.is_claimed:  # Kafka Streams closes without leaving the group, which can be deleted when all are missed
+        config.setdefault(SESSION, "0")
     if SESSION in config:
         config[SESSION] = str(max(int(config[SESSION]), cluster.least_session_ms))
     wanted = [*system.promises, LIVENESS, *ATOMICITY]
