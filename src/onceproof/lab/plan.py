@@ -81,7 +81,8 @@ def needs_of(trial: Trial) -> frozenset[Capability]:
     """What the brokers must allow for the trial to be driven; what promises need is not among it."""
     what = scenario(trial.cell.scenario)
     fault = chosen(values_of(trial, what.parameters, what.variants))
-    return what.system(trial).needs | (fault.requires if fault else frozenset())
+    by_protocol = {Capability.CONFIGURE_GROUPS} if what.config(trial).get("group.protocol") == "streams" else set()
+    return what.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
 
 
 def check_capabilities(trial: Trial, cluster: Cluster) -> None:

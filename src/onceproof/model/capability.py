@@ -9,4 +9,5 @@ class Capability(Enum):
     KILL_NODE = "to kill a broker and start it again"
     REFUSE_RECORDS = "to let a topic refuse records, by a replica on a dead broker"
     READ_SEGMENTS = "to read the brokers' log segments"
+    CONFIGURE_GROUPS = "to set the configuration of a group, as the streams protocol needs it"
     ALTER_QUOTAS = "to set the quota of a client"
