@@ -118,6 +118,7 @@ SASL = "bootstrap.servers=a:1\nsecurity.protocol=SASL_SSL\n"
         ),
         (SCRAM + "sasl.oauthbearer.token.endpoint.url=topsecret", "has no effect with sasl.mechanism=SCRAM-SHA-512"),
         (OAUTH.replace("sasl.oauthbearer.token.endpoint.url=https://id/token", ""), "endpoint.url is missing"),
+        (OAUTH.replace("//id/", "//me:topsecret@id/"), r"endpoint\.url names a user; leave it out"),
         ("bootstrap.servers=a:1\nsasl.jaas.config=topsecret", "no effect with security.protocol=PLAINTEXT"),
         (
             "bootstrap.servers=a:1\nssl.truststore.location=/x.jks",

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
@@ -227,6 +228,8 @@ def _login(values: Mapping[str, str]) -> dict[str, str]:
         )
     if mechanism == OAUTH and ENDPOINT not in values:
         raise _RefusedError(f"{ENDPOINT} is missing, from which {OAUTH} gets its token.")
+    if "@" in urlsplit(values.get(ENDPOINT, "")).netloc:  # it is told to the JVM on its command line
+        raise _RefusedError(f"{ENDPOINT} names a user; leave it out: clientId and clientSecret belong into {JAAS}.")
     if mechanism != OAUTH and (idle := [key for key in (ENDPOINT, HANDLER) if key in values]):
         raise _RefusedError(f"{idle[0]} has no effect with {MECHANISM}={mechanism}; leave it out.")
     return options
