@@ -58,7 +58,7 @@ class GlobalJoinTest {
     @Test
     void settings_of_other_topologies_are_refused() {
         assertEquals(
-                "Unknown setting delete; known are: caching, input.topic, output.topic, stores.",
+                "Unknown setting delete; known are: added, caching, input.topic, output.topic, stores, table.",
                 trial.with("delete", "at-once").refusal());
     }
 
