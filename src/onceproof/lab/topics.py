@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
+from tenacity import retry, retry_if_exception, stop_after_attempt
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.processes import await_condition
@@ -34,6 +35,11 @@ COORDINATOR_MOVES = {  # what is answered about a group whose coordinator is on 
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 }
+
+
+def _lost_its_broker(error: BaseException) -> bool:
+    """Whether librdkafka gave up the broker that it asked, because an answer left it out; some do after a start."""
+    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._DESTROY_BROKER
 
 
 class Topics:
@@ -60,9 +66,7 @@ class Topics:
         """
         wanted = {topic.topic: topic for topic in topics}
         try:
-            self.delete()
-            for future in self._admin.create_topics(list(wanted.values())).values():
-                future.result(TIMEOUT)
+            self._create_anew(list(wanted.values()))
         except KafkaException as error:
             raise HarnessError(f"The topics of {self._prefix} could not be created: {error}.") from error
         await_condition(
@@ -71,6 +75,12 @@ class Topics:
             timeout=TIMEOUT,
             check=self._cluster.check_alive,
         )
+
+    @retry(retry=retry_if_exception(_lost_its_broker), stop=stop_after_attempt(3), reraise=True)
+    def _create_anew(self, topics: list[NewTopic]) -> None:
+        self.delete()
+        for future in self._admin.create_topics(topics).values():
+            future.result(TIMEOUT)
 
     def alter(self, name: str, config: Mapping[str, str]) -> None:
         """Change a topic's configuration; what is not named stays.
