@@ -1,10 +1,11 @@
-"""Offsets are asked for again where a leader has moved."""
+"""Offsets are asked for again where a leader has moved, and topics where a broker was given up."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewTopic
 
 from onceproof.lab import topics
 from onceproof.model.errors import HarnessError
@@ -15,6 +16,7 @@ class FakeAdmin:
     """Answers with errors, one a client, and then with an end."""
 
     codes: list[int]
+    created: list[str]
 
     def __init__(self, _config):
         pass
@@ -27,10 +29,23 @@ class FakeAdmin:
             answer.set_result(SimpleNamespace(offset=7))
         return dict.fromkeys(asked, answer)
 
+    def list_topics(self, **_):
+        return SimpleNamespace(topics=dict.fromkeys(FakeAdmin.created))
+
+    def create_topics(self, topics):
+        answer = Future()
+        if FakeAdmin.codes:
+            answer.set_exception(KafkaException(KafkaError(FakeAdmin.codes.pop(0))))
+        else:
+            answer.set_result(None)
+            FakeAdmin.created = [topic.topic for topic in topics]
+        return dict.fromkeys(topics, answer)
+
 
 @pytest.fixture
 def asked(monkeypatch):
     monkeypatch.setattr(topics, "AdminClient", FakeAdmin)
+    FakeAdmin.created = []
     return topics.Topics(given(), "app")
 
 
@@ -43,4 +58,18 @@ def test_what_is_no_move_is_an_error_at_once(asked):
     FakeAdmin.codes = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     with pytest.raises(HarnessError, match=r"^The ends of the topics of app could not be read"):
         asked.ends(["app-input"], 1)
+    assert FakeAdmin.codes == []
+
+
+def test_topics_are_created_again_where_librdkafka_gave_up_its_broker(asked):
+    FakeAdmin.codes = [KafkaError._DESTROY_BROKER, KafkaError._DESTROY_BROKER]
+    asked.create([NewTopic("app-input", 1)])
+    assert FakeAdmin.created == ["app-input"]
+
+
+@pytest.mark.parametrize("codes", [[KafkaError._DESTROY_BROKER] * 3, [KafkaError.POLICY_VIOLATION]])
+def test_topics_that_brokers_refuse_are_an_error(asked, codes):
+    FakeAdmin.codes = list(codes)
+    with pytest.raises(HarnessError, match=r"^The topics of app could not be created"):
+        asked.create([NewTopic("app-input", 1)])
     assert FakeAdmin.codes == []
