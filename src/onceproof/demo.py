@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.trial import Report, run_trial
+from onceproof.lab.site import Report
+from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Trial
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.files import Outcome, Reading

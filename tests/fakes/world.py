@@ -8,8 +8,8 @@ from typing import Any
 
 from onceproof.faults.base import Replicas
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.driver import Driver
 from onceproof.lab.plan import plan_of
-from onceproof.lab.trial import TrialLab
 from onceproof.lab.world import World
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
@@ -215,12 +215,11 @@ def tasks_of(trial: Trial) -> list[Task]:
     ]
 
 
-def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab:
+def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Driver:
     """The real driver of a trial in a fake world, seeded, with its run folder below `path`."""
-    what, clock, folder = scenario(trial.cell.scenario), FakeClock(), TrialFolder(path)
+    what, clock = scenario(trial.cell.scenario), FakeClock()
     first = what.workload(trial).first
     group = Group(clock, nature or Nature(), tasks_of(trial), int(what.config(trial)["num.standby.replicas"]))
-    replace(plan_of(trial, FakeCluster()), seeded=len(first)).write(folder.trial_file)
 
     def bulk(_cluster: object, _topic: str, partition: Callable[[int], int], *rest: Any) -> FakeBulk:
         return FakeBulk(group, partition, *rest)
@@ -249,7 +248,8 @@ def fake_lab(trial: Trial, path: Path, nature: Nature | None = None) -> TrialLab
         monotonic=clock.now,
         sleep=clock.sleep,
     )
-    lab = TrialLab(trial, FakeCluster(), folder, lambda _: None, world)
+    plan = replace(plan_of(trial, FakeCluster()), seeded=len(first))
+    driver = Driver(plan, FakeCluster(), TrialFolder(path), lambda _: None, world)
     for key, _ in first:
         group.ends["input", (key + 1) % what.partitions(trial)] += 1
-    return lab
+    return driver

@@ -7,55 +7,55 @@ import pytest
 
 from onceproof.faults import FAULTS, broker_kill, pause, rolling_bounce
 from onceproof.faults.base import Fault, Strike, at_work, suffer
-from onceproof.lab.trial import TrialLab
+from onceproof.lab.driver import Driver
 from onceproof.model.errors import KafkaFailedError, UsageError
 from onceproof.model.files import Suffered
 from onceproof.scenarios import SCENARIOS, check_fault
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
-from tests.fakes.world import fake_lab
+from tests.fakes.world import fake_driver
 
 
 @pytest.fixture
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TrialLab]:
+def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
     """The driver of a trial in which an instance is paused; the nature of Kafka is the parameter."""
-    driver = fake_lab(a_trial("4.3.1", "PAUSED"), tmp_path, getattr(request, "param", Nature()))
+    driver = fake_driver(a_trial("4.3.1", "PAUSED"), tmp_path, getattr(request, "param", Nature()))
     yield driver
     driver.stop()
 
 
-def done(lab: TrialLab) -> list[str]:
-    return [event["action"] for event in lab.events if event["event"] == "fault"]
+def done(driver: Driver) -> list[str]:
+    return [event["action"] for event in driver.site.events if event["event"] == "fault"]
 
 
-def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(lab: TrialLab) -> None:
-    outcome = lab.outcome(lab.drive())
+def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver: Driver) -> None:
+    outcome = driver.outcome(driver.drive())
     suffered = outcome.fault
     assert suffered is not None
     assert (suffered.name, suffered.bit, outcome.exercised, outcome.void) == ("pause", True, True, None)
-    assert done(lab) == ["applied", "healed", "observed"]
+    assert done(driver) == ["applied", "healed", "observed"]
     assert suffered.told == outcome.reason
     proof = suffered.observed
     assert proof["stood_still_ms"] >= 7_000
     assert proof["taken_over"].keys() == set(proof["tasks"])
     assert "fenced" in proof["fenced"]
     assert proof["rejoined"]
-    assert lab._plan.streams_config["main.consumer.session.timeout.ms"] == "4000"
+    assert driver.site.plan.streams_config["main.consumer.session.timeout.ms"] == "4000"
     assert "--set fault=pause" not in outcome.trial.command  # the variant says it
 
 
-@pytest.mark.parametrize("lab", [Nature(throws_after=6_000)], indirect=True)
-def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(lab: TrialLab) -> None:
-    outcome = lab.outcome(lab.drive())
-    told = [e["action"] for e in lab.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")]
+@pytest.mark.parametrize("driver", [Nature(throws_after=6_000)], indirect=True)
+def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(driver: Driver) -> None:
+    outcome = driver.outcome(driver.drive())
+    told = [e["action"] for e in driver.site.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")]
     assert told == ["frozen", "thawed"]
-    assert done(lab) == ["applied"]
+    assert done(driver) == ["applied"]
     assert outcome.fault == Suffered("pause", bit=False, told="The drive ended before that.", observed={})
     assert not outcome.exercised
 
 
-def test_a_fault_without_a_target_does_not_bite(lab: TrialLab) -> None:
-    suffered = suffer(pause.FAULT, lab, lambda: None)
+def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:
+    suffered = suffer(pause.FAULT, driver.lab, lambda: None)
     assert not suffered.bit
     assert suffered.told.startswith("The fault pause did not bite: it takes an instance with an active task")
 
@@ -63,43 +63,43 @@ def test_a_fault_without_a_target_does_not_bite(lab: TrialLab) -> None:
 KILL = {"fault": "broker-kill", "nodes": 3}
 
 
-def killing(path: Path, nature: Nature) -> TrialLab:
-    return fake_lab(a_trial("4.3.1", **KILL), path, nature)
+def killing(path: Path, nature: Nature) -> Driver:
+    return fake_driver(a_trial("4.3.1", **KILL), path, nature)
 
 
 def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) -> None:
-    lab = killing(tmp_path, Nature())
-    outcome = lab.outcome(lab.drive())
+    driver = killing(tmp_path, Nature())
+    outcome = driver.outcome(driver.drive())
     assert outcome.fault is not None
     proof = outcome.fault.observed
     assert (outcome.exercised, proof["node"], proof["leads"]) == (True, 1, "transaction-coordinator")
     assert (proof["leader_after"], proof["went_on"]) == (2, True)
-    assert [e["action"] for e in lab.events if e["event"] == "broker"] == ["killed", "started"]
-    lab.stop()
+    assert [e["action"] for e in driver.site.events if e["event"] == "broker"] == ["killed", "started"]
+    driver.stop()
 
 
 def test_a_broker_that_was_killed_is_started_again_if_the_drive_fails(tmp_path: Path) -> None:
-    lab = killing(tmp_path, Nature(throws_after=6_000, elects=False))
-    assert not lab.drive().exercised
-    assert [e["action"] for e in lab.events if e["event"] == "broker"] == ["killed", "started"]
-    lab.stop()
+    driver = killing(tmp_path, Nature(throws_after=6_000, elects=False))
+    assert not driver.drive().exercised
+    assert [e["action"] for e in driver.site.events if e["event"] == "broker"] == ["killed", "started"]
+    driver.stop()
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[TrialLab]:
+def pair(tmp_path: Path) -> Iterator[Driver]:
     """The driver of a trial that goes from 4.2.1 to 4.3.1; two instances run, and there are no records but the first."""
-    driver = fake_lab(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
+    driver = fake_driver(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
     for name in ("instance-1", "instance-2"):
-        driver.start_instance(name)
-        driver.await_("it to run", lambda: driver.running["instance-1"].tasks("active"))
+        driver.lab.start_instance(name)
+        driver.lab.await_("it to run", lambda: driver.lab.running["instance-1"].tasks("active"))
     yield driver
     driver.stop()
 
 
 def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path: Path) -> None:
-    lab = fake_lab(a_trial("3.4.1", "ROLLING", restart_on="3.9.1"), tmp_path)
-    suffered = lab.outcome(lab.drive()).fault
-    lab.stop()
+    driver = fake_driver(a_trial("3.4.1", "ROLLING", restart_on="3.9.1"), tmp_path)
+    suffered = driver.outcome(driver.drive()).fault
+    driver.stop()
     assert suffered is not None
     assert suffered.bit
     proof = suffered.observed
@@ -116,8 +116,8 @@ def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path
     assert proof["members"] == {"instance-1": "3.9.1", "instance-2": "3.9.1"}
 
 
-def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: TrialLab) -> None:
-    suffered = suffer(rolling_bounce.FAULT, pair, lambda: None)
+def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> None:
+    suffered = suffer(rolling_bounce.FAULT, pair.lab, lambda: None)
     assert [sum(one["processed"].values()) for one in suffered.observed["together"]] == [0]
     assert suffered.told == (
         "The fault rolling-bounce did not bite: both releases were at no time members of one group that processed "
@@ -125,27 +125,27 @@ def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: TrialLab) -
     )
 
 
-def test_a_roll_that_is_not_over_says_who_runs_what(pair: TrialLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_roll_that_is_not_over_says_who_runs_what(pair: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_bounce.RollingBounce, "patience", 2.0)
-    told = suffer(rolling_bounce.FAULT, pair, lambda: None).told
+    told = suffer(rolling_bounce.FAULT, pair.lab, lambda: None).told
     assert "instance-2 runs 4.2.1, and not 4.3.1; " in told
     assert told.endswith("it was not over after 300 s.")
 
 
 def test_a_group_of_two_releases_that_never_comes_to_rest_is_stuck(
-    pair: TrialLab, monkeypatch: pytest.MonkeyPatch
+    pair: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rolling_bounce.RollingBounce, "_is_at_rest", lambda _: False)
     with pytest.raises(KafkaFailedError, match=r"^stuck: instance-1, instance-2: Waited 60 s .*\(4\.2\.1\) RUNNING"):
-        suffer(rolling_bounce.FAULT, pair, lambda: None)
+        suffer(rolling_bounce.FAULT, pair.lab, lambda: None)
 
 
 def test_one_instance_cannot_roll(tmp_path: Path) -> None:
-    lab = fake_lab(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
-    lab.start_instance("instance-1")
-    suffered = suffer(rolling_bounce.FAULT, lab, lambda: None)
+    driver = fake_driver(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
+    driver.lab.start_instance("instance-1")
+    suffered = suffer(rolling_bounce.FAULT, driver.lab, lambda: None)
     assert "did not bite: it takes another release to go to, and two instances with a task" in suffered.told
-    lab.stop()
+    driver.stop()
 
 
 @pytest.mark.parametrize(
@@ -179,11 +179,11 @@ def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path) -> No
     with pytest.raises(UsageError, match=r"^The fault broker-kill needs 3 brokers, and not 1: add --nodes 3\.$"):
         SCENARIOS["enumerator"].validate(trial)
     SCENARIOS["enumerator"].validate(a_trial("4.3.1", **KILL))
-    lab = fake_lab(trial, tmp_path)
-    lab.brokers.nodes = 1  # type: ignore[misc]
-    suffered = suffer(broker_kill.FAULT, lab, lambda: None)
+    driver = fake_driver(trial, tmp_path)
+    driver.lab.brokers.nodes = 1  # type: ignore[misc]
+    suffered = suffer(broker_kill.FAULT, driver.lab, lambda: None)
     assert suffered.told == "The fault broker-kill did not bite: it takes 3 brokers of ours, but there are 1."
-    lab.stop()
+    driver.stop()
 
 
 def test_a_fault_that_would_make_a_promise_untrue_is_refused() -> None:
@@ -217,11 +217,11 @@ class _Broken(Strike):
         return {}, [], ""
 
 
-def test_a_fault_that_fails_half_way_is_undone(lab: TrialLab) -> None:
+def test_a_fault_that_fails_half_way_is_undone(driver: Driver) -> None:
     broken = Fault("broken", "It breaks.", "It is mended.", "nothing", _Broken)
-    with pytest.raises(OSError, match="half done"), at_work(broken, lab):
+    with pytest.raises(OSError, match="half done"), at_work(broken, driver.lab):
         pass
-    assert (_Broken.healed, done(lab)) == (1, [])
+    assert (_Broken.healed, done(driver)) == (1, [])
 
 
 def test_what_befalls_no_scenario_is_refused_with_the_remedy() -> None:

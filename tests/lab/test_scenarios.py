@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from onceproof.lab.trial import TrialLab, run_trial
+from onceproof.lab.trial import run_trial
+from onceproof.lab.trial_lab import TrialLab
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder

@@ -16,12 +16,13 @@ from jsonschema import validate
 from rich.console import Console
 
 from onceproof.demo import Act, played
-from onceproof.lab import trial as trial_module
+from onceproof.lab import trial_lab
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.given import GivenCluster
+from onceproof.lab.limits import Limits
 from onceproof.lab.processes import await_condition
 from onceproof.lab.ticker import MISSED
-from onceproof.lab.trial import TrialLab, _explained, drive, provision, run_trial, seed
+from onceproof.lab.trial import _explained, drive, provision, run_trial, seed
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
@@ -128,12 +129,11 @@ def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, 
 
 
 def run_with_corrupt_record(trial, role, folder, cluster):
-    provision(trial, cluster, folder)
-    seed(trial, cluster, folder)
+    plan = seed(provision(trial, cluster, folder), cluster, folder)
     producer = Producer(cluster.client())
     producer.produce(trial.topic(role), partition=0, key=b"seven b", value=b"....")
     assert producer.flush(10) == 0
-    return drive(trial, cluster, folder)
+    return drive(plan, cluster, folder)
 
 
 def witnesses(folder):
@@ -172,8 +172,8 @@ def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_pa
 
 
 def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, monkeypatch):
-    monkeypatch.setattr(trial_module, "PATIENCE", 5.0)
-    monkeypatch.setattr(TrialLab, "alter_topic", never_healed)
+    monkeypatch.setattr(trial_lab, "PATIENCE", 5.0)
+    monkeypatch.setattr(Limits, "alter_topic", never_healed)
     own = EmbeddedCluster.start(Release.parse("3.9.1"), tmp_path / "cluster")
     folder = TrialFolder(tmp_path / "t")
     try:
@@ -190,7 +190,7 @@ def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, mon
 
 def never_healed(self, role, **config):
     if config["min_insync_replicas"] == "2":
-        self._topics.alter(self.trial.topic(role), {"min.insync.replicas": "2"})
+        self._site.topics.alter(self._site.trial.topic(role), {"min.insync.replicas": "2"})
 
 
 def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):

@@ -10,7 +10,7 @@ import pytest
 from onceproof import settings
 from onceproof.lab import artifacts, cluster, java, trial
 from onceproof.model.errors import HarnessError
-from tests.specimens.files import a_reading, an_outcome
+from tests.specimens.files import a_plan, a_reading, an_outcome
 
 BROKEN = HarnessError("The broker died.")
 
@@ -24,10 +24,13 @@ class FakeLab:
     stopped: list[str] = field(default_factory=list)
 
     def verb(self, name: str) -> Any:
-        def call(trial: Any, cluster: Any, folder: Any, report: Any = None) -> None:
+        def call(what: Any, cluster: Any, folder: Any, report: Any = None) -> None:
+            trial = what if name == "provision" else what.trial
             self.done.append((name, trial.key))
             if error := self.failing.get((name, trial.cell.variant)) or self.failing.get((name, trial.key)):
                 raise error
+            if name == "provision":
+                a_plan(trial).write(folder.trial_file)
             if name == "drive":
                 report("drain")
                 self.end(trial, folder)

@@ -150,6 +150,7 @@ def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
 
 
 def test_an_error_that_nobody_foresaw_is_an_outcome_too(up, lab):
+    steps.provision(up, CELL)
     lab.failing["drive", f"{CELL}-t1"] = ValueError("no such thing")
     with pytest.raises(HarnessError, match="1 of 2 trials failed: ValueError: no such thing"):
         steps.drive(up, CELL)
@@ -157,6 +158,7 @@ def test_an_error_that_nobody_foresaw_is_an_outcome_too(up, lab):
 
 
 def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
+    steps.provision(up, CELL)
     steps.drive(up, CELL)
     steps.drive(up, CELL)
     assert [name for name, _ in lab.done].count("drive") == 2
@@ -199,6 +201,7 @@ def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
 
 
 def test_a_run_whose_topics_are_gone_begins_anew(up, lab):
+    steps.provision(up, CELL)
     steps.drive(up, CELL)
     steps.discard_data(up)
     steps.plan(RUN, REQUEST)
@@ -243,6 +246,7 @@ def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeyp
         finally:
             ended.append(True)
 
+    steps.provision(up, CELL)
     monkeypatch.setattr("onceproof.lab.trial.drive", drive)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):

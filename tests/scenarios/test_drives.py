@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from onceproof.lab.trial import TrialLab
+from onceproof.lab.driver import Driver
 from onceproof.model.errors import OnceproofError, StoodStillError
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.liveness import compare_liveness
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
-from tests.fakes.world import fake_lab
+from tests.fakes.world import fake_driver
 
 RETURN = {"program": "1 2 2"}
 
@@ -33,10 +33,10 @@ class Way:
     all_steps_tried: bool | None = None  # None: it does not matter
     restart_on: str | None = None
 
-    def lab(self, path: Path) -> TrialLab:
+    def driver(self, path: Path) -> Driver:
         """The driver in this world."""
         trial = a_trial("4.3.1", self.variant, 1, self.scenario, self.restart_on, **self.parameters)
-        return fake_lab(trial, path, self.nature)
+        return fake_driver(trial, path, self.nature)
 
 
 CAME_BACK = (
@@ -262,21 +262,21 @@ def named(way: Way) -> str:
 
 
 @pytest.fixture
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TrialLab]:
+def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
     """The driver in the world of a way."""
-    driver = request.param.lab(tmp_path)
+    driver = request.param.driver(tmp_path)
     yield driver
     driver.stop()
 
 
-@pytest.mark.parametrize(("lab", "way"), [(way, way) for way in WAYS], ids=map(named, WAYS), indirect=["lab"])
-def test_what_is_concluded(lab: TrialLab, way: Way) -> None:
-    told = lab.what.drive(lab)
+@pytest.mark.parametrize(("driver", "way"), [(way, way) for way in WAYS], ids=map(named, WAYS), indirect=["driver"])
+def test_what_is_concluded(driver: Driver, way: Way) -> None:
+    told = driver.what.drive(driver.lab)
     assert (told.exercised, bool(re.search(way.reason, told.reason))) == (way.exercised, True), told.reason
     assert way.all_steps_tried in (None, told.all_steps_tried)
-    assert lab.events[-1]["action"] == "closed"
-    [drained] = [event for event in lab.events if event["event"] == "drained"]
-    assert drained["committed"] == lab.end("input") > 0
+    assert driver.site.events[-1]["action"] == "closed"
+    [drained] = [event for event in driver.site.events if event["event"] == "drained"]
+    assert drained["committed"] == driver.lab.end("input") > 0
 
 
 THROWS = [
@@ -311,106 +311,114 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize(("lab", "way"), [(way, way) for way in FAILING], ids=map(named, FAILING), indirect=["lab"])
-def test_what_ends_a_drive_is_named(lab: TrialLab, way: Way) -> None:
+@pytest.mark.parametrize(
+    ("driver", "way"), [(way, way) for way in FAILING], ids=map(named, FAILING), indirect=["driver"]
+)
+def test_what_ends_a_drive_is_named(driver: Driver, way: Way) -> None:
     with pytest.raises(OnceproofError, match=way.reason):
-        lab.what.drive(lab)
-    assert "drained" not in {event["event"] for event in lab.events} or way in UNCLEAN
+        driver.what.drive(driver.lab)
+    assert "drained" not in {event["event"] for event in driver.site.events} or way in UNCLEAN
 
 
 KAFKAS = [*THROWS, *HALTS, *UNCLEAN]
 
 
-@pytest.mark.parametrize(("lab", "way"), [(way, way) for way in KAFKAS], ids=map(named, KAFKAS), indirect=["lab"])
-def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(lab: TrialLab, way: Way) -> None:
-    told = lab.drive()
+@pytest.mark.parametrize(("driver", "way"), [(way, way) for way in KAFKAS], ids=map(named, KAFKAS), indirect=["driver"])
+def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(driver: Driver, way: Way) -> None:
+    told = driver.drive()
     assert not told.exercised
     assert re.search(way.reason, told.reason)
-    [breach] = [c for c in compare_liveness(lab.events) if c.anomaly]
+    [breach] = [c for c in compare_liveness(driver.site.events) if c.anomaly]
     assert breach.anomaly == way.reason.removeprefix("^").partition(":")[0]
-    committed = [end for name, end in lab.facts().items() if name.startswith("input_end/")]
-    assert sum(committed) == lab.committed()
+    committed = [end for name, end in driver.site.facts.items() if name.startswith("input_end/")]
+    assert sum(committed) == driver.lab.committed()
 
 
-@pytest.mark.parametrize("lab", [Way("at-least-once", "", False, "", nature=Nature(throws_after=3_500))], indirect=True)
-def test_topics_of_a_drive_that_failed_take_records_again(lab: TrialLab) -> None:
-    lab.drive()
-    group = lab._topics.group  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    "driver", [Way("at-least-once", "", False, "", nature=Nature(throws_after=3_500))], indirect=True
+)
+def test_topics_of_a_drive_that_failed_take_records_again(driver: Driver) -> None:
+    driver.drive()
+    group = driver.site.topics.group  # type: ignore[attr-defined]
     assert group.refusing
-    lab.stop()
+    driver.stop()
     assert not group.refusing
 
 
 @pytest.mark.parametrize(
-    ("lab", "locked"),
+    ("driver", "locked"),
     [(Way("enumerator", "", False, "", nature=Nature(halts_after=10_000, keeps_lock=it)), it) for it in (True, False)],
-    indirect=["lab"],
+    indirect=["driver"],
 )
-def test_why_a_trial_is_stuck_is_told_if_it_is_a_lock(lab: TrialLab, locked: bool) -> None:
-    lab.drive()
-    told = {(event["instance"], event["task"]) for event in lab.events if event["event"] == "locked"}
+def test_why_a_trial_is_stuck_is_told_if_it_is_a_lock(driver: Driver, locked: bool) -> None:
+    driver.drive()
+    told = {(event["instance"], event["task"]) for event in driver.site.events if event["event"] == "locked"}
     assert told == ({("instance-1", "0_0"), ("instance-2", "0_0")} if locked else set())
 
 
 @pytest.mark.parametrize(
-    "lab",
+    "driver",
     [Way(scenario, "", False, "", nature=Nature(stands_still_after=0.5)) for scenario in SCENARIOS],
     indirect=True,
 )
-def test_a_machine_that_stood_still_voids_the_trial(lab: TrialLab) -> None:
+def test_a_machine_that_stood_still_voids_the_trial(driver: Driver) -> None:
     with pytest.raises(StoodStillError, match=r"^The machine stood still for 3\.2 s \(driver\)"):
-        lab.drive()
+        driver.drive()
 
 
 @pytest.mark.parametrize(
-    "lab",
+    "driver",
     [Way("quota", "", False, "", nature=Nature(overloaded=True, fails_throttled=fails)) for fails in (True, False)],
     indirect=True,
 )
-def test_a_machine_that_has_too_much_to_do_accuses_no_quota(lab: TrialLab) -> None:
+def test_a_machine_that_has_too_much_to_do_accuses_no_quota(driver: Driver) -> None:
     with pytest.raises(StoodStillError, match=r"the generator, which has no quota, fell \d\.\d s behind its pace"):
-        lab.drive()
+        driver.drive()
 
 
-@pytest.mark.parametrize("lab", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
-def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(lab: TrialLab) -> None:
-    lab.what.drive(lab)
-    [told] = [c for c in compare_liveness(lab.events) if c.anomaly]
+@pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
+def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(driver: Driver) -> None:
+    driver.what.drive(driver.lab)
+    [told] = [c for c in compare_liveness(driver.site.events) if c.anomaly]
     assert told.anomaly == "thread-died"
     assert "died of java.lang.IllegalStateException: There is no such task., at org.apache" in told.observed
 
 
 @pytest.mark.parametrize(
-    ("lab", "how"),
+    ("driver", "how"),
     [
         (Way("crash", "", True, ""), "wiped"),
         (Way("crash", "", True, "", nature=Nature(keeps_checkpoint=True)), "trusted"),
         (Way("crash", "", True, "", nature=Nature(flushes=False)), "kept"),
     ],
-    indirect=["lab"],
+    indirect=["driver"],
 )
-def test_how_the_store_was_initialised_after_the_crash_is_told(lab: TrialLab, how: str) -> None:
-    lab.what.drive(lab)
-    assert [event["how"] for event in lab.events if event["event"] == "initialised"] == [how]
-    anomalies = {comparison.anomaly for comparison in lab.what.observe(lab.trial, lab.events)} - {None}
-    assert anomalies == {"wiped": set(), "kept": set(), "trusted": {"skipped-wipe", "stale-checkpoint"}}[how]
+def test_how_the_store_was_initialised_after_the_crash_is_told(driver: Driver, how: str) -> None:
+    driver.what.drive(driver.lab)
+    assert [event["how"] for event in driver.site.events if event["event"] == "initialised"] == [how]
+    observed = driver.what.observe(driver.site.trial, driver.site.events)
+    assert {comparison.anomaly for comparison in observed} - {None} == {
+        "wiped": set(),
+        "kept": set(),
+        "trusted": {"skipped-wipe", "stale-checkpoint"},
+    }[how]
 
 
-@pytest.mark.parametrize("lab", [Way("quota", "", True, "", nature=Nature(fails_throttled=True))], indirect=True)
-def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(lab: TrialLab) -> None:
-    lab.what.drive(lab)
-    [told] = [c for c in lab.what.observe(lab.trial, lab.events) if c.anomaly]
+@pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(fails_throttled=True))], indirect=True)
+def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(driver: Driver) -> None:
+    driver.what.drive(driver.lab)
+    [told] = [c for c in driver.what.observe(driver.site.trial, driver.site.events) if c.anomaly]
     assert (told.anomaly, told.expected) == ("aborted-by-throttle", "no InvalidProducerEpochException")
-    [held] = [event for event in lab.events if event["event"] == "held"]
+    [held] = [event for event in driver.site.events if event["event"] == "held"]
     assert (held["request"], held["ms"] >= 30_000) == ("AddOffsetsToTxn", True)
-    assert lab.end("input") < len(lab.workload.second)
+    assert driver.lab.end("input") < len(driver.lab.workload.second)
 
 
 def test_a_quota_that_a_drive_has_not_lifted_is_lifted_at_the_end(tmp_path: Path) -> None:
-    lab = fake_lab(a_trial("3.9.1", scenario="quota"), tmp_path)
-    lab.set_producer_quota("a", 1_000)
-    lab.set_producer_quota("b", 1_000)
-    lab.set_producer_quota("b", None)
-    lab.stop()
-    quotas = [(e["client"], e["bytes_per_second"]) for e in lab.events if e["event"] == "quota"]
+    driver = fake_driver(a_trial("3.9.1", scenario="quota"), tmp_path)
+    driver.lab.set_producer_quota("a", 1_000)
+    driver.lab.set_producer_quota("b", 1_000)
+    driver.lab.set_producer_quota("b", None)
+    driver.stop()
+    quotas = [(e["client"], e["bytes_per_second"]) for e in driver.site.events if e["event"] == "quota"]
     assert quotas == [("a", 1_000), ("b", 1_000), ("b", None), ("a", None)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
-from onceproof.model.files import Outcome, VerdictRow
+from onceproof.model.files import Outcome, TrialPlan, VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand, with_controls
@@ -264,7 +264,9 @@ def seed(run: RunFolder, cell: str) -> None:
     """
     from onceproof.lab import trial as lab
 
-    _for_each_open_trial(run, cell, lab.seed)
+    _for_each_open_trial(
+        run, cell, lambda _, cluster, folder: lab.seed(TrialPlan.read(folder.trial_file), cluster, folder)
+    )
     _require_open_trials(run, cell)
 
 
@@ -278,7 +280,7 @@ def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> N
 
     def drive_one(trial: Trial, cluster: Any, folder: Any) -> None:
         report(f"trial {trial.number}")
-        lab.drive(trial, cluster, folder, report)
+        lab.drive(TrialPlan.read(folder.trial_file), cluster, folder, report)
 
     _for_each_open_trial(run, cell, drive_one)
     errors = [error for error in _errors(run, cell) if error]

@@ -1,0 +1,122 @@
+"""Drives one trial that is provisioned and seeded: through its scenario, to its end, to what is found and told."""
+
+from onceproof.faults import chosen
+from onceproof.harness import harness_version
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.input import Input
+from onceproof.lab.instances import Instances
+from onceproof.lab.judging import judge, keep_ends
+from onceproof.lab.limits import Limits
+from onceproof.lab.reading import SegmentReading, TopicReading
+from onceproof.lab.site import Report, Site
+from onceproof.lab.trial_lab import TrialLab
+from onceproof.lab.world import World
+from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.errors import KafkaFailedError
+from onceproof.model.files import Outcome, Suffered, TrialPlan
+from onceproof.model.run_folder import TrialFolder
+from onceproof.scenarios import scenario
+from onceproof.scenarios.base import Exercise, values_of
+from onceproof.scenarios.liveness import compare_liveness
+
+
+class Driver:
+    """One drive, and all that takes part in it."""
+
+    def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
+        """Bring together what takes part; nothing is started but the watch over the machine."""
+        self.what = scenario(plan.trial.cell.scenario)
+        parameters = values_of(plan.trial, self.what.parameters, self.what.variants)
+        workload = self.what.workload(plan.trial)
+        self.site = Site(plan, cluster, folder, report, world)
+        self._fault = chosen(parameters)
+        self._instances = Instances(self.site)
+        self._input = Input(self.site, workload.first)
+        self._limits = Limits(self.site)
+        self._topics, self._segments = TopicReading(self.site), SegmentReading(self.site)
+        self.lab = TrialLab(self.site, parameters, workload, self._instances, self._input, self._limits, self._topics)
+        self._ticker = world.ticker(lambda seconds: self.site.note("stall", ms=round(seconds * 1_000)))
+
+    def drive(self) -> Exercise:
+        """Drive the scenario; to its end, or until Kafka fails, which is told in the timeline.
+
+        Raises:
+            HarnessError: the harness failed.
+            StoodStillError: some process was not given any time.
+        """
+        try:
+            exercise = self.what.drive(self.lab)
+        except KafkaFailedError as failure:
+            exercise = self._failed(failure)
+        self._ticker.stop()
+        self.site.require_time()
+        return exercise
+
+    def _failed(self, failure: KafkaFailedError) -> Exercise:
+        """Keep what tells why, end the application, and look at how far it came."""
+        self.site.fail(failure)
+        with self.site.phase("failure"):
+            if failure.anomaly != "thread-died":
+                self._instances.dump_threads()
+            # It was not the brokers who held up the application.
+            self.site.cluster.check_alive()
+            self.site.topics.names()
+            self._input.end()
+            self._instances.end()
+            keep_ends(self.site, self._input)
+        return Exercise(exercised=False, reason=str(failure), all_steps_tried=False)
+
+    def judge(self) -> tuple[Findings, list[Comparison]]:
+        """What the independent reader finds, and what the timeline shows beside it.
+
+        Raises:
+            HarnessError: what the drive left cannot be read, or the input is another than was delivered.
+        """
+        findings = judge(self.site, self._input, self._topics, self._segments)
+        events = self.site.events
+        observed = [*self.what.observe(self.site.trial, events), *compare_liveness(events)]
+        findings.add(observed)
+        return findings, observed
+
+    def outcome(
+        self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None
+    ) -> Outcome:
+        """How the trial ended; without an exercise, why there is none: an error, or a trial that is void."""
+        site = self.site
+        return Outcome(
+            trial=site.trial,
+            error=error,
+            void=void,
+            failed=None if site.failure is None else str(site.failure),
+            exercised=exercise is not None and exercise.exercised,
+            reason=exercise.reason if exercise else error or void or "",
+            steps=exercise.steps if exercise else None,
+            all_steps_tried=exercise is not None and exercise.all_steps_tried,
+            produced=self._input.produced(),
+            facts=site.facts,
+            attested=self._instances.attested,
+            plant=self._instances.planted(),
+            fault=self._suffered(),
+            harness=harness_version(),
+            seconds=site.seconds | {"total": round(sum(site.seconds.values()), 2)},
+        )
+
+    def _suffered(self) -> Suffered | None:
+        """What became of the fault; None if none was to strike."""
+        if self._fault is None:
+            return None
+        for event in self.site.events:
+            if event["event"] == "fault" and event["action"] == "observed":
+                return Suffered(event["name"], event["bit"], event["told"], event["observed"])
+        return Suffered(self._fault.name, bit=False, told="The drive ended before that.", observed={})
+
+    def stop(self) -> None:
+        """Stop whatever still runs, and undo what brokers were told."""
+        self._ticker.stop()
+        self._input.stop()
+        self._instances.kill_all()
+        self._topics.stop()
+        self._segments.stop()
+        self._limits.lift()
+        self.site.topics.close()
+        self.site.timeline.close()

@@ -1,0 +1,150 @@
+"""What a trial left behind is read: its topics, what stores held, and the brokers' log segments."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from onceproof.lab.plan import reads_segments
+from onceproof.lab.reader import Reader, Source
+from onceproof.lab.segments import Dump, Logs, write_segments
+from onceproof.lab.site import Site
+from onceproof.model.anomaly import Comparison
+from onceproof.model.files import TrialPlan
+from onceproof.model.place import Place
+from onceproof.model.record import Record
+from onceproof.model.run_folder import read_contents
+from onceproof.readers.segments import compare_segments
+
+OPEN_FOR = 20.0  # seconds that the markers of the last transactions may take, when all is drained and closed
+MARKED_WITHIN = 5.0  # seconds that the last markers are given, when all is drained, closed and read
+
+
+@dataclass(frozen=True)
+class Read:
+    """What stands in the topics."""
+
+    records: Mapping[str, list[Record]]  # by role; what stores held is under `<store>-contents`
+    corrupt: Sequence[Comparison]  # what cannot be decoded
+    ends: Mapping[tuple[str, int], int]  # by topic and partition: up to where committed records were read
+
+
+class TopicReading:
+    """Reads the topics of a trial, in the background as soon as they are all there."""
+
+    def __init__(self, site: Site) -> None:
+        """Nothing is read yet."""
+        self._site = site
+        self._readers: list[Reader] = []
+
+    def follow(self) -> None:
+        """Begin to read along, if all topics are there."""
+        if not self._readers and self._site.wanted_topics <= (present := self._site.topics.names()):
+            self._start(present)
+
+    def await_topics(self) -> None:
+        """Wait for the topics that the application creates.
+
+        Raises:
+            HarnessError: one is missing.
+        """
+        wanted, site = self._site.wanted_topics, self._site
+        site.await_(
+            f"the topics {', '.join(sorted(wanted))}", lambda: wanted <= site.topics.names(), 30, check=site.check
+        )
+
+    def open_transaction(self) -> str | None:
+        """Where a transaction stays open, which hides the records behind it; None as a rule."""
+
+        def places() -> list[tuple[str, int]]:
+            ends, stable = self._site.ends(), self._site.ends(committed=True)
+            return [place for place, end in ends.items() if stable[place] < end]
+
+        if self._site.holds_within(OPEN_FOR, lambda: not places()):
+            return None
+        [(topic, partition), *_] = places()
+        return f"{topic}/{partition}"
+
+    def read(self) -> Read:
+        """Read all topics that there are to their ends, when nobody writes any more.
+
+        Raises:
+            HarnessError: they cannot be read.
+        """
+        if not self._readers:
+            self._start(self._site.present_topics())
+        ends = {committed: self._site.ends(committed=committed) for committed in (True, False)}
+        records: dict[str, list[Record]] = {role: [] for role in self._site.plan.roles}
+        corrupt: list[Comparison] = []
+        while self._readers:
+            reader = self._readers.pop()
+            found, faults = reader.finish(ends[reader.committed])
+            records |= found
+            corrupt += faults
+        for role, partition, line, key, value in read_contents(self._site.folder.contents):
+            records.setdefault(role, []).append(Record(partition, line, key, value))
+        return Read(records, corrupt, ends[True])
+
+    def _start(self, present: set[str]) -> None:
+        """One for committed records, and one for all of those topics of which these are wanted."""
+        site, plan = self._site, self._site.plan
+        for committed in (True, False):
+            sources = [
+                Source(topic, role, planned.value_bytes)
+                for role, planned in plan.roles.items()
+                if planned.committed == committed and (topic := plan.trial.topic(planned.topic)) in present
+            ]
+            if sources:
+                reader = site.world.reader(site.cluster, plan.application_id, sources, plan.partitions, committed)
+                self._readers.append(reader)
+
+    def stop(self) -> None:
+        """Stop reading."""
+        while self._readers:
+            self._readers.pop().stop()
+
+
+class SegmentReading:
+    """Reads the brokers' log segments, if these are to be looked at."""
+
+    def __init__(self, site: Site) -> None:
+        """Nothing is read yet."""
+        self._site = site
+        self._dump: Dump | None = None
+
+    def begin(self) -> None:
+        """Begin, in the background."""
+        if reads_segments(self._site.plan):
+            self._dump = Dump(self._site.cluster, logs_of(self._site.plan), self._site.folder.path)
+
+    def compare(self, read: Read) -> list[Comparison]:
+        """What the log segments hold beside what was read; they are written down as well.
+
+        Markers come a little after the answer to a commit, so where one is missing, the segments are read once more.
+        """
+        plan, world = self._site.plan, self._site.world
+        compared: list[Comparison] = []
+        undecoded: dict[str, list[Record]] = defaultdict(list)
+        for place in filter(None, (Place.parse(comparison.place) for comparison in read.corrupt)):
+            undecoded[place.role].append(Record(place.partition, place.offset, key=None, value=None))
+        deadline = world.monotonic() + MARKED_WITHIN
+        while self._dump is not None:
+            entries = self._dump.finish()
+            self._dump = None
+            topics = {role: [*read.records[role], *undecoded[role]] for role in logs_of(plan).roles.values()}
+            compared = list(compare_segments(entries, topics, plan.check, self._site.facts))
+            write_segments(self._site.folder.segments_file, entries)
+            is_open = any(comparison.anomaly == "hanging-transaction" for comparison in compared)
+            if is_open and world.monotonic() < deadline:
+                self.begin()
+        return compared
+
+    def stop(self) -> None:
+        """Stop reading."""
+        if self._dump is not None:
+            self._dump.stop()
+
+
+def logs_of(plan: TrialPlan) -> Logs:
+    """The logs of a trial's topics, by the roles that are read as committed."""
+    roles = {plan.trial.topic(planned.topic): role for role, planned in plan.roles.items() if planned.committed}
+    return Logs(plan.application_id, roles)

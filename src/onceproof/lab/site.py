@@ -1,0 +1,140 @@
+"""Where a trial takes place: what all that act in it share, and what they write down of it."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.processes import await_condition, holds_within
+from onceproof.lab.world import World
+from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
+from onceproof.model.files import TrialPlan
+from onceproof.model.run_folder import TrialFolder
+from onceproof.model.timeline import Event, Timeline, stall_text
+
+Report = Callable[[str], None]
+
+
+class Site:
+    """A trial's plan, brokers, folder, clock and timeline; and what is known of its drive so far."""
+
+    def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
+        """Connect to the brokers, and clear the folder of what a trial left that was cut off."""
+        self.plan, self.trial = plan, plan.trial
+        self.cluster, self.folder, self.report, self.world = cluster, folder, report, world
+        self.topics = world.topics(cluster, plan.application_id)
+        for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):
+            shutil.rmtree(old, ignore_errors=True)
+        self.timeline = Timeline(folder.timeline, world.now)
+        self.seconds = dict(plan.seconds)
+        self.failure: KafkaFailedError | None = None  # what Kafka did that ended the drive
+        self._measured: dict[str, int] = {}
+
+    # --- what is written down ---------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The timeline so far."""
+        return self.timeline.events
+
+    def note(self, event: str, **fields: Any) -> None:
+        """Record something that the driver did or saw."""
+        self.timeline.add("driver", event, **fields)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Name what happens in a `with` block; its seconds are kept."""
+        self.note("phase", name=name)
+        self.report(name)
+        begin = self.world.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.world.monotonic() - begin, 2)
+
+    def fail(self, failure: KafkaFailedError) -> None:
+        """Keep what Kafka did that ended the drive, and tell it in the timeline."""
+        self.failure = failure
+        told = {"anomaly": failure.anomaly, "place": failure.place}
+        self.note("failure", **told, expected=failure.expected, observed=failure.observed)
+
+    def measure(self, **facts: int) -> None:
+        """Keep what the checks need to know of the drive."""
+        self._measured |= facts
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """What the checks need to know beside the records."""
+        plan = self.plan
+        return {
+            "partitions": plan.partitions,
+            "exactly_once": int(plan.streams_config["processing.guarantee"] == "exactly_once_v2"),
+            "cached": int(bool(plan.app["caching"])),
+            "punctuated": int(bool(plan.app.get("punctuate.ms"))),
+            **self._measured,
+        }
+
+    # --- waiting ----------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Check that the trial can go on: everybody is given time, what happens is written down, the brokers live.
+
+        Raises:
+            HarnessError: it cannot.
+        """
+        if self.timeline.failure:
+            raise self.timeline.failure
+        self.require_time()
+        self.cluster.check_alive()
+
+    def require_time(self) -> None:
+        """Check that the machine did not stand still.
+
+        Raises:
+            StoodStillError: some process was not given any time.
+        """
+        if void := stall_text(self.events):
+            raise StoodStillError(void)
+
+    def await_(
+        self,
+        what: str,
+        condition: Callable[[], object],
+        timeout: float,
+        check: Callable[[], None],
+        last_seen: Callable[[], str] = lambda: "",
+        late: Callable[[str], OnceproofError] = HarnessError,
+    ) -> None:
+        """Wait until a condition holds, as `processes.await_condition` does, by the clock of the trial."""
+        await_condition(
+            what,
+            condition,
+            timeout=timeout,
+            check=check,
+            last_seen=last_seen,
+            late=late,
+            clock=self.world.monotonic,
+            sleep=self.world.sleep,
+        )
+
+    def holds_within(
+        self, seconds: float, condition: Callable[[], object], check: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Whether a condition comes to hold within some time."""
+        return holds_within(seconds, condition, check, self.world.monotonic, self.world.sleep)
+
+    # --- topics -----------------------------------------------------------------------------------------------
+
+    @property
+    def wanted_topics(self) -> set[str]:
+        """The topics of the trial."""
+        return {self.trial.topic(planned.topic) for planned in self.plan.roles.values()}
+
+    def present_topics(self) -> set[str]:
+        """Those that there are: what comes last is created by the application."""
+        return self.wanted_topics & self.topics.names()
+
+    def ends(self, *, committed: bool = False) -> dict[tuple[str, int], int]:
+        """End offsets by topic and partition; of what is `committed`, before the first open transaction."""
+        return self.topics.ends(self.present_topics(), self.plan.partitions, committed=committed)

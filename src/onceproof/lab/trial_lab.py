@@ -1,0 +1,208 @@
+"""What a scenario may do to the world (`scenarios.base.Lab`), done for real."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from onceproof.lab.input import Input
+from onceproof.lab.instance import Instance
+from onceproof.lab.instance_logs import was_recycled
+from onceproof.lab.instances import Instances
+from onceproof.lab.limits import Limits
+from onceproof.lab.load import Bulk
+from onceproof.lab.reading import TopicReading
+from onceproof.lab.site import Site
+from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
+from onceproof.model.release import Release
+from onceproof.model.timeline import Event, Return
+from onceproof.scenarios.base import Workload
+
+PATIENCE = 120.0  # seconds without a commit after which a drain is stuck
+
+
+class TrialLab:
+    """One trial's application, input and brokers, in the hands of its scenario."""
+
+    def __init__(
+        self,
+        site: Site,
+        parameters: Mapping[str, Any],
+        workload: Workload,
+        instances: Instances,
+        produced: Input,
+        limits: Limits,
+        topics: TopicReading,
+    ) -> None:
+        """Nothing is done yet."""
+        self.trial, self.parameters, self.workload = site.trial, parameters, workload
+        self.rng = random.Random(site.trial.seed)
+        self.brokers = site.world.brokers(site.cluster, site.note)
+        self._site, self._instances, self._input = site, instances, produced
+        self._limits, self._topics = limits, topics
+
+    # --- what is written down ---------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The timeline so far."""
+        return self._site.events
+
+    def now(self) -> float:
+        """The time in epoch seconds."""
+        return self._site.world.now()
+
+    def note(self, event: str, **fields: Any) -> None:
+        """Record something that the driver did or saw."""
+        self._site.note(event, **fields)
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Name what happens in a `with` block; its seconds are kept."""
+        return self._site.phase(name)
+
+    def measure(self, **facts: int) -> None:
+        """Keep what the checks need to know of the drive."""
+        self._site.measure(**facts)
+
+    # --- instances --------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> Mapping[str, Instance]:
+        """The instances that run, by name."""
+        return self._instances.running
+
+    def start_instance(
+        self,
+        name: str,
+        release: Release | None = None,
+        config: Mapping[str, str] | None = None,
+        app: Mapping[str, Any] | None = None,
+        log: str | None = None,
+    ) -> Instance:
+        """Start an instance and wait until the right release has loaded."""
+        return self._instances.start(name, release, config, app, log)
+
+    def stop_instance(self, name: str, leave_group: bool = False) -> None:
+        """Close an instance in good order and wait for its end."""
+        self._instances.stop(name, leave_group=leave_group)
+
+    def kill_instance(self, name: str) -> None:
+        """End an instance with SIGKILL."""
+        self._instances.kill(name)
+
+    def freeze_instance(self, name: str) -> None:
+        """Let an instance stand still (SIGSTOP)."""
+        self.running[name].freeze()
+
+    def thaw_instance(self, name: str) -> None:
+        """Let a frozen instance go on."""
+        self.running[name].thaw()
+
+    def step(self, command: str, instance: str) -> None:
+        """Scale: have an instance carry out a command, and record it."""
+        self.note("step", action=command, instance=instance)
+        self._site.report(f"{command} {instance}")
+        if self.running[instance].command(command) is None:
+            raise HarnessError(
+                f"{instance} did not {command}: Kafka Streams {self.trial.cell.streams} answered nothing."
+            )
+
+    def close_instances(self) -> None:
+        """Have all instances write what their stores hold, then let them leave, side by side."""
+        stores = self._site.plan.partition_stores
+        # They are all there when no task is on its way.
+        self.await_("every store to be written where it is active", lambda: self._instances.dump_stores() == stores)
+        self._instances.close()
+
+    def recycled(self, proof: Return) -> bool:
+        """Whether a log says that the thread recycled its active task then."""
+        return was_recycled(self._site.folder.instances.glob("*.log"), proof)
+
+    def state_directory(self, name: str) -> Path:
+        """Where an instance keeps its stores."""
+        return self._site.folder.state / name / self.trial.application_id
+
+    def on_disk(self, name: str, task: str) -> dict[str, Mapping[int, int]]:
+        """What RocksDB has on disk of a task of an instance that has ended or is frozen."""
+        scratch, log = self._site.folder.path / "copied", self._site.folder.path / "directory.log"
+        directory = self.state_directory(name) / task
+        return self._site.world.read_task_directory(self.trial.cell.streams, directory, scratch, log)
+
+    def contents_folder(self) -> Path:
+        """Where an instance may write what its stores hold."""
+        return self._site.folder.contents
+
+    # --- records ----------------------------------------------------------------------------------------------
+
+    def produce(
+        self,
+        name: str,
+        records: Sequence[tuple[int, int]],
+        rate: float | None = None,
+        timestamps: Sequence[int] | None = None,
+    ) -> Bulk:
+        """Send records in the background."""
+        bulk = self._input.produce(name, records, rate, timestamps)
+        self._topics.follow()
+        return bulk
+
+    def end(self, role: str) -> int:
+        """End offset of a topic, summed over its partitions."""
+        return sum(self._site.topics.ends([self.trial.topic(role)], self._site.plan.partitions).values())
+
+    def committed(self, role: str = "input") -> int:
+        """Records of a topic, the input as a rule, whose processing is committed."""
+        return self._site.topics.committed(self.trial.topic(role), self._site.plan.partitions)
+
+    def positions(self) -> Mapping[int, int]:
+        """End offset of each partition of `__consumer_offsets`."""
+        return self._site.topics.positions()
+
+    def await_drained(self) -> None:
+        """Wait until everything produced is processed and committed."""
+        self._input.await_delivered()
+        end = self.end("input")
+        while (committed := self.committed()) < end:
+            self.await_(
+                f"more than {committed:,} of {end:,} records to be committed", self._more_than(committed), PATIENCE
+            )
+        self.note("drained", committed=end)
+
+    def _more_than(self, committed: int) -> Callable[[], bool]:
+        return lambda: self.committed() > committed
+
+    # --- brokers ----------------------------------------------------------------------------------------------
+
+    def alter_topic(self, role: str, **config: str) -> None:
+        """Change the configuration of a topic, for example `min_insync_replicas="2"`."""
+        self._limits.alter_topic(role, **config)
+
+    def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
+        """Limit what the producer of this client id may send; None lifts the limit."""
+        self._limits.set_producer_quota(client, bytes_per_second)
+
+    # --- waiting ----------------------------------------------------------------------------------------------
+
+    def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
+        """Wait for a condition that the application must bring about."""
+        self._site.await_(what, condition, timeout, self._check, self._last_seen, partial(self._stuck, what))
+
+    def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
+        """Whether a condition comes to hold within some time."""
+        return self._site.holds_within(seconds, condition, self._check)
+
+    def _check(self) -> None:
+        """Check that it is not pointless to wait."""
+        self._site.check()
+        self._instances.check_alive()
+        self._input.check()
+
+    def _last_seen(self) -> str:
+        told = f"Committed: {self.committed():,}; {self._instances.last_seen()}"
+        return f"{told}; the logs are in {self._site.folder.instances}."
+
+    def _stuck(self, what: str, told: str) -> OnceproofError:
+        """What it means that the application did not bring something about."""
+        return KafkaFailedError("stuck", ", ".join(sorted(self.running)) or "no instance", what, told)
