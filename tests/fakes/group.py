@@ -39,6 +39,7 @@ class Nature:
     misses: bool = True  # a member that is silent for longer than its session
     elects: bool = True  # another leader, when a broker dies
     catches_up: bool = True  # a broker that comes back
+    stands_down: bool = True  # a broker that was missed and wakes
     fences: bool = True  # a member that was missed, when it comes back
     stands_still_after: float | None = None  # seconds; then the machine does for 3.2 s
 

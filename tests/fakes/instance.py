@@ -27,6 +27,12 @@ INVALID_EPOCH = (
 )
 
 
+def stamped(clock: FakeClock, line: str) -> str:
+    """A line of a log, as log4j.properties has it."""
+    stamp = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+    return f"[{stamp}+0000] {line}"
+
+
 class FakeProcess:
     """A process as far as a driver sees it."""
 
@@ -172,9 +178,8 @@ class FakeInstance(Instance):
         self._timeline.append(self.last[event])
 
     def _log(self, text: str) -> None:
-        stamp = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         with self.log.open("a") as log:
-            log.write(f"[{stamp}+0000] {text}\n")
+            log.write(stamped(self._clock, f"{text}\n"))
 
     def _to(self, state: str) -> None:
         if state != self.state:

@@ -22,7 +22,7 @@ from onceproof.scenarios.at_least_once import DELETE
 from onceproof.scenarios.base import values_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
-from tests.fakes.instance import FakeInstance
+from tests.fakes.instance import FakeInstance, stamped
 
 FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
 
@@ -77,38 +77,76 @@ class FakeTopics:
         return topic.removeprefix(f"{self.prefix}-")
 
 
+ALL = frozenset({1, 2, 3})
+
+
 @dataclass
 class FakeBrokers:
     """Brokers of which each has every partition; node 1 leads them all, as long as it lives."""
 
     group: Group
     names: Sequence[str]  # topics
+    folder: Path  # of their logs
     note: Callable[..., None]
     nodes: int = 3
     leader: int | None = 1
-    in_sync: frozenset[int] = frozenset({1, 2, 3})
-    changes_at: float | None = None
+    in_sync: frozenset[int] = ALL
+    soon: tuple[float, int | None, frozenset[int]] | None = None  # when it changes, and who leads and is in sync then
 
     def replicas(self) -> Mapping[tuple[str, int], Replicas]:
-        """All alike; what a broker's death or return changes comes a second later."""
-        if self.changes_at is not None and self.group.clock.now() >= self.changes_at:
-            self.changes_at = None
-            if self.leader is None and self.group.nature.elects:
-                self.leader = 2
-            elif self.leader is not None and self.group.nature.catches_up:
-                self.in_sync = frozenset({1, 2, 3})
-        return {(name, p): Replicas(self.leader, self.in_sync) for name in self.names for p in range(2)}
+        """All alike; what befalls a broker shows a second later."""
+        if self.soon is not None and self.group.clock.now() >= self.soon[0]:
+            _, self.leader, self.in_sync = self.soon
+            self.soon = None
+        return {place: Replicas(self.leader, self.in_sync) for place in self._places()}
+
+    def _places(self) -> list[tuple[str, int]]:
+        return [(name, partition) for name in self.names for partition in range(2)]
+
+    def _change(self, leader: int | None, in_sync: frozenset[int]) -> None:
+        self.soon = (self.group.clock.now() + 1.0, leader, in_sync)
+
+    def log(self, node: int) -> Path:
+        """A broker's log."""
+        file = self.folder / f"node-{node}.log"
+        file.touch()
+        return file
 
     def kill(self, node: int, *, orderly: bool) -> None:
         """It leads nothing any more."""
-        self.note("broker", node=node, action="shut down" if orderly else "killed")
+        self._missed(node, "shut down" if orderly else "killed")
+
+    def freeze(self, node: int) -> None:
+        """The same."""
+        self._missed(node, "frozen")
+
+    def _missed(self, node: int, action: str) -> None:
+        self.note("broker", node=node, action=action)
         self.leader, self.in_sync = None, self.in_sync - {node}
-        self.changes_at = self.group.clock.now() + 1.0
+        self._change(2 if self.group.nature.elects else None, self.in_sync)
 
     def start(self, node: int) -> None:
         """It must catch up."""
-        self.changes_at = self.group.clock.now() + 1.0
-        self.note("broker", node=node, action="started")
+        self._comes_back(node, "started")
+
+    def thaw(self, node: int) -> None:
+        """It stands down, and must catch up."""
+        if self.group.nature.stands_down:
+            lines = (f"Follower {topic}-{p} starts at leader epoch 1 from offset 0\n" for topic, p in self._places())
+            self.log(node).write_text("".join(stamped(self.group.clock, line) for line in lines))
+        self._comes_back(node, "thawed")
+
+    def _comes_back(self, node: int, action: str) -> None:
+        _, leader, _ = self.soon or (0, self.leader, None)
+        self._change(leader, ALL if self.group.nature.catches_up else self.in_sync)
+        self.note("broker", node=node, action=action)
+
+    def lead(self, leaders: Mapping[tuple[str, int], int]) -> None:
+        """One of them leads all."""
+        leader = min(leaders.values())
+        nature = self.group.nature
+        self._change(leader if (nature.catches_up if leader == 1 else nature.elects) else self.leader, self.in_sync)
+        self.note("leaders", leaders={leader: len(leaders)})
 
 
 @dataclass
@@ -236,7 +274,7 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
 
     names = [*(trial.topic(role) for role in what.system(trial).roles), OFFSETS, COORDINATOR]
     world = World(
-        brokers=lambda _cluster, note: FakeBrokers(group, names, note),  # type: ignore[arg-type, return-value]
+        brokers=lambda _cluster, _release, log, note: FakeBrokers(group, names, log.parent, note),  # type: ignore[arg-type, return-value]
         topics=lambda _cluster, application_id: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]
         instance=partial(FakeInstance, group=group, clock=clock),
         bulk=bulk,  # type: ignore[arg-type]

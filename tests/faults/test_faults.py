@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.faults import FAULTS, broker_kill, pause, rolling_bounce
+from onceproof.faults import FAULTS, OF_BROKERS, pause, rolling_bounce
 from onceproof.faults.base import Fault, Strike, at_work, suffer
 from onceproof.lab.driver import Driver
 from onceproof.model.errors import KafkaFailedError, UsageError
@@ -78,10 +78,22 @@ def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) 
     driver.stop()
 
 
-def test_a_broker_that_was_killed_is_started_again_if_the_drive_fails(tmp_path: Path) -> None:
-    driver = killing(tmp_path, Nature(throws_after=6_000, elects=False))
+@pytest.mark.parametrize(
+    ("fault", "event", "told"),
+    [
+        ("broker-kill", "broker", [{"action": "killed"}, {"action": "started"}]),
+        ("broker-pause", "broker", [{"action": "frozen"}, {"action": "thawed"}]),
+        ("leader-election", "leaders", [{"leaders": {2: 12}}, {"leaders": {1: 12}}]),
+    ],
+)
+def test_what_befell_a_broker_is_undone_if_the_drive_fails(
+    tmp_path: Path, fault: str, event: str, told: list[dict[str, object]]
+) -> None:
+    trial = a_trial("4.3.1", fault=fault, nodes=3)
+    driver = fake_driver(trial, tmp_path, Nature(throws_after=6_000, elects=False))
     assert not driver.drive().exercised
-    assert [e["action"] for e in driver.site.events if e["event"] == "broker"] == ["killed", "started"]
+    seen = [e for e in driver.site.events if e["event"] == event]
+    assert [{key: e[key] for key in one} for e, one in zip(seen, told, strict=True)] == told
     driver.stop()
 
 
@@ -174,15 +186,16 @@ def test_stores_in_memory_can_go_back_whatever_the_format(tmp_path: Path) -> Non
     SCENARIOS["multirunner"].validate(a_trial("3.9.1", "ROLLING_BACK", scenario="multirunner", restart_on="4.3.1"))
 
 
-def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path) -> None:
-    trial = a_trial("4.3.1", fault="broker-kill")
-    with pytest.raises(UsageError, match=r"^The fault broker-kill needs 3 brokers, and not 1: add --nodes 3\.$"):
+@pytest.mark.parametrize("fault", OF_BROKERS, ids=lambda fault: fault.name)
+def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path, fault: Fault) -> None:
+    trial = a_trial("4.3.1", fault=fault.name)
+    with pytest.raises(UsageError, match=rf"^The fault {fault.name} needs 3 brokers, and not 1: add --nodes 3\.$"):
         SCENARIOS["enumerator"].validate(trial)
-    SCENARIOS["enumerator"].validate(a_trial("4.3.1", **KILL))
+    SCENARIOS["enumerator"].validate(a_trial("4.3.1", fault=fault.name, nodes=3))
     driver = fake_driver(trial, tmp_path)
     driver.lab.brokers.nodes = 1  # type: ignore[misc]
-    suffered = suffer(broker_kill.FAULT, driver.lab, lambda: None)
-    assert suffered.told == "The fault broker-kill did not bite: it takes 3 brokers of ours, but there are 1."
+    suffered = suffer(fault, driver.lab, lambda: None)
+    assert suffered.told == f"The fault {fault.name} did not bite: it takes 3 brokers of ours, but there are 1."
     driver.stop()
 
 

@@ -52,7 +52,9 @@ def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
     ("trial", "needed"),
     [
         (a_trial("4.3.1", scenario="at-least-once"), "to let a topic refuse records"),
-        (a_trial("4.3.1", fault="broker-kill", nodes=3), "to kill a broker"),
+        (a_trial("4.3.1", fault="broker-kill", nodes=3), "to kill or stop a broker"),
+        (a_trial("4.3.1", fault="broker-pause", nodes=3), "to kill or stop a broker"),
+        (a_trial("4.3.1", fault="leader-election", nodes=3), "to have other replicas elected as leaders"),
         (a_trial("4.3.1", "STREAMS_PROTOCOL"), "to set the configuration of a group"),
     ],
 )

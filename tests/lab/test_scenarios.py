@@ -87,6 +87,25 @@ def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_
     assert all("\nmin.insync.replicas=2\n" in config for config in configs)
 
 
+def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
+    trial = a_trial("4.3.1", fault="broker-pause", nodes=3, **{"broker-pause_leads": "changelog"})
+    assert run(trial, tmp_path, None)[0] == {}
+    proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
+    assert proof["partition"].partition("-changelog-")[1]
+    assert proof["out_of_sync"]
+    assert proof["stood_down_after_ms"] > 0
+
+
+def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
+    trial = a_trial("4.3.1", fault="leader-election", nodes=3)
+    assert run(trial, tmp_path, None)[0] == {}
+    proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
+    assert proof["stayed_in_sync"]
+    [away, back] = [e["leaders"] for e in read_timeline(tmp_path / "timeline.jsonl") if e["event"] == "leaders"]
+    assert back == {str(proof["node"]): proof["partitions_led"]}
+    assert str(proof["node"]) not in away
+
+
 @pytest.mark.parametrize(
     ("scenario", "streams", "anomalies"),
     [

@@ -45,8 +45,13 @@ CAME_BACK = (
 STAYED = "^No task went active, standby, active on one thread while records flowed"
 BIT_NOT = "^The fault pause did not bite: "
 KILL = {"fault": "broker-kill", "nodes": 3}
+STOP = {"fault": "broker-pause", "nodes": 3}
+MOVE = {"fault": "leader-election", "nodes": 3}
+ONE_TWO = {"program": "1 2"}
 KILLED = r"^Node 1, which led {} and \d+ other partitions, was killed; node 2 led it after 1\d\d\d ms"
 KILLED_NOT = "^The fault broker-kill did not bite: .*"
+STOPPED_NOT = "^The fault broker-pause did not bite: .*"
+MOVED_NOT = "^The fault leader-election did not bite: .*"
 WAYS = [
     Way("enumerator", "a task comes back", True, CAME_BACK),
     Way("enumerator", "a task comes back after a restart", True, CAME_BACK, restart_on="4.2.1"),
@@ -136,9 +141,41 @@ WAYS = [
         parameters=KILL,
         nature=Nature(catches_up=False),
     ),
+    Way(
+        "enumerator",
+        "a zombie broker stands down",
+        True,
+        r"^Node 1, which led .* stood still for [78],\d+ ms; node 2 led it after 1\d\d\d ms, and node 1 stood down 0 ms",
+        parameters=STOP,
+    ),
+    *(
+        Way("enumerator", name, False, STOPPED_NOT + why, parameters=STOP, nature=nature)
+        for name, why, nature in (
+            ("nobody leads after the zombie broker", "nobody else led __transaction_state-", Nature(elects=False)),
+            ("the zombie broker stays behind", "node 1 was not in sync again", Nature(catches_up=False)),
+            ("the zombie broker does not know it", "not tell that it follows another", Nature(stands_down=False)),
+        )
+    ),
+    Way(
+        "enumerator",
+        "leaders move and move back",
+        True,
+        r"^Node 1, which led .* gave them up; node 2 led it after 1\d\d\d ms, and node 1 led all of them again 1\d\d\d ms",
+        parameters=MOVE,
+    ),
+    *(
+        Way("enumerator", name, False, MOVED_NOT + why, parameters=MOVE, nature=nature)
+        for name, why, nature in (
+            ("leaders do not move", "nobody else led __transaction_state-", Nature(elects=False)),
+            ("leaders do not move back", "node 1 did not lead again", Nature(catches_up=False)),
+        )
+    ),
+    *(
+        Way("multirunner", f"it survives {named['fault']}", True, "^Node 1, which led", parameters=named | ONE_TWO)
+        for named in (KILL, STOP, MOVE)
+    ),
     Way("multirunner", "a task comes back", True, CAME_BACK, "SEED_PROGRAM", RETURN),
     Way("multirunner", "a zombie is fenced", True, "^instance-. stood still for [789],", "PAUSED"),
-    Way("multirunner", "a broker dies", True, "^Node 1, which led __trans", parameters={**KILL, "program": "1 2"}),
     Way(
         "multirunner",
         "nobody is there to take over",

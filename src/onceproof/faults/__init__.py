@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from onceproof.faults import broker_kill, pause, rolling_bounce
+from onceproof.faults import broker_kill, broker_pause, leader_election, pause, rolling_bounce
 from onceproof.faults.base import Fault
 from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 
-_MODULES = (pause, broker_kill, rolling_bounce)
+_MODULES = (pause, broker_kill, broker_pause, leader_election, rolling_bounce)
 FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
 NONE = "none"
+# Those that befall one of several brokers: others can do its work, so under exactly-once every promise stays true.
+OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)
 
 
 def fault(name: str) -> Fault:

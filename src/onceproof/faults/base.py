@@ -68,11 +68,23 @@ class Brokers(Protocol):
     def replicas(self) -> Mapping[tuple[str, int], Replicas]:
         """Who serves each partition of each topic, by the Admin API; nothing while no broker answers."""
 
+    def log(self, node: int) -> Path:
+        """A broker's log."""
+
     def kill(self, node: int, *, orderly: bool) -> None:
         """End a broker: by SIGKILL, as a crash of its machine would, or by a controlled shutdown (SIGTERM)."""
 
     def start(self, node: int) -> None:
         """Start a broker that was killed, over its data, and wait until it listens."""
+
+    def freeze(self, node: int) -> None:
+        """Let a broker stand still (SIGSTOP) until it is thawed."""
+
+    def thaw(self, node: int) -> None:
+        """Let a broker go on that was frozen."""
+
+    def lead(self, leaders: Mapping[tuple[str, int], int]) -> None:
+        """Have a node that has a replica in sync elected as leader of each of these partitions, by the Admin API."""
 
 
 class Ground(Protocol):

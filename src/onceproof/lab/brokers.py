@@ -1,12 +1,18 @@
-"""The brokers of a trial, as a fault sees and kills them (`faults.base.Brokers`)."""
+"""The brokers of a trial, as a fault sees them and befalls them (`faults.base.Brokers`)."""
 
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, PartitionMetadata
 
 from onceproof.faults.base import Replicas
+from onceproof.lab.client_properties import java_options
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.programs import run_program
+from onceproof.model.release import Release
 
 ANSWERED_WITHIN = 2.0  # seconds
 
@@ -14,9 +20,16 @@ ANSWERED_WITHIN = 2.0  # seconds
 class Brokers:
     """Brokers that are killed and started again; what is done is told in the timeline."""
 
-    def __init__(self, cluster: Cluster, note: Callable[..., None]) -> None:
-        """Nobody is asked yet; `note` records an event."""
-        self._cluster, self._note = cluster, note
+    def __init__(self, cluster: Cluster, release: Release, log: Path, note: Callable[..., None]) -> None:
+        """Nobody is asked yet.
+
+        Args:
+            cluster: the brokers.
+            release: of the Java clients that ask for what confluent-kafka cannot.
+            log: takes what those log.
+            note: records an event.
+        """
+        self._cluster, self._release, self._log, self._note = cluster, release, log, note
         self._admin: AdminClient | None = None
 
     @property
@@ -26,16 +39,22 @@ class Brokers:
 
     def replicas(self) -> Mapping[tuple[str, int], Replicas]:
         """Who serves each partition of each topic; nothing while no broker answers."""
-        self._admin = self._admin or AdminClient(self._cluster.client())
         try:
-            topics = self._admin.list_topics(timeout=ANSWERED_WITHIN).topics
+            return {
+                place: Replicas(None if of.leader < 0 else of.leader, frozenset(of.isrs))
+                for place, of in self._described().items()
+            }
         except KafkaException:
             return {}
-        return {
-            (name, number): Replicas(None if of.leader < 0 else of.leader, frozenset(of.isrs))
-            for name, topic in topics.items()
-            for number, of in topic.partitions.items()
-        }
+
+    def _described(self) -> dict[tuple[str, int], PartitionMetadata]:
+        self._admin = self._admin or AdminClient(self._cluster.client())
+        topics = self._admin.list_topics(timeout=ANSWERED_WITHIN).topics
+        return {(name, number): of for name, topic in topics.items() for number, of in topic.partitions.items()}
+
+    def log(self, node: int) -> Path:
+        """A broker's log."""
+        return self._cluster.nodes[node - 1].log
 
     def kill(self, node: int, *, orderly: bool) -> None:
         """End a broker: by SIGKILL, or by a controlled shutdown (SIGTERM)."""
@@ -50,3 +69,33 @@ class Brokers:
         """
         self._cluster.start_node(node)
         self._note("broker", node=node, action="started")
+
+    def freeze(self, node: int) -> None:
+        """Let a broker stand still (SIGSTOP)."""
+        self._note("broker", node=node, action="frozen")
+        self._cluster.nodes[node - 1].freeze()
+
+    def thaw(self, node: int) -> None:
+        """Let a broker go on."""
+        self._cluster.nodes[node - 1].thaw()
+        self._note("broker", node=node, action="thawed")
+
+    def lead(self, leaders: Mapping[tuple[str, int], int]) -> None:
+        """Have these nodes elected as leaders, as the first of their partitions' replicas, which are preferred.
+
+        Through Java's Admin API: confluent-kafka cannot change the order of replicas.
+
+        Raises:
+            HarnessError: the brokers refused.
+        """
+        described = self._described()
+        replicas = [
+            {"topic": topic, "partition": partition, "nodes": sorted(described[place].replicas, key=leader.__ne__)}
+            for place, leader in leaders.items()
+            for topic, partition in [place]
+        ]
+        config = self._cluster.java_client(self._release)
+        asked = json.dumps({"config": config, "replicas": replicas})
+        main, what = ("onceproof.streams.Leaders",), f"leaders of {len(leaders)} partitions to be elected"
+        run_program(self._release, main, self._log, what, asked, self._cluster.check_alive, java_options(config))
+        self._note("leaders", leaders=dict(Counter(leaders.values())))

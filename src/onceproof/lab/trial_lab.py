@@ -39,7 +39,9 @@ class TrialLab:
         """Nothing is done yet."""
         self.trial, self.parameters, self.workload = site.trial, parameters, workload
         self.rng = random.Random(site.trial.seed)
-        self.brokers = site.world.brokers(site.cluster, site.note)
+        self.brokers = site.world.brokers(
+            site.cluster, site.trial.cell.streams, site.folder.path / "leaders.log", site.note
+        )
         self._site, self._instances, self._input = site, instances, produced
         self._limits, self._topics = limits, topics
 

@@ -6,7 +6,8 @@ from enum import Enum
 class Capability(Enum):
     """Something that can be done to some brokers and not to others; its value completes "it must be possible ..."."""
 
-    KILL_NODE = "to kill a broker and start it again"
+    KILL_NODE = "to kill or stop a broker and have it back"
+    MOVE_LEADERS = "to have other replicas elected as leaders"
     REFUSE_RECORDS = "to let a topic refuse records, by a replica on a dead broker"
     READ_SEGMENTS = "to read the brokers' log segments"
     CONFIGURE_GROUPS = "to set the configuration of a group, as the streams protocol needs it"

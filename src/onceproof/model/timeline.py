@@ -12,7 +12,8 @@ and what belongs to it. Those of instances are what the application under test p
 | `step` | `action`, `instance`: the driver scales out or in, starts or stops |
 | `instance` | `name`, `action`: started, closed, killed, frozen, thawed; `release` if started |
 | `fault` | `name`, `action`: applied, healed (`label`, `text` for pictures), observed (`bit`, `told`, `observed`) |
-| `broker` | `node`, `action`: killed, shut down, started |
+| `broker` | `node`, `action`: killed, shut down, started, frozen, thawed |
+| `leaders` | `leaders`: of how many partitions each node was elected as leader, because a fault asked for it |
 | `topic` | `role`, `config`: the configuration of a topic was changed |
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `held`, `lag`, `load` | what a scenario saw; see its module |

@@ -1,0 +1,105 @@
+"""The broker that leads a partition stands still until it is missed, and comes back as a zombie that does not know it.
+
+It is stopped (SIGSTOP) while records flow, for longer than its session with the controller: others come to lead what it
+led. When it wakes (SIGCONT) it still believes to lead, with records and requests that it had taken, and whatever
+clients sent to it meanwhile. None of that may count: it must learn that its epoch is over, stand down, and drop what
+the others do not have.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onceproof.faults.base import Fault, Ground
+from onceproof.faults.leader import NODES, PATIENCE, LeaderStrike, leads
+from onceproof.model.capability import Capability
+from onceproof.model.parameter import Parameter
+from onceproof.model.timeline import time_of_line
+
+NAME = "broker-pause"
+SESSION = 3.0  # seconds after which the controller misses a broker of ours, see lab/cluster.py
+SECONDS = f"{NAME}.seconds"
+PARAMETERS = {
+    **leads(NAME),
+    SECONDS: Parameter(7.0, f"seconds for which the fault `{NAME}` stops a broker, at least", least=SESSION + 1),
+}
+
+
+class BrokerPause(LeaderStrike):
+    """The leader of a partition stands still."""
+
+    name = NAME
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self.patience = ground.parameters[SECONDS] + PATIENCE
+        self._woken = 0.0  # epoch seconds
+        self._log_end = 0
+
+    def befall(self, node: int) -> None:
+        """Stop it."""
+        self._log_end = self.ground.brokers.log(node).stat().st_size
+        self.ground.brokers.freeze(node)
+
+    def took_effect(self) -> bool:
+        """Whether another node leads the partition, and it has stood still for long enough.
+
+        The application may wait until it wakes: a request that it did not answer is waited for.
+        """
+        self.went_on()
+        return self.has_moved() and self.ground.now() - self.struck >= self.ground.parameters[SECONDS]
+
+    def undo(self, node: int) -> None:
+        """Let it go on."""
+        self._woken = self.ground.now()
+        self.ground.brokers.thaw(node)
+
+    def recovered(self) -> bool:
+        """Whether it stood down, too."""
+        return super().recovered() and self._stood_down() is not None
+
+    def _stood_down(self) -> int | None:
+        """Milliseconds after it woke until its log says that it follows another leader; None if it does not."""
+        if self.node is None:
+            return None
+        said, t = re.compile(rf"Follower {re.escape(self.place)} starts at leader epoch"), None
+        with self.ground.brokers.log(self.node).open(errors="replace") as log:
+            log.seek(self._log_end)
+            for line in log:
+                t = time_of_line(line) or t
+                if t is not None and said.search(line):
+                    return t - round(self._woken * 1_000)
+        return None
+
+    def proof(self, back_ms: int | None) -> Mapping[str, Any]:
+        """For how long it stood still, and when it stood down, too."""
+        stopped_ms = round((self._woken - self.struck) * 1_000)
+        return {**super().proof(back_ms), "stopped_ms": stopped_ms, "stood_down_after_ms": self._stood_down()}
+
+    def lacks(self, back_ms: int | None) -> Iterator[str]:
+        """It must have stood down, too."""
+        yield from super().lacks(back_ms)
+        if self._stood_down() is None:
+            yield f"node {self.node} did not tell that it follows another leader of {self.place}"
+
+    def told(self) -> str:
+        """For how long it stood still."""
+        return f"stood still for {round((self._woken - self.struck) * 1_000):,} ms"
+
+    def told_back(self, back_ms: int | None) -> str:
+        """When it stood down, and when it was in sync."""
+        return f"stood down {self._stood_down()} ms after it woke and was in sync after {back_ms} ms."
+
+
+FAULT = Fault(
+    name=NAME,
+    what="The broker that leads a partition stands still (SIGSTOP), beyond its session with the controller.",
+    undone="It goes on (SIGCONT), as a zombie.",
+    needs="it takes three brokers, and topics that two of them may serve",
+    strike=BrokerPause,
+    parameters=PARAMETERS,
+    nodes=NODES,
+    lasts=12.0,
+    requires=frozenset({Capability.KILL_NODE}),
+)

@@ -1,0 +1,184 @@
+"""What befalls the broker that leads a partition: which partition that is, and what becomes of it.
+
+What the broker leads is a parameter of each such fault: the coordinator of a group, or of transactions, is the leader
+of a partition of Kafka's own logs. There are three brokers, three replicas of each partition, and two of them must have
+a record before it counts.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from onceproof.faults.base import Ground, NoTargetError, Replicas, Strike, processed
+from onceproof.model.parameter import Parameter
+from onceproof.model.segments import COORDINATOR, OFFSETS, partition_of_name
+
+NODES = 3
+PATIENCE = 45.0  # seconds that the brokers are given to elect another leader, and then to catch up
+TRANSACTIONAL_ID = re.compile(r"transactionalId=([^,\]\s]+)")
+TRANSACTIONS, GROUP, INPUT, CHANGELOG = "transaction-coordinator", "group-coordinator", "input", "changelog"
+Partition = tuple[str, int]
+
+
+def leads(name: str, default: str = TRANSACTIONS) -> dict[str, Parameter]:
+    """The parameter of a fault that says what the broker leads that it befalls."""
+    what = f"what the broker leads that the fault `{name}` befalls"
+    return {f"{name}.leads": Parameter(default, what, choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG))}
+
+
+def partition_led(led: str, ground: Ground) -> Partition:
+    """The partition whose leader a fault befalls; of several one is drawn.
+
+    Raises:
+        NoTargetError: there is none.
+    """
+    replicas, application_id = ground.brokers.replicas(), ground.trial.application_id
+    if led == GROUP:
+        return OFFSETS, partition_of_name(application_id, _partitions(OFFSETS, replicas))
+    if led == TRANSACTIONS:
+        ids = sorted(_transactional_ids(ground))
+        if not ids:
+            raise NoTargetError("no instance told of its transactional id")
+        return COORDINATOR, partition_of_name(ground.rng.choice(ids), _partitions(COORDINATOR, replicas))
+    of_trial = [place for place in sorted(replicas) if place[0].startswith(f"{application_id}-")]
+    wanted = [(topic, partition) for topic, partition in of_trial if topic.endswith(f"-{led}")]
+    if not wanted:
+        raise NoTargetError(f"there is no partition of the {led}")
+    return ground.rng.choice(wanted)
+
+
+def _transactional_ids(ground: Ground) -> set[str]:
+    logs = (instance.log.read_text(errors="replace") for instance in ground.running.values())
+    return {found for log in logs for found in TRANSACTIONAL_ID.findall(log)}
+
+
+def _partitions(topic: str, replicas: Mapping[Partition, Replicas]) -> int:
+    return max(1, sum(name == topic for name, _ in replicas))
+
+
+class LeaderStrike(Strike):
+    """Something befalls the broker that leads a partition, so that another one leads it."""
+
+    name: ClassVar[str]  # of the fault
+    patience = PATIENCE
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self.leads: str = ground.parameters[f"{self.name}.leads"]
+        self.partition: Partition = ("", 0)
+        self.node: int | None = None
+        self.led: list[Partition] = []  # by the node
+        self.struck = self.undone = 0.0  # epoch seconds
+        self.moved: tuple[int, float] | None = None  # to which node, when
+        self.out_of_sync = False  # the node, when it was seen to have moved
+        self._processed: int | None = None  # by then
+        self._went_on = False
+        self._back_at: float | None = None
+
+    def apply(self) -> str:
+        """Do it to the leader of the partition."""
+        nodes = self.ground.brokers.nodes
+        if nodes < NODES:
+            raise NoTargetError(f"it takes {NODES} brokers of ours, but there are {nodes}")
+        self.partition = partition_led(self.leads, self.ground)
+        replicas = self.ground.brokers.replicas()
+        node = replicas[self.partition].leader if self.partition in replicas else None
+        if node is None:
+            raise NoTargetError(f"nobody led {self.place}")
+        self.led = [partition for partition, of in replicas.items() if of.leader == node]
+        self.struck = self.ground.now()
+        self.node = node
+        self.befall(node)
+        return f"node {node}, {self.leads}"
+
+    @abstractmethod
+    def befall(self, node: int) -> None:
+        """Do it to this node."""
+
+    @abstractmethod
+    def undo(self, node: int) -> None:
+        """Undo it."""
+
+    @property
+    def place(self) -> str:
+        """The partition, as Kafka writes it."""
+        topic, partition = self.partition
+        return f"{topic}-{partition}"
+
+    def took_effect(self) -> bool:
+        """Whether another node leads the partition, and the application went on after that."""
+        return self.has_moved() and self.went_on()
+
+    def has_moved(self) -> bool:
+        """Whether another node has come to lead the partition."""
+        replicas = self.ground.brokers.replicas().get(self.partition, Replicas(None, frozenset()))
+        if self.moved is None and replicas.leader not in (None, self.node):
+            self.moved = (int(replicas.leader or 0), self.ground.now())
+            self.out_of_sync = self.node not in replicas.in_sync
+            self._processed = processed(self.ground)
+        return self.moved is not None
+
+    def went_on(self) -> bool:
+        """Whether records were processed after that."""
+        self._went_on = self._went_on or (self._processed is not None and processed(self.ground) > self._processed)
+        return self._went_on
+
+    def heal(self) -> None:
+        """Undo it, if it was done."""
+        if self.node is not None:
+            self.undo(self.node)
+            self.undone = self.ground.now()
+
+    def recovered(self) -> bool:
+        """Whether the node is back in all partitions that it led, and the application goes on."""
+        replicas = self.ground.brokers.replicas()
+        if self._back_at is None and replicas and all(p not in replicas or self.is_back(replicas[p]) for p in self.led):
+            self._back_at = self.ground.now()
+        return self.went_on() and self._back_at is not None
+
+    def is_back(self, replicas: Replicas) -> bool:
+        """Whether the node has every record of a partition that it led."""
+        return self.node in replicas.in_sync
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """The node, what it led, who led it then and since when, and when the node was back."""
+        moved_ms = None if self.moved is None else round((self.moved[1] - self.struck) * 1_000)
+        back_ms = None if self._back_at is None else round((self._back_at - self.undone) * 1_000)
+        proof = {
+            "node": self.node,
+            "leads": self.leads,
+            "partition": self.place,
+            "partitions_led": len(self.led),
+            "leader_after": None if self.moved is None else self.moved[0],
+            "moved_after_ms": moved_ms,
+            "went_on": self._went_on,
+            **self.proof(back_ms),
+        }
+        missing = [] if self.moved else [f"nobody else led {self.place} within {PATIENCE:g} s"]
+        missing += [] if self._went_on else [f"no record was processed after {self.place} had moved"]
+        told = (
+            f"Node {self.node}, which led {self.place} ({self.leads}) and {len(self.led) - 1} other partitions, "
+            f"{self.told()}; node {proof['leader_after']} led it after {moved_ms} ms, and node {self.node} "
+        )
+        return proof, [*missing, *self.lacks(back_ms)], told + self.told_back(back_ms)
+
+    def proof(self, back_ms: int | None) -> Mapping[str, Any]:
+        """What more there is to prove it; the node was back after `back_ms`, if it was."""
+        return {"out_of_sync": self.out_of_sync, "in_sync_after_ms": back_ms}
+
+    def lacks(self, back_ms: int | None) -> Iterator[str]:
+        """What is missing of that."""
+        if not self.out_of_sync:
+            yield f"node {self.node} still counted as in sync"
+        if back_ms is None:
+            yield f"node {self.node} was not in sync again within {PATIENCE:g} s"
+
+    @abstractmethod
+    def told(self) -> str:
+        """What befell the node, for a sentence that begins with it."""
+
+    @abstractmethod
+    def told_back(self, back_ms: int | None) -> str:
+        """When the node was back, to end the sentence."""

@@ -1,0 +1,65 @@
+"""Leaders move, and no broker fails: a node gives up all that it leads, and leads it again.
+
+An operator balances the brokers, or drains one: by the Admin API another replica becomes the preferred one of each
+partition that the node leads, and the preferred leaders are elected, while records flow. Later all is put back. A
+client that knows the old leader must find the new one, with nothing lost, repeated or out of order; a coordinator hands
+over groups and transactions that are in the midst of something.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onceproof.faults.base import Fault, Replicas
+from onceproof.faults.leader import NODES, PATIENCE, LeaderStrike, leads
+from onceproof.model.capability import Capability
+
+NAME = "leader-election"
+
+
+class LeaderElection(LeaderStrike):
+    """The leader of a partition gives up all that it leads."""
+
+    name = NAME
+
+    def befall(self, node: int) -> None:
+        """Have others lead all that it leads; for each partition one is drawn."""
+        replicas = self.ground.brokers.replicas()
+        others = {place: sorted(replicas[place].in_sync - {node}) for place in self.led if place in replicas}
+        self.ground.brokers.lead({place: self.ground.rng.choice(nodes) for place, nodes in others.items() if nodes})
+
+    def undo(self, node: int) -> None:
+        """Have it lead again."""
+        self.ground.brokers.lead(dict.fromkeys(self.led, node))
+
+    def is_back(self, replicas: Replicas) -> bool:
+        """Whether it leads a partition again that it led."""
+        return replicas.leader == self.node
+
+    def proof(self, back_ms: int | None) -> Mapping[str, Any]:
+        """Whether it stayed in sync, and when it led again."""
+        return {"stayed_in_sync": not self.out_of_sync, "led_again_after_ms": back_ms}
+
+    def lacks(self, back_ms: int | None) -> Iterator[str]:
+        """It must lead again."""
+        if back_ms is None:
+            yield f"node {self.node} did not lead again within {PATIENCE:g} s"
+
+    def told(self) -> str:
+        """What it did."""
+        return "gave them up"
+
+    def told_back(self, back_ms: int | None) -> str:
+        """When it led again."""
+        return f"led all of them again {back_ms} ms after it was elected."
+
+
+FAULT = Fault(
+    name=NAME,
+    what="The broker that leads a partition gives up all that it leads: others are elected (preferred leaders).",
+    undone="It is elected again.",
+    needs="it takes three brokers, and topics that two of them may serve",
+    strike=LeaderElection,
+    parameters=leads(NAME),
+    nodes=NODES,
+    requires=frozenset({Capability.MOVE_LEADERS}),
+)
