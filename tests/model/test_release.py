@@ -1,4 +1,5 @@
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -6,17 +7,42 @@ from hypothesis import strategies as st
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
-from onceproof.model.release import FINAL, Release
+from onceproof.model.release import BUILT, FINAL, SNAPSHOT, Release
 
 parts = st.tuples(st.integers(3, 20), st.integers(0, 20), st.integers(0, 20))
 few = st.integers(3, 5)  # so that equal numbers occur
 releases = st.builds(Release, few, few, few, st.integers(0, 12) | st.just(FINAL))
+commits = st.text("0123456789abcdef", min_size=7, max_size=7)
+builds = st.builds(Release, few, few, few, st.integers(0, 12) | st.sampled_from([SNAPSHOT, BUILT]), commits)
 
 
 @given(releases)
 def test_what_is_printed_is_read_again(release):
     assert Release.parse(str(release)) == release
     assert re.fullmatch(r"[0-9.]+(-rc[0-9]+)?", str(release))
+
+
+@given(builds)
+def test_a_build_is_printed_with_its_commit_and_read_again(build):
+    assert Release.parse(str(build)) == Release.from_slug(build.slug) == build
+    assert str(build) == f"{build.version}@{build.commit}"
+    cell = Cell("quota", "DEFAULT_CONFIG", build, build, build)
+    assert Cell.parse(cell.key) == Cell.from_dict(cell.to_dict()) == cell
+    assert re.fullmatch(r"[A-Za-z0-9._-]+", cell.key)  # as Kafka wants topics
+
+
+def test_builds_come_before_the_release_whose_version_they_have():
+    texts = ["4.3.9", "4.4.0-SNAPSHOT@bbbbbbb", "4.4.0-rc0", "4.4.0-rc0@aaaaaaa", "4.4.0@aaaaaaa", "4.4.0@bbbbbbb"]
+    in_order = [Release.parse(text) for text in [*texts, "4.4.0", "4.4.1-SNAPSHOT@aaaaaaa"]]
+    assert all(one < other for one, other in pairwise(in_order))
+
+
+@given(builds, releases, releases)
+def test_ranges_go_by_the_version_of_a_build(build, first, last):
+    final = Release(build.major, build.minor, build.patch)
+    if not first.is_candidate and not last.is_candidate:
+        assert build.since(first) == final.since(first)
+        assert build.within(first, last) == final.within(first, last)
 
 
 @given(parts, parts)
@@ -82,6 +108,10 @@ def test_a_candidate_is_safe_in_keys():
         "3.3.1-rc01",
         "3.3.1-rc1000",
         "3.3.1-SNAPSHOT",
+        "3.3.1-SNAPSHOT@abc",
+        "3.3.1@ABCDEF0",
+        "3.3.1@abcdef01",
+        "3.3.1@",
         "3.3.1rc0",
     ],
 )

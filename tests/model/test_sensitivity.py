@@ -44,6 +44,13 @@ def test_the_commit_is_that_of_the_release_and_of_the_one_it_is_restarted_on():
     }
     restarted = replace(CELL, restart_on=Release.parse("4.4.0"))
     assert (commit_of(CELL, attested), commit_of(restarted, attested)) == ("c0ffee", "c0ffee → abad1dea")
+    versions = {"streams_version": "3.4.1", "release": "3.4.1@c0ffee0"}  # the release has the version of the build
+    patched = {
+        "a": {**versions, "streams_commit": "c0ffee0f"},
+        "b": {"streams_version": "3.4.1", "streams_commit": "8a"},
+    }
+    rolled = replace(CELL, streams=Release.parse("3.4.1@c0ffee0"), restart_on=Release.parse("3.4.1"))
+    assert commit_of(rolled, patched) == "c0ffee0f → 8a"
     assert commit_of(restarted, {"a": attested["a"]}) == commit_of(CELL, {}) == ""
 
 

@@ -2,6 +2,7 @@
 
 import random
 import secrets
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,14 +15,20 @@ from onceproof.model.matrix import Request, expand
 from onceproof.scenarios import CATALOGUE, scenario
 from onceproof.settings import get_settings
 
-StreamsOption = Annotated[str, typer.Option("--streams", metavar="V", help="Kafka Streams release, e.g. 3.3.1.")]
+StreamsOption = Annotated[
+    str, typer.Option("--streams", metavar="V|DIR", help="Kafka Streams release, e.g. 3.3.1, or the folder of a build.")
+]
 JunitOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML, a test case for each cell.")
 ]
 SummaryOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the run as Markdown, for a pull request or a job summary.")
 ]
-BrokerOption = Annotated[str, typer.Option("--broker", metavar="V", help="Broker release.")]
+BrokerOption = Annotated[str, typer.Option("--broker", metavar="V|DIR", help="Broker release, or a build.")]
+MavenRepoOption = Annotated[
+    list[str],
+    typer.Option("--maven-repo", metavar="URL|DIR", help="Where versions are builds: docs/builds.md; repeatable."),
+]
 _BROKERS = typer.Option("--brokers", metavar="FILE", help="Brokers of yours, a client.properties: docs/brokers.md.")
 BrokersOption = Annotated[Path | None, _BROKERS]
 RequiredBrokersOption = Annotated[Path, _BROKERS]
@@ -38,6 +45,22 @@ def new_run_id() -> str:
     from onceproof.pipeline import steps
 
     return steps.new_run_id(datetime.now(UTC), secrets.token_hex(8))
+
+
+def named_streams(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
+    """The names of releases and builds of Kafka Streams; what is a build is taken in (`lab.builds.name_release`)."""
+    from onceproof.lab.artifacts import STREAMS
+    from onceproof.lab.builds import name_release
+
+    return tuple(name_release(text, repositories, STREAMS) for text in texts)
+
+
+def named_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
+    """As `named_streams`, of brokers."""
+    from onceproof.lab.artifacts import BROKER
+    from onceproof.lab.builds import name_release
+
+    return tuple(name_release(text, repositories, BROKER) for text in texts)
 
 
 def cell_of(

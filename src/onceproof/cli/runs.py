@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from onceproof.cli.asking import JsonOption, JunitOption, ScenariosOption, SummaryOption
+from onceproof.cli.asking import (
+    JsonOption,
+    JunitOption,
+    MavenRepoOption,
+    ScenariosOption,
+    SummaryOption,
+    named_brokers,
+    named_streams,
+)
 from onceproof.cli.results import write_exports
 from onceproof.cli.terminal import err, out, print_failures
 from onceproof.model.errors import HarnessError, UsageError
@@ -78,11 +86,14 @@ def named(matrix: str) -> str | Matrix:
 @group.command()
 def run(
     matrix: Annotated[str, typer.Option(metavar=MATRIX, help=WHICH_MATRIX)] = DEFAULT_MATRIX,
-    streams: Annotated[list[str], typer.Option(metavar="V", help="Kafka Streams release; repeatable.")] = [],
-    restart_on: Annotated[
-        list[str], typer.Option(metavar="V", help="Release to restart the application on; repeatable.")
+    streams: Annotated[
+        list[str], typer.Option(metavar="V|DIR", help="Kafka Streams release, or a build; repeatable.")
     ] = [],
-    broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")] = [],
+    restart_on: Annotated[
+        list[str], typer.Option(metavar="V|DIR", help="Release to restart the application on; repeatable.")
+    ] = [],
+    broker: Annotated[list[str], typer.Option(metavar="V|DIR", help="Broker release, or a build; repeatable.")] = [],
+    maven_repo: MavenRepoOption = [],
     scenario_: ScenariosOption = [],
     variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
     trials: Annotated[
@@ -125,12 +136,12 @@ def run(
         )
     request = Request(
         named(matrix),
-        tuple(streams),
-        tuple(broker),
+        named_streams(streams, maven_repo),
+        named_brokers(broker, maven_repo),
         tuple(scenario_),
         tuple(variant),
         trials,
-        tuple(restart_on),
+        named_streams(restart_on, maven_repo),
         budget,
         risk,
     )

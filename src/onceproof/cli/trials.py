@@ -16,10 +16,13 @@ from onceproof.cli.asking import (
     BrokerOption,
     BrokersOption,
     JsonOption,
+    MavenRepoOption,
     SeedOption,
     StreamsOption,
     VariantOption,
     cell_of,
+    named_brokers,
+    named_streams,
     new_run_id,
     seed_or_random,
 )
@@ -79,13 +82,14 @@ def trial(
     streams: StreamsOption,
     broker: BrokerOption = BROKER,
     brokers: BrokersOption = None,
+    maven_repo: MavenRepoOption = [],
     variant: VariantOption = "DEFAULT_CONFIG",
     restart_on: Annotated[
-        str | None, typer.Option(metavar="V", help="Restart the application on this Kafka Streams release.")
+        str | None, typer.Option(metavar="V|DIR", help="Restart the application on this Kafka Streams release.")
     ] = None,
     roll_to: Annotated[
         str | None,
-        typer.Option(metavar="V", help="Go over to this release instance by instance, while records flow."),
+        typer.Option(metavar="V|DIR", help="Go over to this release instance by instance, while records flow."),
     ] = None,
     program: Annotated[
         str | None, typer.Option(metavar="'1 2 3'", help="For multirunner: instances to start or stop, or `random`.")
@@ -101,12 +105,20 @@ def trial(
     plant_: Annotated[
         str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
     ] = None,
+    git_bisect: Annotated[
+        bool,
+        typer.Option(
+            "--git-bisect",
+            help="Exit as `git bisect run` wants it: 0 good, 1 bad, 125 could not tell, 128 and more: stop.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run one trial on brokers of its own, or on yours, without Airflow and Spark.
 
     Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error.
     """
+    del git_bisect  # `main` turns all exit codes, those of errors as well
     from onceproof.lab.agent import check_plantable
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.plan import check_capabilities
@@ -127,6 +139,8 @@ def trial(
         if restart_on is not None:
             raise UsageError(f"--roll-to {roll_to} and --restart-on {restart_on} are two ways to go on: take one.")
         variant, restart_on = rolling_variant(name, variant), roll_to
+    [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
+    [restart_on] = named_streams([restart_on], maven_repo) if restart_on else [None]
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
     what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
@@ -265,8 +279,9 @@ def bisect(
     issue: Annotated[
         str | None, typer.Option(metavar="KEY", help="The known issue to search for, if several concern the variant.")
     ] = None,
-    from_: Annotated[str, typer.Option("--from", metavar="V", help="First release.")] = str(OLDEST),
-    to: Annotated[str | None, typer.Option(metavar="V", help="Last release; by default the newest.")] = None,
+    from_: Annotated[str, typer.Option("--from", metavar="V|DIR", help="First release.")] = str(OLDEST),
+    to: Annotated[str | None, typer.Option(metavar="V|DIR", help="Last release; by default the newest.")] = None,
+    maven_repo: MavenRepoOption = [],
     broker: BrokerOption = BROKER,
     brokers: BrokersOption = None,
     trials: Annotated[int, typer.Option(min=2, help="At most so many trials in all.")] = 60,
@@ -281,6 +296,8 @@ def bisect(
     from onceproof.lab.processes import interruptible
     from onceproof.pipeline import bisecting
 
+    [from_], [broker] = named_streams([from_], maven_repo), named_brokers([broker], maven_repo)
+    [to] = named_streams([to], maven_repo) if to else [None]
     given = None if brokers is None else GivenCluster.read(brokers, Release.parse(broker))
     search = bisecting.search_from_params(
         {

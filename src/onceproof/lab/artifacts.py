@@ -4,6 +4,7 @@ Maven does the resolving, so mirrors, proxies and credentials of its settings ar
 is read from a file afterwards: no Maven, no network.
 """
 
+import hashlib
 import re
 import tempfile
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from onceproof.lab.maven import Answer, Coordinates, build_class_path
+from onceproof.lab.maven import Answer, Coordinates, build_class_path, dependency
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
@@ -19,39 +20,50 @@ from onceproof.settings import get_settings
 
 # kafka-clients and the brokers bring slf4j-api without a binding.
 LOGGING = ("org.slf4j", "slf4j-reload4j", "1.7.36")
+GROUP = "org.apache.kafka"
+STREAMS, BROKER, TOOLS = "kafka-streams", "kafka_2.13", "kafka-tools"
 
 
 class UnknownReleaseError(UsageError):
-    """The release is not published."""
+    """The release is not published, or the build is not kept."""
 
 
 def streams_class_path(release: Release) -> list[Path]:
     """Jars of kafka-streams and kafka-clients of the release, with logging.
 
     Raises:
-        UnknownReleaseError: the release is not published.
+        UnknownReleaseError: the release is not published, or the build is not kept.
+        UsageError: a build of the same version stands in its place.
         HarnessError: its artifacts are incomplete, or Maven failed.
     """
-    return _class_path("kafka-streams", release)
+    return _class_path(STREAMS, release)
 
 
 def broker_class_path(release: Release) -> list[Path]:
     """Jars of a broker of the release, with logging; raises as `streams_class_path` does."""
-    return _class_path("kafka_2.13", release)
+    return _class_path(BROKER, release)
 
 
 def dumper_class_path(release: Release) -> list[Path]:
     """Jars with Kafka's `DumpLogSegments` of the release, with logging; raises as `streams_class_path` does."""
-    return _class_path("kafka-tools" if release.since(Release(4, 3, 0)) else "kafka_2.13", release)
+    return _class_path(dumper_of(release), release)
+
+
+def dumper_of(release: Release) -> str:
+    """The artifact that brings `DumpLogSegments`."""
+    return TOOLS if release.since(Release(4, 3, 0)) else BROKER
 
 
 def check_published(releases: Iterable[Release]) -> None:
     """Check that each release exists; one with incomplete artifacts does.
 
     Raises:
-        UnknownReleaseError: a release is not published.
+        UnknownReleaseError: a release is not published, or no part of a build is kept.
+        UsageError: a build stands in the place of a release.
     """
     for release in releases:
+        if release.commit and class_path_file(BROKER, release).exists():
+            continue
         try:
             streams_class_path(release)
         except UsageError:
@@ -60,23 +72,38 @@ def check_published(releases: Iterable[Release]) -> None:
             continue
 
 
+def class_path_file(artifact: str, release: Release) -> Path:
+    """Where the class path of an artifact is remembered."""
+    return get_settings().artifacts / f"{artifact}-{release}.classpath"
+
+
 def _class_path(artifact: str, release: Release) -> list[Path]:
-    settings = get_settings()
-    file = settings.artifacts / f"{artifact}-{release}.classpath"
-    jars = _remembered(file)
-    if jars:
-        return jars
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{file}.lock"):
-            if not _remembered(file):
-                file.write_text(_resolve([("org.apache.kafka", artifact, str(release)), LOGGING]))
-    except OSError as error:
-        raise unwritable(error, file.parent) from error
-    return _remembered(file)
+    file = class_path_file(artifact, release)
+    jars = remembered(file)
+    if not jars and release.commit:
+        raise UnknownReleaseError(
+            f"{artifact} of the build {release} is not kept here: name the Maven repository that it is in, and it is "
+            "taken in again."
+        )
+    if not jars:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{file}.lock"):
+                if not remembered(file):
+                    wanted = (GROUP, artifact, release.version)
+                    file.write_text(resolve(wanted, [dependency(wanted)]))
+        except OSError as error:
+            raise unwritable(error, file.parent) from error
+        jars = remembered(file)
+    if not release.commit and (built := next((jar for jar in jars if not _is_as_published(jar)), None)):
+        raise UsageError(
+            f"{built} was not downloaded but built here, so it is not what is published as Kafka {release}: delete its "
+            f"folder to have that fetched, or name the build: --maven-repo {_repository_of(built)}."
+        )
+    return jars
 
 
-def _remembered(file: Path) -> list[Path]:
+def remembered(file: Path) -> list[Path]:
     """The jars of a class path file; none if it is missing or one of its jars is."""
     if not file.exists():
         return []
@@ -84,13 +111,36 @@ def _remembered(file: Path) -> list[Path]:
     return jars if all(jar.is_file() for jar in jars) else []
 
 
-def _resolve(dependencies: list[Coordinates]) -> str:
-    """The class path of the dependencies, as `:`-separated absolute paths."""
+def _repository_of(jar: Path) -> Path:
+    """The Maven repository that a jar of Kafka is in: GROUP/ARTIFACT/VERSION/JAR."""
+    return jar.parents[3 + GROUP.count(".")]
+
+
+def _is_as_published(jar: Path) -> bool:
+    """Whether a jar of Kafka in the local Maven repository is what its registry has: `publishToMavenLocal` puts another
+    one in its place, and leaves the checksum that Maven downloaded.
+    """
+    if not jar.match(f"{GROUP.replace('.', '/')}/*/*/*.jar"):
+        return True
+    checksum, origin = jar.with_name(f"{jar.name}.sha1"), jar.with_name("_remote.repositories")
+    if checksum.is_file():
+        return hashlib.sha1(jar.read_bytes(), usedforsecurity=False).hexdigest() in checksum.read_text().lower()
+    return origin.is_file() and re.search(rf"^{re.escape(jar.name)}>.*[^>=\s]=", origin.read_text(), re.M) is not None
+
+
+def resolve(wanted: Coordinates, dependencies: Iterable[str]) -> str:
+    """The class path of dependencies, with logging, as `:`-separated absolute paths; `wanted` is what they are for.
+
+    Raises:
+        UnknownReleaseError: what is wanted is not published.
+        HarnessError: something that it needs is not, or Maven failed.
+    """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "class-path")
-        answer = build_class_path(dependencies, f"-Dmdep.outputFile={out}", to=f"resolve {dependencies[0][1]}")
+        listed = [*dependencies, dependency(LOGGING)]
+        answer = build_class_path(listed, f"-Dmdep.outputFile={out}", to=f"resolve {wanted[1]}")
         if not answer.succeeded:
-            raise _explained(dependencies[0], answer)
+            raise _explained(wanted, answer)
         return out.read_text()
 
 

@@ -179,7 +179,7 @@ class Instance:
         """Wait for the greeting and check that the release that loaded is the one of the cell.
 
         Returns:
-            streams_version, streams_commit, clients_version, clients_commit, java, plant (null as a rule).
+            release, streams_version, streams_commit, clients_version, clients_commit, java, plant (null as a rule).
 
         Raises:
             HarnessError: it did not start, another release was loaded, or it has another plant than it should.
@@ -187,10 +187,11 @@ class Instance:
         self.await_(lambda: "hello" in self.last, f"{self.name} to start", START_TIMEOUT)
         hello = self.last["hello"]
         loaded = (hello["streams_version"], hello["clients_version"])
-        if loaded != (str(self.release), str(self.release)):
+        commit = hello["streams_commit"] or ""
+        if loaded != (self.release.version, self.release.version) or not commit.startswith(self.release.commit):
             raise HarnessError(
-                f"{self.name} loaded kafka-streams {loaded[0]} and kafka-clients {loaded[1]}, "
-                f"but the cell asks for {self.release}: the class path is wrong."
+                f"{self.name} loaded kafka-streams {loaded[0]} (commit {commit or 'unknown'}) and kafka-clients "
+                f"{loaded[1]}, but the cell asks for {self.release}: the class path is wrong."
             )
         wanted = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
         planted = self.last.get("plant", {}).get("plant")
@@ -199,7 +200,7 @@ class Instance:
                 f"{self.name} says that {planted or 'nothing'} is planted in it, but it should be "
                 f"{self.plant or 'nothing'}: look for other agents, as in JAVA_TOOL_OPTIONS."
             )
-        return {**{name: hello[name] for name in wanted}, "plant": planted}
+        return {"release": str(self.release), **{name: hello[name] for name in wanted}, "plant": planted}
 
     def await_(self, condition: Any, what: str, timeout: float) -> None:
         """Wait for something of this instance; ends at once when it dies."""

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -16,7 +17,7 @@ DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>onceproof</groupId><artifactId>class-path</artifactId><version>1</version>
-  <dependencies>{dependencies}</dependencies>
+  <dependencies>{}</dependencies>
 </project>
 """
 DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
@@ -66,12 +67,16 @@ def maven(pom: Path, goal: str, *options: str, to: str) -> Answer:
     return Answer(done.returncode == 0, done.stdout + done.stderr)
 
 
-def build_class_path(dependencies: list[Coordinates], *options: str, to: str) -> Answer:
+def dependency(coordinates: Coordinates) -> str:
+    """A dependency, as a pom has it."""
+    return DEPENDENCY.format(*map(escape, coordinates))
+
+
+def build_class_path(dependencies: Iterable[str], *options: str, to: str) -> Answer:
     """Ask Maven for the class path of the dependencies; arguments and errors are those of `maven`."""
-    listed = "".join(DEPENDENCY.format(*map(escape, dependency)) for dependency in dependencies)
     with tempfile.TemporaryDirectory() as folder:
         pom = Path(folder, "pom.xml")
-        pom.write_text(POM.format(dependencies=listed))
+        pom.write_text(POM.format("".join(dependencies)))
         return maven(pom, f"{DEPENDENCY_PLUGIN}:build-classpath", "-DincludeScope=runtime", *options, to=to)
 
 

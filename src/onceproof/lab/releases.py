@@ -6,7 +6,7 @@ artifact's metadata, which lists all, into its repository; a range in which noth
 
 import xml.etree.ElementTree as ET
 
-from onceproof.lab.maven import build_class_path
+from onceproof.lab.maven import build_class_path, dependency
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
@@ -30,7 +30,7 @@ def published_releases(pre_releases: bool = False) -> list[Release]:
         repository.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(error, repository) from error
-    asked = [("org.apache.kafka", "kafka-streams", RANGE)]
+    asked = [dependency(("org.apache.kafka", "kafka-streams", RANGE))]
     answer = build_class_path(asked, f"-Dmaven.repo.local={repository}", to="list the releases")
     files = sorted(repository.glob("org/apache/kafka/kafka-streams/maven-metadata-*.xml"))
     releases = {release for file in files for release in releases_of(file.read_text())}

@@ -9,7 +9,7 @@ from typing import Any
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 
-RELEASE = r"[0-9.]+(?:-rc[0-9]+)?"
+RELEASE = r"[0-9.]+(?:-rc[0-9]+|-SNAPSHOT)?(?:_[0-9a-f]+)?"
 KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE})(?:-r({RELEASE}))?-b({RELEASE})")
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
 
@@ -30,8 +30,8 @@ class Cell:
     @property
     def key(self) -> str:
         """Name that is safe in paths, topics and task ids, for example `enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1`."""
-        restart = f"-r{self.restart_on}" if self.restart_on else ""
-        return f"{self.scenario}-{self.variant}-s{self.streams}{restart}-b{self.broker}"
+        restart = f"-r{self.restart_on.slug}" if self.restart_on else ""
+        return f"{self.scenario}-{self.variant}-s{self.streams.slug}{restart}-b{self.broker.slug}"
 
     @classmethod
     def parse(cls, key: str) -> "Cell":
@@ -44,8 +44,8 @@ class Cell:
         if match is None:
             raise UsageError(f"{key!r} is no cell: it must read like enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1.")
         scenario, variant, streams, restart, broker = match.groups()
-        restart_on = Release.parse(restart) if restart else None
-        return cls(scenario, variant, Release.parse(streams), Release.parse(broker), restart_on)
+        restart_on = Release.from_slug(restart) if restart else None
+        return cls(scenario, variant, Release.from_slug(streams), Release.from_slug(broker), restart_on)
 
     @property
     def releases(self) -> str:

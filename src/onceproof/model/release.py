@@ -5,13 +5,20 @@ from dataclasses import dataclass, replace
 
 from onceproof.model.errors import UsageError
 
-PATTERN = r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})(?:-rc(0|[1-9][0-9]{0,2}))?"
-FINAL = 1000  # no candidate has such a number, so a release comes after its candidates
+PATTERN = (
+    r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})"
+    r"(?:(?:-rc(0|[1-9][0-9]{0,2}))?(?:@([0-9a-f]{7}))?|-SNAPSHOT@([0-9a-f]{7}))"
+)
+# Numbers that no candidate has, so that a release comes after its candidates, and a build of its own after neither.
+SNAPSHOT, BUILT, FINAL = -1, 1000, 1001
 
 
 @dataclass(frozen=True, order=True)
 class Release:
-    """A published Kafka version or a candidate of one, in their order: 3.9.0 < 3.10.0-rc0 < 3.10.0-rc1 < 3.10.0.
+    """A published Kafka version, a candidate of one, or a build, in their order: 3.9.0 < 3.10.0-rc0 < 3.10.0.
+
+    A build is not published: it is a version and a commit, `4.4.0-SNAPSHOT@ab12cd3`. One that has the version of a
+    release, `4.4.0@ab12cd3`, is another one, and comes before it: it is a candidate, as a rule.
 
     Where a rule or a range begins with a release, it begins with the candidates of that release (`since`): 3.4.0-rc1
     has the code of 3.4.0. What 3.4.1 fixes, 3.4.1-rc1 fixes, too: a range that ends with 3.4.0 does not have it.
@@ -23,10 +30,11 @@ class Release:
     minor: int
     patch: int
     candidate: int = FINAL
+    commit: str = ""  # of a build: how its id begins
 
     @classmethod
     def parse(cls, text: str) -> "Release":
-        """Read `MAJOR.MINOR.PATCH` or `MAJOR.MINOR.PATCH-rcNUMBER`.
+        """Read `MAJOR.MINOR.PATCH`, `MAJOR.MINOR.PATCH-rcNUMBER`, or either, or `-SNAPSHOT`, with `@COMMIT`.
 
         Raises:
             UsageError: the text is malformed, or names a release before 3.0.0.
@@ -35,9 +43,12 @@ class Release:
         if match is None:
             raise UsageError(
                 f"{text!r} is not a Kafka release: it must read MAJOR.MINOR.PATCH, for example 3.4.1, or 3.4.1-rc0 for "
-                "a release candidate."
+                "a release candidate; a build is named by the Maven repository that it is in (docs/builds.md)."
             )
-        release = cls(*(int(part) for part in match.groups() if part is not None))
+        major, minor, patch, candidate, commit, of_snapshot = match.groups()
+        last = FINAL if commit is None else BUILT
+        number = SNAPSHOT if of_snapshot else last if candidate is None else int(candidate)
+        release = cls(int(major), int(minor), int(patch), number, commit or of_snapshot or "")
         if not release.since(OLDEST):
             raise UsageError(
                 f"Kafka {release} is too old: KRaft brokers with transactions start with {OLDEST}; "
@@ -46,13 +57,28 @@ class Release:
         return release
 
     def __str__(self) -> str:
-        """As Maven has it; safe in paths, topics and task ids."""
-        candidate = f"-rc{self.candidate}" if self.is_candidate else ""
-        return f"{self.major}.{self.minor}.{self.patch}{candidate}"
+        """Version, and of a build the commit; safe in paths."""
+        return f"{self.version}@{self.commit}" if self.commit else self.version
+
+    @property
+    def version(self) -> str:
+        """As Maven has it; builds may share it with each other and with a release."""
+        last = {SNAPSHOT: "-SNAPSHOT", BUILT: "", FINAL: ""}.get(self.candidate, f"-rc{self.candidate}")
+        return f"{self.major}.{self.minor}.{self.patch}{last}"
+
+    @property
+    def slug(self) -> str:
+        """As the text, and safe in topics and task ids, too."""
+        return str(self).replace("@", "_")
+
+    @classmethod
+    def from_slug(cls, slug: str) -> "Release":
+        """Read a `slug`; raises as `parse` does."""
+        return cls.parse(slug.replace("_", "@"))
 
     @property
     def is_candidate(self) -> bool:
-        """Whether it is a pre-release."""
+        """Whether it is a pre-release or a build."""
         return self.candidate != FINAL
 
     @property
@@ -62,7 +88,7 @@ class Release:
 
     def since(self, first: "Release") -> bool:
         """Whether it has what came with the release `first`, as a candidate of `first` has, too."""
-        return self >= (first if first.is_candidate else replace(first, candidate=0))
+        return self >= (first if first.is_candidate else replace(first, candidate=SNAPSHOT))
 
     def within(self, first: "Release", last: "Release") -> bool:
         """Whether it lies between the two, candidates of `first` included."""

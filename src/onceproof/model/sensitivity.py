@@ -111,7 +111,10 @@ def commit_of(cell: Cell, attested: Mapping[str, Mapping[str, Any]]) -> str:
     Empty if not all of it was attested. Where the jars name no commit, as those of the 3.3 line, the release stands for
     it: what is published under a release does not change.
     """
-    commits = {told["streams_version"]: told["streams_commit"] or told["streams_version"] for told in attested.values()}
+    commits = {}
+    for told in attested.values():
+        release = told.get("release", told["streams_version"])  # before there were builds, the version said it all
+        commits[release] = told["streams_commit"] or release
     wanted = [str(cell.streams), *([str(cell.restart_on)] if cell.restart_on else [])]
     return " → ".join(commits[release] for release in wanted) if all(r in commits for r in wanted) else ""
 

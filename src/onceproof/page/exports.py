@@ -47,7 +47,8 @@ def told_of(run: RunFolder) -> Told:
         if outcome := run.outcome(trial):
             harnesses |= {outcome.harness} if outcome.harness else set()
             for told in outcome.attested.values():
-                commits[str(told["streams_version"])] = str(told["streams_commit"] or "not in its jars")
+                release = str(told.get("release", told["streams_version"]))  # older outcomes have no release
+                commits[release] = str(told["streams_commit"] or "not in its jars")
         for promise, reason in TrialPlan.read(run.trial(trial).trial_file).not_looked_at.items():
             not_looked_at[promise][reason] += 1
     request = read_json(run.run_file)
@@ -96,7 +97,7 @@ def write_junit(told: Told, target: Path) -> None:
     suites = ET.Element("testsuites")
     suites.append(suite)
     ET.indent(suites)
-    _write(target, ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n")
+    write_text(target, ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n")
 
 
 def write_summary(told: Told, target: Path) -> None:
@@ -106,25 +107,25 @@ def write_summary(told: Told, target: Path) -> None:
         UsageError: the target is a folder.
         HarnessError: it cannot be written.
     """
-    _write(target, "\n".join(_summary(told)) + "\n")
+    write_text(target, "\n".join(_summary(told)) + "\n")
 
 
 def _summary(told: Told) -> Iterator[str]:
     yield f"## Onceproof: {_counts(told)}"
-    yield f"\nRun {told.run}, {told.created[:16].replace('T', ' ')} UTC, matrix {_escaped(told.matrix)}.\n"
+    yield f"\nRun {told.run}, {told.created[:16].replace('T', ' ')} UTC, matrix {escaped(told.matrix)}.\n"
     yield "| | Kafka Streams | scenario, variant | red/counted | what was seen |\n|---|---|---|---|---|"
     for verdict in told.verdicts:
         sign = verdict.verdict.sign
         yield (
-            f"| {sign} {verdict.verdict} | {_escaped(_releases(verdict))} | {_escaped(_story(verdict))} "
-            f"| {verdict.red}/{verdict.counted} | {_escaped(seen(verdict))} |"
+            f"| {sign} {verdict.verdict} | {escaped(_releases(verdict))} | {escaped(_story(verdict))} "
+            f"| {verdict.red}/{verdict.counted} | {escaped(seen(verdict))} |"
         )
-    yield "\n**Commits.** " + _escaped(_commits(told))
+    yield "\n**Commits.** " + escaped(_commits(told))
     if controls := list(_controls(told)):
         yield "\n<details><summary>What each green is worth</summary>\n"
-        yield from (f"- {_escaped(line)}" for line in controls)
+        yield from (f"- {escaped(line)}" for line in controls)
         yield "\n</details>"
-    yield "\n**Not looked at.** " + _escaped("; ".join(_missing(told)) or "Nothing was left out.")
+    yield "\n**Not looked at.** " + escaped("; ".join(_missing(told)) or "Nothing was left out.")
 
 
 def vote(told: Told) -> str:
@@ -197,12 +198,18 @@ def _legal(text: str) -> str:
     return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """A text in a cell of a Markdown table, as it is."""
     return " ".join(_MARKDOWN.sub(r"\\\1", text).split())
 
 
-def _write(target: Path, text: str) -> None:
+def write_text(target: Path, text: str) -> None:
+    """Write a file that somebody asked for.
+
+    Raises:
+        UsageError: the target is a folder.
+        HarnessError: it cannot be written.
+    """
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name the file that is to be written.")
     with replacing(target) as draft:

@@ -57,8 +57,10 @@ def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
     first, last = Release.parse(params["from"]), Release.parse(params["to"]) if params["to"] else None
     broker = Release.parse(params["broker"])
     require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
-    published = published_releases(pre_releases=first.is_candidate or (last is not None and last.is_candidate))
-    releases = tuple(release for release in published if first <= release and (last is None or release <= last))
+    ends = [release for release in (first, last) if release is not None]
+    published = published_releases(pre_releases=any(end.is_candidate and not end.commit for end in ends))
+    within = {release for release in published if first <= release and (last is None or release <= last)}
+    releases = tuple(sorted(within.union(end for end in ends if end.commit)))
     if not releases:
         raise UsageError(f"No release is published from {first} to {last or 'the newest'}; see `onceproof releases`.")
     chosen = seed if params["seed"] is None else params["seed"]

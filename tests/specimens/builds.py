@@ -1,0 +1,64 @@
+"""Builds of Kafka that nobody released, made of published jars, in Maven repositories of their own."""
+
+import re
+import zipfile
+from collections.abc import Collection
+from pathlib import Path
+
+from onceproof.lab.artifacts import STREAMS, streams_class_path
+from onceproof.model.release import Release
+
+VERSIONS = "kafka/kafka-streams-version.properties"
+CLIENTS = "kafka-clients"
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>org.apache.kafka</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+<dependencies>{dependencies}</dependencies></project>
+"""
+
+
+def place(repository: Path, artifact: str, version: str, extension: str = "jar") -> Path:
+    """Where a Maven repository has a file."""
+    return repository / "org/apache/kafka" / artifact / version / f"{artifact}-{version}.{extension}"
+
+
+def write_jar(file: Path, entries: dict[str, str | bytes]) -> None:
+    """A jar with these entries."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(file, "w") as jar:
+        for name, content in entries.items():
+            jar.writestr(name, content)
+
+
+def write_build(repository: Path, version: str, commit: str | None, classes: str = "x", needs: str = "") -> None:
+    """A build that cannot be run: Kafka Streams and the clients that it needs, with next to nothing in them."""
+    named = {} if commit is None else {VERSIONS: f"commitId={commit}\nversion={version}\n"}
+    write_jar(place(repository, STREAMS, version), {"A.class": classes, **named})
+    write_jar(place(repository, CLIENTS, version), {"B.class": "y"})
+    own = f"<groupId>org.apache.kafka</groupId><artifactId>{CLIENTS}</artifactId><version>{version}</version>"
+    of_streams = f"<dependency>{own}</dependency>{needs}"
+    for artifact, dependencies in ((STREAMS, of_streams), (CLIENTS, "")):
+        pom = POM.format(artifact=artifact, version=version, dependencies=dependencies)
+        place(repository, artifact, version, "pom").write_text(pom)
+
+
+def patch(repository: Path, release: str, commit: str, other: str = "", classes: Collection[str] = ()) -> None:
+    """A build that can be run: a published release under another commit, some of its classes as `other` has them."""
+    jars = {jar.name: jar for jar in streams_class_path(Release.parse(release))}
+    for artifact in (STREAMS, CLIENTS):
+        jar = jars[f"{artifact}-{release}.jar"]
+        for file in (jar, jar.with_suffix(".pom")):
+            target = place(repository, artifact, release, file.suffix[1:])
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.read_bytes())
+    with zipfile.ZipFile(jars[f"{STREAMS}-{release}.jar"]) as jar:
+        entries = {name: jar.read(name) for name in jar.namelist() if not name.endswith("/")}
+    if other:
+        old = next(jar for jar in streams_class_path(Release.parse(other)) if jar.name == f"{STREAMS}-{other}.jar")
+        with zipfile.ZipFile(old) as jar:
+            brought = [
+                name for name in jar.namelist() if re.match(rf"(.*/)?({'|'.join(classes)})(\$.*)?\.class$", name)
+            ]
+            assert brought, f"{other} has none of {', '.join(classes)}"
+            entries |= {name: jar.read(name) for name in brought}
+    entries[VERSIONS] = f"commitId={commit}\nversion={release}\n".encode()
+    write_jar(place(repository, STREAMS, release), entries)
