@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from onceproof.cli import for_git_bisect
+
 
 def onceproof(*arguments, **environment):
     return subprocess.run(
@@ -77,6 +79,26 @@ def test_help_and_list_show_what_there_is():
         (["run", "--scenario", "enum"], "There is no scenario 'enum'"),
         (["run", "--variant", "X"], "There is no variant 'X'"),
         (["run", "--streams", "3.3"], "'3.3' is not a Kafka release"),
+        (["run", "--streams", "/no/build"], "/no/build is neither a folder nor the URL"),
+        (["trial", "enumerator", "--streams", "/dev"], "/dev holds no kafka-streams: `./gradlew publish"),
+        (
+            ["trial", "enumerator", "--streams", "9.9.9-SNAPSHOT"],
+            "the local Maven repository has no kafka-streams 9.9.9-S",
+        ),
+        (
+            ["trial", "enumerator", "--streams", "4.4.0@ab12cd3"],
+            "of the build 4.4.0@ab12cd3 is not kept here: name the",
+        ),
+        (
+            ["trial", "enumerator", "--streams", "4.4.0", "--maven-repo", "http://127.0.0.1:9"],
+            "The Maven repository http://127.0.0.1:9 does not answer",
+        ),
+        (["bisect", "enumerator", "--to", "/no/build"], "/no/build is neither a folder nor the URL"),
+        (["verify-fix", "KAFKA-1", "--build", "4.3.1"], "'KAFKA-1' is no known issue: there is KAFKA-14172, "),
+        (["verify-fix", "KAFKA-18943", "--build", "4.3.1"], "KAFKA-18943 shows by chance, and no scenario provokes it"),
+        (["verify-fix", "KAFKA-14172", "--build", "/dev"], "/dev holds no kafka-streams"),
+        (["verify-fix", "KAFKA-14172", "--build", "3.4.1", "--markdown", "/dev"], "/dev is a folder: name the file"),
+        (["verify-fix", "at_least_once (documented)", "--build", "4.3.1"], "No release is without at_least_once"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_path):
@@ -86,6 +108,26 @@ def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_pat
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
     assert not (tmp_path / "home" / "runs").exists()  # nothing was begun
+
+
+@pytest.mark.parametrize(
+    ("code", "for_git"), [(0, 0), (1, 1), (2, 130), (3, 125), (4, 132), (130, 130), (125, 253), (255, 255)]
+)
+def test_git_bisect_stops_at_all_that_says_nothing_of_a_commit(code, for_git):
+    assert for_git_bisect(code) == for_git
+
+
+@pytest.mark.parametrize("what", [["--streams", "/dev"], ["--no-such-option"], []])
+def test_a_usage_error_is_no_bad_commit(what, tmp_path):
+    done = onceproof("trial", "enumerator", *what, "--git-bisect", ONCEPROOF_HOME=str(tmp_path))
+    assert done.returncode == 130
+    assert done.stderr
+
+
+def test_a_failure_of_the_harness_is_no_bad_commit(tmp_path):
+    (tmp_path / "file").write_text("")
+    words = ("trial", "enumerator", "--streams", "3.3.1", "--git-bisect")
+    assert onceproof(*words, ONCEPROOF_HOME=str(tmp_path / "file")).returncode in (130, 132)
 
 
 def test_with_json_an_error_is_one_object_too(tmp_path):

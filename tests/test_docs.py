@@ -25,7 +25,7 @@ INHERITED = {
 
 
 def commands() -> list[list[str]]:
-    texts = [(ROOT / name).read_text() for name in ("README.md", "docs/upgrades.md")]
+    texts = [(ROOT / name).read_text() for name in ("README.md", "docs/upgrades.md", "docs/builds.md")]
     found = re.findall(r"^\$ (\.venv/bin/onceproof .*)$", "\n".join(texts), re.MULTILINE)
     return [shlex.split(line)[1:] for line in dict.fromkeys(found)]
 

@@ -11,10 +11,11 @@ from onceproof import cli
 from onceproof.cli.schemas import FORMS, Published
 from onceproof.model.cell import Cell
 from onceproof.model.files import Planted, Suffered, VerdictRow
+from onceproof.model.fix import FixAnswer
 from onceproof.model.json_file import encoded
 from onceproof.model.release import Release
 from onceproof.model.verdict import Standing
-from tests.specimens.files import a_verdict, an_answer
+from tests.specimens.files import a_verdict, an_answer, an_answer_about_a_fix
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 CELL = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
@@ -59,6 +60,16 @@ def test_a_trial_is_of_its_schema(plant, fault):
     validator.validate(told)
     assert told["schema"] == 1
     assert not validator.is_valid(told | {"exercised": "yes"})
+
+
+def test_an_answer_about_a_fix_is_of_its_schema(tmp_path):
+    told = json.loads(json.dumps(encoded(an_answer_about_a_fix())))
+    validator = Draft202012Validator(published(Published.VERIFY_FIX))
+    validator.validate(told)
+    assert told["schema"] == 1
+    assert not validator.is_valid(told | {"proof": "yes"})
+    an_answer_about_a_fix().write(tmp_path / "fix.json")
+    assert FixAnswer.read(tmp_path / "fix.json") == an_answer_about_a_fix()
 
 
 def test_a_schema_that_there_is_not_is_named():

@@ -65,6 +65,11 @@ def probability_missed(red: int, counted: int, greens: int) -> float:
     return float(np.max(binom.sf(red - 1, counted, RATES) * (1 - RATES) ** greens))
 
 
+def rate_found(greens: int, risk: float) -> float:
+    """The smallest rate at which a bug would have shown in so many trials, all of them green, but for the `risk`."""
+    return float(1 - risk ** (1 / greens))
+
+
 def control_trials(risk: float, standing: int = MANY) -> int:
     """How many trials of a control cost least, with the greens that they ask for, if all are red.
 

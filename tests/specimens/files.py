@@ -6,7 +6,9 @@ from typing import Any
 from onceproof.cli.trials import TrialAnswer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan, VerdictRow
+from onceproof.model.fix import Compared, FixAnswer, Proof
 from onceproof.model.promise import least_of
+from onceproof.model.sensitivity import Tally
 from onceproof.model.verdict import Verdict
 
 ROLES = {role: TopicPlan(role, 4) for role in ("input", "output", "counter-changelog", "ids-changelog")}
@@ -99,5 +101,27 @@ def an_answer(**told: Any) -> TrialAnswer:
         attested={"instance-1": {"version": "4.1.2"}},
         seconds={"total": 9.5},
         folder="trials/1",
+    )
+    return replace(answer, **told)
+
+
+def an_answer_about_a_fix(**told: Any) -> FixAnswer:
+    """A fix that is proven."""
+    why = "3.4.0 shows it, 3.4.1@ab12cd3 does not."
+    proven = Compared(
+        "enumerator", "DEFAULT_CONFIG", Proof.PROVEN, why, Tally(2, 2), (0.3424, 1.0), Tally(0, 3), 3, 0.0346, 0.6316
+    )
+    answer = FixAnswer(
+        issue="KAFKA-14172",
+        title="State stores lose state",
+        before="3.4.0",
+        build="3.4.1@ab12cd3",
+        broker="3.9.1",
+        proof=Proof.PROVEN,
+        scenarios=(proven,),
+        risk=0.05,
+        seed=1,
+        command="onceproof verify-fix KAFKA-14172 --before 3.4.0 --build 3.4.1@ab12cd3",
+        folder="runs/20260101T000000-0001",
     )
     return replace(answer, **told)

@@ -6,10 +6,11 @@ What a subcommand needs is imported by it, so that `--help` and errors of usage 
 import errno
 import json
 import sys
+from collections.abc import Mapping
 
 import typer
 
-from onceproof.cli import advising, installation, planting, results, runs, schemas, trials
+from onceproof.cli import advising, installation, planting, results, runs, schemas, trials, verifying
 from onceproof.cli.terminal import err
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.json_file import unwritable
@@ -22,13 +23,27 @@ app = typer.Typer(
     epilog="Exit codes: 0 as expected, 1 anomaly (run: regression), 2 usage, 3 inconclusive, 4 error of the harness.",
 )
 INTERRUPTED = 130  # Typer's exit code for Ctrl-C
+# What `git bisect run` takes for good, bad and could not tell; from STOP on it stops.
+GIT_BISECT: Mapping[int, int] = {ExitCode.OK: 0, ExitCode.ANOMALY: 1, ExitCode.INCONCLUSIVE: 125}
+STOP = 128
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
-for module in (trials, planting, runs, advising, results, schemas, installation):
+for module in (trials, verifying, planting, runs, advising, results, schemas, installation):
     app.add_typer(module.group)
 
 
 def main() -> None:
     """Entry point: errors of ours end in one sentence and their exit code."""
+    code = _run()
+    sys.exit(for_git_bisect(code) if "--git-bisect" in sys.argv else code)
+
+
+def for_git_bisect(code: int) -> int:
+    """An exit code of ours as `git bisect run` reads it: a usage error or a failure must not count as a bad commit."""
+    return GIT_BISECT.get(code, code if code >= STOP else STOP + code)
+
+
+def _run() -> int:
+    """Run the command; returns its exit code."""
     try:
         try:
             app()
@@ -41,11 +56,12 @@ def main() -> None:
             print(json.dumps({"error": str(error)}))
         err.print("[bold red]onceproof:[/] ", end="")
         err.print(str(error), markup=False, soft_wrap=True)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except Exception:  # a bug of ours: whatever it is, it must not be taken for an anomaly's exit code
         err.print_exception()
-        sys.exit(ExitCode.ERROR)
+        return ExitCode.ERROR
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
             err.print("onceproof: interrupted; everything that was started has been stopped.")
-        raise
+        return int(ended.code or 0)
+    return ExitCode.OK

@@ -10,6 +10,7 @@ from onceproof.advice.advice import SCHEMA as ADVICE
 from onceproof.advice.advice import Advice
 from onceproof.cli.trials import TrialAnswer
 from onceproof.model.files import VerdictRow
+from onceproof.model.fix import FixAnswer
 
 group = typer.Typer()
 
@@ -19,12 +20,14 @@ class Published(StrEnum):
 
     ADVISE = "advise"  # advise --json
     TRIAL = "trial"  # trial --json
+    VERIFY_FIX = "verify-fix"  # verify-fix --json
     VERDICTS = "verdicts"  # verdicts.json of a run folder
 
 
 FORMS: dict[Published, tuple[int, Any]] = {
     Published.ADVISE: (ADVICE, Advice),
     Published.TRIAL: (TrialAnswer.schema, TrialAnswer),
+    Published.VERIFY_FIX: (FixAnswer.schema, FixAnswer),
     Published.VERDICTS: (1, tuple[VerdictRow, ...]),
 }
 
@@ -39,8 +42,10 @@ def schema(of: Published) -> dict[str, Any]:
 
 
 @group.command(name="schema")
-def schema_(of: Annotated[Published, typer.Argument(metavar="NAME", help="advise, trial or verdicts.")]) -> None:
-    """Print the JSON schema of `advise --json`, `trial --json` or `verdicts.json`, as in docs/schemas.
+def schema_(
+    of: Annotated[Published, typer.Argument(metavar="NAME", help="advise, trial, verdicts or verify-fix.")],
+) -> None:
+    """Print the JSON schema of what `advise`, `trial` or `verify-fix --json` print, or of `verdicts.json`.
 
     Exit: 0, 2 usage.
     """

@@ -1,6 +1,7 @@
-"""Runs a bisection: trials of one cell's variant on release after release, on brokers of its own."""
+"""Trials of one variant on release after release, on the same brokers: a bisection, and what else compares releases."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,68 @@ from onceproof.scenarios import scenario
 def _by_chance(cell: Cell) -> set[str]:
     """Anomalies that a cell may show of an incidental issue, whatever is searched for."""
     return {name for issue in registry().explaining(cell) if issue.incidental for name in issue.anomalies}
+
+
+@contextmanager
+def probing(
+    run: RunFolder,
+    cells: Sequence[Cell],
+    seed: int,
+    report: Callable[[str], None],
+    anomalies: Collection[str] | None = None,
+    given: GivenCluster | None = None,
+) -> Iterator[Callable[[Cell], Probe]]:
+    """What runs a trial of a cell, and says what it showed, while the brokers are up.
+
+    Args:
+        run: takes the trials.
+        cells: that may be tried, all on brokers of one release.
+        seed: of the first trial; each further one takes the next.
+        report: called with what is tried and what was seen.
+        anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any.
+        given: brokers to run on; None for brokers of its own.
+
+    Raises:
+        UsageError: the given brokers cannot be reached, or do not allow what the trials need.
+        HarnessError: the brokers could not be started.
+    """
+    own = None
+    if given is None:
+        own = EmbeddedCluster.start(cells[0].broker, run.path / "cluster")
+        run_one = partial(run_trial, cluster=own)
+    else:
+        check_access(given, Trial(run.run_id, cells[0], 0, seed))
+        run_one = partial(run_trial, given=given)
+    tried = 0
+
+    def probe(cell: Cell) -> Probe:
+        nonlocal tried
+        tried += 1
+        trial, release = Trial(run.run_id, cell, tried, seed + tried - 1), cell.streams
+        folder = run.trial(trial)
+        try:
+            outcome = run_one(trial, folder)
+        except (HarnessError, UsageError) as error:  # one release's failure does not take the others'
+            report(f"trial {tried}: {release}: {error}")
+            return Probe(red=False, green=False, reason=str(error))
+        found, exercised = Reading.read(folder.reader_file).anomalies, outcome.exercised
+        seen = set(found) if is_red(cell, found, registry()) else set()
+        wanted = seen if anomalies is None else seen.intersection(anomalies)
+        others = seen - wanted - _by_chance(cell)
+        red = bool(wanted)
+        if others and not red:
+            reason = f"It showed {', '.join(sorted(others))}, which is not what is searched for."
+            report(f"trial {tried}: {release}: {reason}")
+            return Probe(red=False, green=False, reason=reason)
+        said = "red" if red else "green" if exercised else "not exercised"
+        report(f"trial {tried}: {release} {said}")
+        return Probe(red=red, green=exercised and not red, reason=outcome.reason)
+
+    try:
+        yield probe
+    finally:
+        if own is not None:
+            own.stop()
 
 
 def bisect_cell(
@@ -63,55 +126,20 @@ def bisect_cell(
     """
     cells = {release: Cell(scenario_name, variant, release, broker) for release in releases}
     refused = {r: reason for r, cell in cells.items() if (reason := scenario(scenario_name).refuse(cell)) is not None}
-    own = None
-    if given is None:
-        own = EmbeddedCluster.start(broker, run.path / "cluster")
-        run_one = partial(run_trial, cluster=own)
-    else:
-        check_access(given, Trial(run.run_id, cells[releases[0]], 0, seed))
-        run_one = partial(run_trial, given=given)
-    tried = 0
-
-    def probe(release: Release) -> Probe:
-        nonlocal tried
-        tried += 1
-        trial = Trial(run.run_id, cells[release], tried, seed + tried - 1)
-        folder = run.trial(trial)
-        try:
-            outcome = run_one(trial, folder)
-        except (HarnessError, UsageError) as error:  # one release's failure does not take the others'
-            report(f"trial {tried}: {release}: {error}")
-            return Probe(red=False, green=False, reason=str(error))
-        found, exercised = Reading.read(folder.reader_file).anomalies, outcome.exercised
-        seen = set(found) if is_red(trial.cell, found, registry()) else set()
-        wanted = seen if anomalies is None else seen.intersection(anomalies)
-        others = seen - wanted - _by_chance(trial.cell)
-        red = bool(wanted)
-        if others and not red:
-            reason = f"It showed {', '.join(sorted(others))}, which is not what is searched for."
-            report(f"trial {tried}: {release}: {reason}")
-            return Probe(red=False, green=False, reason=reason)
-        said = "red" if red else "green" if exercised else "not exercised"
-        report(f"trial {tried}: {release} {said}")
-        return Probe(red=red, green=exercised and not red, reason=outcome.reason)
-
-    try:
-        bisection = Bisection(lines_of(releases), probe, statistics, RISK, budget, unknown=refused)
-        boundaries = bisection.run()
-    finally:
-        if own is not None:
-            own.stop()
+    with probing(run, list(cells.values()), seed, report, anomalies, given) as probe:
+        search = Bisection(lines_of(releases), lambda r: probe(cells[r]), statistics, RISK, budget, unknown=refused)
+        boundaries = search.run()
     found = {
         "scenario": scenario_name,
         "variant": variant,
         "boundaries": [boundary.to_dict() for boundary in boundaries],
-        "trials": bisection.trials,
-        "sure": bisection.is_sure,
-        "missed": None if bisection.missed is None else round(bisection.missed, 4),
-        "bad": [str(release) for release in sorted(bisection.reds)],
-        "good": [str(release) for release in bisection.good],
-        "controls": {str(r): [tally.red, tally.counted] for r, tally in sorted(bisection.controls.items())},
-        "unknown": {str(release): reason for release, reason in sorted(bisection.unknown.items())},
+        "trials": search.trials,
+        "sure": search.is_sure,
+        "missed": None if search.missed is None else round(search.missed, 4),
+        "bad": [str(release) for release in sorted(search.reds)],
+        "good": [str(release) for release in search.good],
+        "controls": {str(r): [tally.red, tally.counted] for r, tally in sorted(search.controls.items())},
+        "unknown": {str(release): reason for release, reason in sorted(search.unknown.items())},
     }
     write_json(run.bisection_file, found)
     return found

@@ -207,6 +207,11 @@ class RunFolder:
         return self.path / "bisect.json"
 
     @property
+    def fix_file(self) -> Path:
+        """Whether a build has the fix of an issue."""
+        return self.path / "fix.json"
+
+    @property
     def sensitivity_file(self) -> Path:
         """What became of planted bugs."""
         return self.path / "sensitivity.json"

@@ -1,0 +1,73 @@
+"""The command that says whether a build has the fix of a known issue."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onceproof.cli.asking import (
+    BrokerOption,
+    JsonOption,
+    MavenRepoOption,
+    SeedOption,
+    named_brokers,
+    named_streams,
+    new_run_id,
+    seed_or_random,
+)
+from onceproof.cli.terminal import out, progress
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import encoded
+from onceproof.model.matrices import BROKER
+from onceproof.model.run_folder import RunFolder
+from onceproof.settings import get_settings
+
+group = typer.Typer()
+
+
+@group.command()
+def verify_fix(
+    issue: Annotated[str, typer.Argument(metavar="KEY", help="A known issue, e.g. KAFKA-14172.")],
+    build: Annotated[
+        str, typer.Option(metavar="DIR|V", help="The build with the fix: the folder of its Maven repository.")
+    ],
+    before: Annotated[
+        str | None, typer.Option(metavar="DIR|V", help="The build without it; by default the last release that has it.")
+    ] = None,
+    maven_repo: MavenRepoOption = [],
+    broker: BrokerOption = BROKER,
+    trials: Annotated[int, typer.Option(min=2, help="Trials of a scenario on both builds, at most.")] = 60,
+    seed: SeedOption = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answer as Markdown, for a pull request.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove a fix: the scenarios of an issue are red on the build before, and green, often enough, on the one with it.
+
+    Exit: 0 proven, 1 not fixed, 2 usage, 3 could not tell, 4 error.
+    """
+    from onceproof.lab.processes import interruptible
+    from onceproof.page.fix import sentences, table, write_markdown
+    from onceproof.pipeline import verifying
+
+    known = verifying.issue_of(issue)
+    if markdown is not None and markdown.is_dir():
+        raise UsageError(f"{markdown} is a folder: name the file that is to be written.")
+    [old] = named_streams([before or verifying.last_bad(known)], maven_repo if before else [])
+    [new], [brokers] = named_streams([build], maven_repo), named_brokers([broker], maven_repo)
+    question = verifying.ask(known, old, new, brokers, trials, seed_or_random(seed))
+    run = RunFolder(get_settings().runs / new_run_id())
+    with interruptible(), progress(question.title) as report:
+        answer = verifying.verify(run, question, report)
+    if markdown is not None:
+        write_markdown(answer, markdown)
+    if as_json:
+        print(json.dumps(encoded(answer)))
+    else:
+        out.print(table(answer))
+        for sentence in sentences(answer):
+            out.print(sentence, markup=False, soft_wrap=True)
+        out.print(f"Folder  {run.path}", markup=False, soft_wrap=True)
+    raise typer.Exit(answer.proof.exit_code)

@@ -1,0 +1,75 @@
+"""What `verify-fix` found, for people: a table in the terminal, Markdown for a pull request."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from onceproof.model.fix import Compared, FixAnswer, Proof
+from onceproof.model.json_file import decoded, encoded
+from onceproof.model.run_folder import RunFolder
+from onceproof.page.exports import escaped, write_text
+from onceproof.results.redaction import Redaction
+
+SIGNS = {Proof.PROVEN: "\N{HEAVY CHECK MARK}", Proof.NOT_FIXED: "\N{HEAVY BALLOT X}", Proof.UNKNOWN: "?"}
+COLUMNS = ("", "scenario", "variant", "red before", "rate, 95 %", "red after", "missed")
+
+
+def table(answer: FixAnswer) -> Table:
+    """The scenarios, one a row."""
+    title = f"{answer.issue}, {answer.before} to {answer.build}: {answer.proof}"
+    shown = Table(*COLUMNS, title=title, title_justify="left", box=None)
+    for one in answer.scenarios:
+        shown.add_row(*map(Text, _row(one)))
+    return shown
+
+
+def sentences(answer: FixAnswer) -> Iterator[str]:
+    """What the numbers mean, a sentence or two for each scenario."""
+    for one in answer.scenarios:
+        yield f"{one.scenario}: {one.reason}{_power(one)}"
+
+
+def write_markdown(answer: FixAnswer, target: Path) -> None:
+    """Write it for a pull request, without what must not leave the machine.
+
+    Raises:
+        UsageError: the target is a folder.
+        HarnessError: it cannot be written.
+    """
+    told = decoded(FixAnswer, Redaction.of(RunFolder(Path(answer.folder))).data(encoded(answer)))
+    write_text(target, "\n".join(_markdown(told)) + "\n")
+
+
+def _markdown(answer: FixAnswer) -> Iterator[str]:
+    yield f"## {SIGNS[answer.proof]} {escaped(answer.issue)}: {answer.proof}"
+    yield f"\n{escaped(answer.title)}. Before: {answer.before}, after: {answer.build}, broker {answer.broker}.\n"
+    yield f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
+    for one in answer.scenarios:
+        yield f"| {' | '.join(map(escaped, _row(one)))} |"
+    yield ""
+    yield from (f"- {escaped(line)}" for line in sentences(answer))
+    yield f"\n```\n{answer.command}\n```"
+
+
+def _row(one: Compared) -> tuple[str, ...]:
+    interval = "" if one.interval is None else _percent("{:.0%} to {:.0%}", *one.interval)
+    missed = "" if one.missed is None else _percent("≤ {:.1%}", one.missed)
+    before, after = (f"{tally.red} of {tally.counted}" for tally in (one.before, one.after))
+    return (f"{SIGNS[one.proof]} {one.proof}", one.scenario, one.variant, before, interval, after, missed)
+
+
+def _percent(form: str, *rates: float) -> str:
+    return form.format(*rates).replace("%", " %")
+
+
+def _power(one: Compared) -> str:
+    if one.found_rate is None or one.after.red:
+        return ""
+    rate = _percent("{:.0%}", one.found_rate)
+    trials = "trial" if one.after.counted == 1 else "trials"
+    return (
+        f" {one.after.counted} exercised {trials} of the build were green: a bug that shows in {rate} of "
+        f"them or more would have been seen, but for 5 %."
+    )
