@@ -82,8 +82,9 @@ class FakeInstance(Instance):
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.touch()
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
-        versions = {f"{jar}_version": str(self.release) for jar in ("streams", "clients")}
-        self._tell("hello", topology=topology, java="17", streams_commit="c", clients_commit="c", **versions)
+        versions = {f"{jar}_version": self.release.version for jar in ("streams", "clients")}
+        commits = {f"{jar}_commit": self.release.commit or "c" for jar in ("streams", "clients")}
+        self._tell("hello", topology=topology, java="17", **versions, **commits)
         for _ in range(int(config["num.stream.threads"])):
             self._add_thread()
         self._log(f"INFO [a-producer] [Producer transactionalId={self._config['application.id']}-{self.name}-1] (a)")

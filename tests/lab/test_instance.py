@@ -1,11 +1,13 @@
-"""What the death of a stream thread means."""
+"""What the death of a stream thread means, and that an instance runs what it should."""
 
 import re
 
 import pytest
 
-from onceproof.lab.instance import thread_died
+from onceproof.lab.instance import Instance, thread_died
 from onceproof.model.errors import HarnessError, KafkaFailedError
+from onceproof.model.release import Release
+from onceproof.model.timeline import Timeline
 
 MAPPED = "/r/state/tmp/librocksdbjni1.so: /r/state/tmp/librocksdbjni1.so: failed to map segment from shared object"
 
@@ -28,3 +30,25 @@ def test_what_is_missing_around_it_is_no_failure_of_kafka(exception, message, ca
     assert type(died) is error
     assert re.search("set ONCEPROOF_HOME|onceproof preflight", str(died)) or error is KafkaFailedError
     assert "/r/state" not in str(died)
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ({}, None),
+        ({"streams_commit": "ab12cd4000000000"}, r"loaded kafka-streams 3\.4\.1 \(commit ab12cd4000000000\)"),
+        ({"streams_commit": None}, r"\(commit unknown\)"),
+        ({"streams_version": "3.4.0"}, r"loaded kafka-streams 3\.4\.0"),
+        ({"clients_version": "3.4.0"}, r"kafka-clients 3\.4\.0, but the cell asks for 3\.4\.1@ab12cd3"),
+    ],
+)
+def test_what_loaded_must_be_the_build_of_the_cell(told, error, tmp_path):
+    instance = Instance("instance-1", Release.parse("3.4.1@ab12cd3"), tmp_path / "log", Timeline(tmp_path / "timeline"))
+    commits = {"streams_commit": "ab12cd3f00000000", "clients_commit": "8a516edc2755df89"}
+    hello = {"streams_version": "3.4.1", "clients_version": "3.4.1", **commits, "java": "17", **told}
+    instance.last["hello"] = {"event": "hello", **hello}
+    if error is None:
+        assert instance.await_hello() == {**hello, "release": "3.4.1@ab12cd3", "plant": None}
+        return
+    with pytest.raises(HarnessError, match=error):
+        instance.await_hello()

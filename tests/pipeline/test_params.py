@@ -82,7 +82,12 @@ def test_a_release_that_nobody_has_heard_of_may_be_asked_for():
     assert accepts("streams", ["9.9.9", "9.9.9-rc0"])
 
 
-@pytest.mark.parametrize("text", ["3.4.1", "4.4.0-rc0", "4.4.0-rc12", "4.4.0-rc01", "4.4", "4.4.0-rc1000", "٣.4.1"])
+BUILDS = ["4.4.0-SNAPSHOT@ab12cd3", "4.4.0@ab12cd3", "4.4.0-rc1@ab12cd3", "4.4.0-SNAPSHOT", "4.4.0@xyz"]
+
+
+@pytest.mark.parametrize(
+    "text", ["3.4.1", "4.4.0-rc0", "4.4.0-rc12", "4.4.0-rc01", "4.4", "4.4.0-rc1000", "٣.4.1", *BUILDS]
+)
 def test_the_form_accepts_the_releases_that_the_language_reads(text):
     try:
         Release.parse(text)
