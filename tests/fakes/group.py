@@ -41,6 +41,7 @@ class Nature:
     catches_up: bool = True  # a broker that comes back
     stands_down: bool = True  # a broker that was missed and wakes
     fences: bool = True  # a member that was missed, when it comes back
+    dies_of_disk: bool = True  # an instance whose disk takes nothing
     stands_still_after: float | None = None  # seconds; then the machine does for 3.2 s
 
 
@@ -86,6 +87,7 @@ class Group:
         self.processed = 0  # records, ever
         self.on_disk: Counter[str] = Counter()  # records of each task that its store has on disk
         self.assigned: list[Callable[[], None]] = []  # who is called after each assignment
+        self.processes: dict[str, tuple[str, Callable[[str], None]]] = {}  # of instances: their id, and how they log
         self.recycled: dict[Member, list[str]] = {}  # tasks, by the last assignment
         self._refused: Counter[tuple[Task, str]] = Counter()  # records that a topic did not take yet
         self._assign_at: float | None = None

@@ -1,5 +1,7 @@
 """An instance without a process: it obeys and tells as the application does (`streams_app/README.md`)."""
 
+import errno
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from onceproof.faults.directory import PROCESS_FILE
 from onceproof.lab.instance import Instance
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
@@ -67,6 +70,7 @@ class FakeInstance(Instance):
         self._committed_at = self._started_at = clock.now()
         self._throttled_at: float | None = None
         self._frozen, self._frozen_at = False, clock.now()
+        self._disk_is_full = False
         self._restoring: list[tuple[float, str, Task, int]] = []  # when it ends, store, task, records
 
     # --- the process -----------------------------------------------------------------------------------------
@@ -75,6 +79,7 @@ class FakeInstance(Instance):
         """Greet, and join the group."""
         self._process: Any = self._fake
         self._fake.kill, self._fake.freeze, self._fake.thaw = self._killed, self._freeze, self._thaw
+        self._fake.limit_files = self._limit_files
         self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
         self._looks_into_stores = "contents.folder" in app
         self._joins = "last.key" in app
@@ -87,6 +92,7 @@ class FakeInstance(Instance):
         self._tell("hello", topology=topology, java="17", **versions, **commits)
         for _ in range(int(config["num.stream.threads"])):
             self._add_thread()
+        self._tell_process()
         self._log(f"INFO [a-producer] [Producer transactionalId={self._config['application.id']}-{self.name}-1] (a)")
         self._to("REBALANCING")
         self._group.assigned.append(self._assigned)
@@ -142,9 +148,13 @@ class FakeInstance(Instance):
 
     def _killed(self) -> None:
         for member in self._members:
-            self._group.abort(member)
-            self._group.vanish(member)
+            if member in self._group.members:
+                self._group.abort(member)
+                self._group.vanish(member)
         self._gone(-9)
+
+    def _limit_files(self, size: int | None) -> None:
+        self._disk_is_full = size is not None
 
     def _freeze(self) -> None:
         """Its threads stand still, and are missed after a while."""
@@ -171,6 +181,7 @@ class FakeInstance(Instance):
         self._fake.code = code
         self._clock.listeners.remove(self._pass)
         self._group.assigned.remove(self._assigned)
+        del self._group.processes[self.name]
 
     # --- what it tells ---------------------------------------------------------------------------------------
 
@@ -181,6 +192,20 @@ class FakeInstance(Instance):
     def _log(self, text: str) -> None:
         with self.log.open("a") as log:
             log.write(stamped(self._clock, f"{text}\n"))
+
+    def _tell_process(self) -> None:
+        """The id of the process, which is kept with the stores; who has the same id already is fenced."""
+        file = self._directory / PROCESS_FILE
+        if file.exists():
+            process = json.loads(file.read_text())["processId"]
+            self._log(f"INFO [a] Reading UUID from process file: {process} (a)")
+        else:
+            process = f"process-of-{self.name}"
+            self._touch(file, json.dumps({"processId": process}))
+        for other, log in self._group.processes.values():
+            if other == process and self._nature.fences:
+                log(FENCED)
+        self._group.processes[self.name] = (process, self._log)
 
     def _to(self, state: str) -> None:
         if state != self.state:
@@ -212,6 +237,9 @@ class FakeInstance(Instance):
             for directory, task in self._directories(member):
                 if task.name not in before:
                     self._open_stores(directory, task)
+            for task in member.standby:
+                if task.name not in before:
+                    self._look_into(self._directory / task.name, task)
 
     # --- what it does ----------------------------------------------------------------------------------------
 
@@ -234,9 +262,9 @@ class FakeInstance(Instance):
             for member in self._members:
                 self._group.commit(member)
         if nature.flushes and "onceproof.rocksdb.write.buffer.bytes" in self._config:
-            self._flush()
+            self._flush_or_die()
         if nature.throws_after is not None and self.processed >= nature.throws_after and "uncaught" not in self.last:
-            self._throw()
+            self._throw("java.lang.IllegalStateException", "There is no such task.")
         if nature.keeps_lock and self._group.processed >= (nature.halts_after or 0):
             self._log(NOT_LOCKED)
         if nature.fails_early and self.processed:
@@ -276,8 +304,8 @@ class FakeInstance(Instance):
         if stores != self.last.get("lags", {}).get("stores"):
             self._tell("lags", stores=stores)
 
-    def _throw(self) -> None:
-        told = {"exception": "java.lang.IllegalStateException", "message": "There is no such task.", "causes": []}
+    def _throw(self, exception: str, message: str, *causes: str) -> None:
+        told = {"exception": exception, "message": message, "causes": list(causes)}
         response = "REPLACE_THREAD" if self._replaces_threads else "SHUTDOWN_CLIENT"
         frame = "org.apache.kafka.streams.processor.internals.TaskManager.handle(TaskManager.java:1)"
         self._tell("uncaught", thread=self._members[0].name, **told, frame=frame, response=response)
@@ -327,35 +355,57 @@ class FakeInstance(Instance):
         """Restore from what the checkpoint names; from the beginning, where there is none."""
         if not directory.exists():
             self._group.on_disk[task.name] = 0
-        checkpoint = directory / ".checkpoint"
-        trusted = int(checkpoint.read_text().split()[-1]) if checkpoint.exists() else None
-        if trusted is None and list(directory.glob("rocksdb/*/*.sst")):
-            self._log(f"WARN [a] task [{task.name}] did not find checkpoint offsets while stores are not empty (a)")
-            for file in directory.glob("rocksdb/*/*.sst"):
-                file.unlink()
-            self._group.on_disk[task.name] = 0
+        start = self._look_into(directory, task)
         for store in stores_of(task):
             (directory / "rocksdb" / store).mkdir(parents=True, exist_ok=True)
-            start, end = trusted or 0, self._group.ends[f"{store}-changelog", task.partition]
-            if trusted is not None:
-                topic = f"a-t1-{store}-changelog-0"
-                self._log(
-                    f"INFO [a] State store {store} initialized from checkpoint with offset {start} at {topic} (a)"
-                )
+            end = self._group.ends[f"{store}-changelog", task.partition]
             if end > start:
                 task.ready_at = self._clock.now() + self._nature.restoration
                 self._tell("restore", store=store, partition=task.partition, **{"from": start, "end": end})
                 self._restoring.append((task.ready_at, store, task, end - start))
         if not self._nature.keeps_checkpoint:
-            checkpoint.unlink(missing_ok=True)
+            (directory / ".checkpoint").unlink(missing_ok=True)
+
+    def _look_into(self, directory: Path, task: Task) -> int:
+        """Where its stores stand by the checkpoint; where there is none they are wiped."""
+        checkpoint = directory / ".checkpoint"
+        if checkpoint.exists():
+            start = int(checkpoint.read_text().split()[-1])
+            for store in stores_of(task):
+                place = f"changelog a-t1-{store}-changelog-{task.partition}"
+                self._log(
+                    f"INFO [a] State store {store} initialized from checkpoint with offset {start} at {place} (a)"
+                )
+            return start
+        files = list(directory.glob("rocksdb/*/*.sst"))
+        if files:
+            self._log(f"WARN [a] task [{task.name}] did not find checkpoint offsets while stores are not empty (a)")
+            self._log(f"WARN [a] TaskCorruptedException: Tasks [{task.name}] are corrupted (a)")
+            for file in files:
+                file.unlink()
+            self._group.on_disk[task.name] = 0
+        return 0
 
     def _write_checkpoint(self, directory: Path, task: Task) -> None:
         self._group.on_disk[task.name] = task.position
         stores = list(stores_of(task))
         if not stores:
             return
-        ends = [f"a-t1-{s}-changelog 0 {self._group.ends[f'{s}-changelog', task.partition]}" for s in stores]
-        self._touch(directory / ".checkpoint", "\n".join(["0", str(len(ends)), *ends]) + "\n")
+        ends = {store: self._group.ends[f"{store}-changelog", task.partition] for store in stores}
+        lines = [f"a-t1-{store}-changelog {task.partition} {end}" for store, end in ends.items()]
+        self._touch(directory / ".checkpoint", "\n".join(["0", str(len(lines)), *lines]) + "\n")
+
+    def _flush_or_die(self) -> None:
+        try:
+            self._flush()
+        except OSError as error:
+            told = f"org.rocksdb.RocksDBException: While appending to file: {error.filename}: {error.strerror}"
+            if self._nature.dies_of_disk:
+                self._throw(
+                    "org.apache.kafka.streams.errors.ProcessorStateException", "Error while executing put", told
+                )
+            else:
+                self._log(f"WARN [a] {told} (a)")
 
     def _flush(self) -> None:
         """Have RocksDB write a file for each so many records, restored or processed."""
@@ -380,6 +430,8 @@ class FakeInstance(Instance):
                 self._touch(file, "")
 
     def _touch(self, file: Path, text: str) -> None:
+        if self._disk_is_full:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(file))
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         os.utime(file, (self._clock.now(), self._clock.now()))

@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from onceproof.lab.processes import KEEPER, await_condition, spawn, tail
+from onceproof.lab.processes import KEEPER, await_condition, open_pipes, spawn, tail
 from onceproof.model.errors import HarnessError
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -44,6 +44,36 @@ def test_a_command_is_killed_as_by_a_crash(kept):
     kept.kill()
     await_condition("the keeper to end", lambda: not kept.alive(), timeout=5)
     assert kept.poll() == 128 + signal.SIGKILL
+
+
+WRITER = """
+import pathlib, sys
+for line in sys.stdin:
+    try:
+        pathlib.Path(line.strip()).write_text("x")
+        print("written", flush=True)
+    except OSError as error:
+        print(error.strerror, flush=True)
+"""
+
+
+def test_a_command_is_refused_to_write_files_until_the_limit_is_lifted(tmp_path):
+    process = spawn([sys.executable, "-c", WRITER], log=tmp_path / "log", piped=True)
+    stdin, stdout = open_pipes(process)
+
+    def write() -> str:
+        stdin.write(f"{tmp_path / 'file'}\n")
+        stdin.flush()
+        return stdout.readline().strip()
+
+    assert write() == "written"
+    process.limit_files(0)
+    assert write() == "File too large"
+    process.limit_files(None)
+    assert write() == "written"
+    process.kill()
+    process.terminate(timeout=2)
+    process.limit_files(0)  # nobody is there
 
 
 def test_a_command_dies_with_its_keeper(kept):

@@ -75,6 +75,15 @@ def test_a_zombie_is_fenced_and_what_it_did_leaves_no_trace(tmp_path, cluster):
     assert suffered.observed["taken_over"].keys() == set(suffered.observed["tasks"])
 
 
+@pytest.mark.parametrize("fault", ["disk-full", "state-restored"])
+def test_what_befalls_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, fault):
+    assert run(a_trial("4.3.1", fault=fault), tmp_path, cluster)[0] == {}
+    suffered = Outcome.read(TrialFolder(tmp_path).outcome_file).fault
+    assert (suffered.name, suffered.bit) == (fault, True), suffered.told
+    assert suffered.observed["wiped"]
+    assert suffered.observed["processed_afterwards"] >= 200
+
+
 def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_lost(tmp_path):
     trial = a_trial("4.3.1", fault="broker-kill", nodes=3)
     assert run(trial, tmp_path, None)[0] == {}

@@ -3,16 +3,38 @@
 from collections.abc import Mapping
 from typing import Any
 
-from onceproof.faults import broker_kill, broker_pause, leader_election, pause, rolling_bounce
+from onceproof.faults import (
+    broker_kill,
+    broker_pause,
+    disk_full,
+    leader_election,
+    pause,
+    read_only,
+    rolling_bounce,
+    state_copied,
+    state_restored,
+)
 from onceproof.faults.base import Fault
 from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 
-_MODULES = (pause, broker_kill, broker_pause, leader_election, rolling_bounce)
+_MODULES = (
+    pause,
+    broker_kill,
+    broker_pause,
+    leader_election,
+    disk_full,
+    read_only,
+    state_restored,
+    state_copied,
+    rolling_bounce,
+)
 FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
 NONE = "none"
 # Those that befall one of several brokers: others can do its work, so under exactly-once every promise stays true.
 OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)
+# Those that befall the disk of one instance: what is not trusted there must be restored, so every promise stays true.
+OF_DISK = (disk_full.FAULT, read_only.FAULT, state_restored.FAULT, state_copied.FAULT)
 
 
 def fault(name: str) -> Fault:

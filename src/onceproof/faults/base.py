@@ -138,11 +138,23 @@ class Ground(Protocol):
     def stop_instance(self, name: str, leave_group: bool = False) -> None:
         """Close an instance in good order and wait for its end."""
 
+    def kill_instance(self, name: str) -> None:
+        """End an instance with SIGKILL."""
+
     def freeze_instance(self, name: str) -> None:
         """Let an instance stand still (SIGSTOP) until it is thawed."""
 
     def thaw_instance(self, name: str) -> None:
         """Let an instance go on that was frozen."""
+
+    def limit_files(self, name: str, size: int | None) -> None:
+        """Refuse an instance to write files beyond a size, its log among them; None lifts the limit."""
+
+    def state_directory(self, name: str) -> Path:
+        """Where an instance of this name keeps its stores: Kafka Streams' `state.dir` and application id."""
+
+    def committed(self, role: str = "input") -> int:
+        """Records of the topic, the input as a rule, whose processing is committed."""
 
 
 AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; how many is drawn

@@ -20,7 +20,7 @@ from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofErro
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Timeline
-from onceproof.scenarios.liveness import RUNS_ON, death_text
+from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 from onceproof.settings import get_settings
 
 START_TIMEOUT = 60.0
@@ -148,7 +148,8 @@ class Instance:
             raise HarnessError(f"{self.name} (Kafka Streams {self.release}) failed: {said} Its log is {self.log}.")
         if "uncaught" in self.last:
             died = thread_died(self.last["uncaught"])
-            if isinstance(died, HarnessError) or not self._replaces_threads:
+            may_die = self._replaces_threads or self.last["uncaught"] in explained_deaths(self._timeline.events)
+            if isinstance(died, HarnessError) or not may_die:
                 raise died
         if not self.process.alive():
             raise HarnessError(

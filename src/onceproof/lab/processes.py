@@ -66,6 +66,16 @@ class Process:
             for child in psutil.Process(self.pid).children():
                 child.resume()
 
+    def limit_files(self, size: int | None) -> None:
+        """Refuse the command to write files beyond a size (RLIMIT_FSIZE); None lifts the limit.
+
+        Only the soft limit is changed, so this takes no privilege and can be undone. Does nothing if it has ended.
+        """
+        with suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.pid).children():
+                _, hard = child.rlimit(psutil.RLIMIT_FSIZE)
+                child.rlimit(psutil.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
     def terminate(self, timeout: float = 10) -> None:
         """Ask it to stop, and kill it if it has not after `timeout` seconds."""
         if not self.alive():

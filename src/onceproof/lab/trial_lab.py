@@ -102,6 +102,10 @@ class TrialLab:
         """Let a frozen instance go on."""
         self.running[name].thaw()
 
+    def limit_files(self, name: str, size: int | None) -> None:
+        """Refuse an instance to write files beyond a size; None lifts the limit."""
+        self.running[name].process.limit_files(size)
+
     def step(self, command: str, instance: str) -> None:
         """Scale: have an instance carry out a command, and record it."""
         self.note("step", action=command, instance=instance)

@@ -14,6 +14,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `fault` | `name`, `action`: applied, healed (`label`, `text` for pictures), observed (`bit`, `told`, `observed`) |
 | `broker` | `node`, `action`: killed, shut down, started, frozen, thawed |
 | `leaders` | `leaders`: of how many partitions each node was elected as leader, because a fault asked for it |
+| `excused` | `instance`, `of`: what a thread of it may die of until it is started again, a regular expression |
 | `topic` | `role`, `config`: the configuration of a topic was changed |
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `held`, `lag`, `load` | what a scenario saw; see its module |

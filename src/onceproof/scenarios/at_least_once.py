@@ -36,6 +36,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from onceproof.faults.directory import small_write_buffer
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
@@ -49,7 +50,6 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
-    small_write_buffer,
     values_of,
     variants_of,
 )

@@ -53,14 +53,8 @@ class Lab(Ground, Protocol):
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Name what happens in a `with` block; its seconds are kept."""
 
-    def kill_instance(self, name: str) -> None:
-        """End an instance with SIGKILL."""
-
     def recycled(self, proof: Return) -> bool:
         """Whether a log says that the thread then recycled its active task into a standby, and did not close it."""
-
-    def state_directory(self, name: str) -> Path:
-        """Where an instance of this name keeps its stores: Kafka Streams' `state.dir` and application id."""
 
     def on_disk(self, name: str, task: str) -> Mapping[str, Mapping[int, int]]:
         """What RocksDB has on disk of a task of an instance that has ended or is frozen: by store, key to value."""
@@ -104,9 +98,6 @@ class Lab(Ground, Protocol):
 
     def measure(self, **facts: int) -> None:
         """Keep what the checks need to know of the drive, when it is known."""
-
-    def committed(self, role: str = "input") -> int:
-        """Records of the topic, the input as a rule, whose processing is committed."""
 
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""
@@ -350,14 +341,6 @@ def behind(records: Sequence[tuple[int, int]], partitions: int) -> dict[str, tup
     """What of the input is behind these records, its first: by partition from an offset on, as events tell (`open`)."""
     sizes = Counter(partition_of_key(key, partitions) for key, _ in records)
     return {str(partition): (sizes[partition], None) for partition in range(partitions)}
-
-
-def small_write_buffer(size: int) -> dict[str, str]:
-    """Configuration by which RocksDB flushes whenever it holds so many bytes, whatever transaction is open."""
-    return {
-        "rocksdb.config.setter": "onceproof.streams.RocksDbMemory",
-        "onceproof.rocksdb.write.buffer.bytes": str(size),
-    }
 
 
 def runs_its_task(instance: Instance) -> bool:

@@ -40,6 +40,7 @@ from typing import Any
 
 from onceproof.faults import chosen, parameters_of, rolling_bounce
 from onceproof.faults.base import Instance, suffer
+from onceproof.faults.directory import checkpointed, small_write_buffer
 from onceproof.faults.rolling_bounce import BACK, started_with
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
@@ -64,7 +65,6 @@ from onceproof.scenarios.base import (
     refuse_rolling,
     rolls,
     runs_its_task,
-    small_write_buffer,
     values_of,
     values_of_cell,
     variants_of,
@@ -460,12 +460,6 @@ class StateWatch:
     def _offsets_in_rocksdb(self) -> bool:
         """Whether the stores keep their offsets themselves, in a column family of their own (KIP-1035, 4.3)."""
         return any('[CFOptions "offsets"]' in file.read_text() for file in self.directory.glob("rocksdb/*/OPTIONS-*"))
-
-
-def checkpointed(text: str) -> dict[str, int]:
-    """Offsets by topic from a checkpoint file: its version, the number of lines, then `topic partition offset`."""
-    lines = [line.split() for line in text.splitlines()[2:]]
-    return {line[0].rpartition("-t")[2].partition("-")[2] or line[0]: int(line[2]) for line in lines if len(line) == 3}
 
 
 # --- forensics -----------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from onceproof.faults import OF_BROKERS, check_nodes, chosen, parameters_of, pause, rolling_bounce
+from onceproof.faults import OF_BROKERS, OF_DISK, check_nodes, chosen, parameters_of, pause, rolling_bounce
 from onceproof.faults.base import Instance, suffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
@@ -85,7 +85,7 @@ PARAMETERS = {
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
     **MEMBERSHIP,
-    **parameters_of(pause.FAULT, *OF_BROKERS, rolling_bounce.FAULT),
+    **parameters_of(pause.FAULT, *OF_BROKERS, *OF_DISK, rolling_bounce.FAULT),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),
@@ -115,6 +115,16 @@ VARIANTS = variants_of(
         "PAUSED",
         "As DEFAULT_CONFIG; instead of the scaling an instance stands still, loses its tasks, and wakes as a zombie.",
         {"fault": "pause"},
+    ),
+    Variant(
+        "DISK_FULL",
+        "As DEFAULT_CONFIG; instead of the scaling the disk of an instance is full, and it is started again later.",
+        {"fault": "disk-full"},
+    ),
+    Variant(
+        "STATE_RESTORED",
+        "As DEFAULT_CONFIG; instead of the scaling an older snapshot of an instance's state is put back.",
+        {"fault": "state-restored"},
     ),
     ROLLING,
     ROLLING_BACK,

@@ -1,8 +1,10 @@
 """A promise of every scenario: the application runs until it is told to end, and then ends in good order.
 
 Threads that died are told by the instances (`uncaught`, streams_app/README.md), the rest by the driver (`failure`).
+That a thread dies of what a fault does to its instance, and says so, breaks no promise (`excused`).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from onceproof.model.anomaly import Comparison
@@ -18,13 +20,33 @@ def compare_liveness(events: Sequence[Event]) -> Iterator[Comparison]:
     Raises:
         KeyError: an event lacks a field of the protocol.
     """
+    explained = explained_deaths(events)
     for event in events:
         if event["event"] == "instance" and event["action"] == "started":
             yield Comparison(PROMISE, None, 0, None, event["name"], RUNS_ON, f"started on {event['release']}")
+        elif event in explained:
+            told = f"{death_text(event)}, which the fault explains"
+            yield Comparison(PROMISE, None, 0, None, event["source"], RUNS_ON, told)
         elif event["event"] == "uncaught":
             yield Comparison(PROMISE, "thread-died", 0, None, event["source"], RUNS_ON, death_text(event))
         elif event["event"] == "failure" and event["anomaly"] != "thread-died":
             yield Comparison(PROMISE, event["anomaly"], 0, None, event["place"], event["expected"], event["observed"])
+
+
+def explained_deaths(events: Sequence[Event]) -> list[Event]:
+    """The threads that died of what a fault did to their instance; it is excused until it is started again."""
+    explained = []
+    excused: dict[str, str] = {}
+    for event in events:
+        if event["event"] == "excused":
+            excused[event["instance"]] = event["of"]
+        elif event["event"] == "instance" and event["action"] == "started":
+            excused.pop(event["name"], None)
+        elif event["event"] == "uncaught" and event["source"] in excused:
+            said = " ".join([str(event["message"]), *event["causes"]])
+            if re.search(excused[event["source"]], said):
+                explained.append(event)
+    return explained
 
 
 def death_text(uncaught: Event) -> str:

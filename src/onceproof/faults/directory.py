@@ -1,0 +1,299 @@
+"""What the faults of an instance's state directory have in common: it is struck, and the instance started over it.
+
+What Kafka Streams finds there when it starts, and what it does with each:
+
+- `kafka-streams-process-metadata`: a UUID that names the process, kept over restarts
+  (`StateDirectory.initializeProcessId`), to the assignor and, with the number of the thread, as transactional id. Who
+  gets the file of another process is that process to everybody.
+- `.lock`: a lock of the operating system on an open file (`StateDirectory.lockStateDirectory`), so it ends with the
+  process, and a copy of the file locks nothing.
+- `<task>/.checkpoint`: where in its changelog each store stands. Under exactly-once it is removed when the task is
+  initialised and written when it closes in good order. A store that has files and no offset there may hold writes of a
+  transaction that was aborted: its task is corrupt, its stores are wiped, and restored from the beginning
+  (`ProcessorStateManager.initializeStoreOffsetsFromCheckpoint`). A standby, which has but what is committed, writes its
+  checkpoint while it runs.
+- `<task>/rocksdb/<store>`: the stores. From 4.3 on each keeps its own offset there, and whether it was closed in good
+  order (KIP-1035).
+"""
+
+import json
+import re
+import shutil
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from onceproof.faults.base import Ground, Instance, NoTargetError, Strike
+from onceproof.model.timeline import Event, time_of_line
+
+SESSION = 4.0  # seconds after which a member is missed that was killed
+WRITE_BUFFER = 65_536  # bytes: the least that RocksDB takes
+WORKS = 200  # records that an instance must process after it was started again
+GIVEN_UP_AFTER = 3.0  # seconds that an instance is given to die of a write that was refused
+PROCESS_FILE = "kafka-streams-process-metadata"
+WIPED = re.compile(r"Tasks \[([^]]+)\] are corrupted")
+TRUSTED = re.compile(r"State store (\S+) initialized from checkpoint with offset (\d+) at changelog \S+-(\d+)\b")
+PROCESS = re.compile(r"Reading UUID from process file: (\S+)")
+# What a thread may die of whose disk takes nothing: the system's words, and those of Kafka Streams about a directory.
+REFUSED = re.compile(
+    r"File too large|No space left on device|Read-only file system|Operation not permitted|Permission denied|"
+    r"couldn't be created"
+)
+
+
+def small_write_buffer(size: int) -> dict[str, str]:
+    """Configuration by which RocksDB flushes whenever it holds so many bytes, whatever transaction is open."""
+    return {
+        "rocksdb.config.setter": "onceproof.streams.RocksDbMemory",
+        "onceproof.rocksdb.write.buffer.bytes": str(size),
+    }
+
+
+def config(_values: Mapping[str, Any]) -> dict[str, str]:
+    """Stores that write to disk all the time, and a group that gives tasks back to who comes back."""
+    return {
+        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
+        # With less, one that lost its state gets active tasks back only with a probing rebalance, in ten minutes.
+        "acceptable.recovery.lag": "1000000",
+        **small_write_buffer(WRITE_BUFFER),
+    }
+
+
+def checkpointed(text: str) -> dict[str, int]:
+    """Offsets by topic from a checkpoint file: its version, the number of lines, then `topic partition offset`."""
+    lines = [line.split() for line in text.splitlines()[2:]]
+    return {line[0].rpartition("-t")[2].partition("-")[2] or line[0]: int(line[2]) for line in lines if len(line) == 3}
+
+
+def held(directory: Path) -> dict[str, Any]:
+    """What a state directory holds: the id of the process; of each task its checkpoint (None: no file), and its bytes.
+
+    Nothing of it runs, or it stands still.
+    """
+    process = None
+    with suppress(OSError, ValueError, KeyError):
+        process = json.loads((directory / PROCESS_FILE).read_text())["processId"]
+    tasks = {}
+    for task in sorted(directory.glob("*_*/")):
+        checkpoint = task / ".checkpoint"
+        tasks[task.name] = {
+            "checkpoint": checkpointed(checkpoint.read_text()) if checkpoint.exists() else None,
+            "bytes": sum(file.stat().st_size for file in task.rglob("*") if file.is_file()),
+        }
+    return {"process": process, "tasks": tasks}
+
+
+class DirectoryStrike(Strike):
+    """Befalls the state directory of an instance that holds active tasks; the instance is started again over it."""
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._victim: Instance | None = None
+        self._over: Instance | None = None  # the victim, started over what was done to its directory
+        self._again: Instance | None = None  # the victim, as it was started last
+        self._events_before = 0  # it was started again
+        self._lost: dict[str, Any] = {}  # what its directory held when it was replaced
+        self._held: dict[str, Any] = {}  # what it held when the instance was started again
+
+    def _choose(self, others: int = 0) -> Instance:
+        """An instance that is drawn from those that hold active tasks, if so many others run beside it."""
+        running = self.ground.running
+        busy = sorted(name for name, instance in running.items() if instance.tasks("active"))
+        if not busy or len(running) <= others:
+            beside = " and another one beside it" if others else ""
+            raise NoTargetError(
+                f"it takes an instance with an active task{beside}, but {len(running)} ran, of which {len(busy)} had "
+                "a task"
+            )
+        self._victim = running[self.ground.rng.choice(busy)]
+        return self._victim
+
+    def _directory(self, name: str) -> Path:
+        return self.ground.state_directory(name)
+
+    def _snapshot(self, name: str) -> None:
+        """Copy the directory of an instance as it is at one moment: the instance stands still meanwhile."""
+        self.ground.freeze_instance(name)
+        try:
+            self._copy(name)
+        finally:
+            self.ground.thaw_instance(name)
+
+    def _copy(self, name: str) -> None:
+        shutil.copytree(self._directory(name), self._copied)
+
+    @property
+    def _copied(self) -> Path:
+        return self._directory(self._name).with_name("copied")
+
+    def _kill_and_put_copy(self) -> None:
+        """Kill the instance, put the copy where its directory was, and start it again."""
+        self.ground.kill_instance(self._name)
+        self._lost = held(self._directory(self._name))
+        shutil.rmtree(self._directory(self._name))
+        self._copied.rename(self._directory(self._name))
+        self._start_again()
+
+    def heal(self) -> None:
+        """Nothing is undone but what is left of a copy."""
+        shutil.rmtree(self._copied, ignore_errors=True)
+
+    def _start_again(self) -> None:
+        """Start the instance, which has ended, over what its directory holds."""
+        if self._over is None:
+            self._held = held(self._directory(self._name))
+            self._events_before = len(self.ground.events)
+        self._again = self.ground.start_instance(self._name, self.ground.trial.cell.running)
+        self._over = self._over or self._again
+
+    @property
+    def _name(self) -> str:
+        return "" if self._victim is None else self._victim.name
+
+    def _works_again(self) -> bool:
+        """Whether the instance that was started again runs and processes records."""
+        return self._again is not None and self._again.state == "RUNNING" and self._again.processed >= WORKS
+
+    def _afterwards(self) -> dict[str, Any]:
+        """What the instance found when it was started again, and told of it: stores that it trusted, with the offset
+        where they stood, tasks that it wiped, and from where to where it restored stores.
+        """
+        log = "" if self._over is None else self._over.log.read_text(errors="replace")
+        trusted = {f"{store}-{partition}": int(offset) for store, offset, partition in TRUSTED.findall(log)}
+        own = [e for e in self.ground.events[self._events_before :] if e["source"] == self._name]
+        fields = ("store", "partition", "from", "end")
+        return {
+            "held": self._held,
+            "wiped": sorted({task for tasks in WIPED.findall(log) for task in tasks.split(", ")}),
+            "trusted": trusted,
+            "restored": [{field: e[field] for field in fields} for e in own if e["event"] == "restore"],
+            "process": next(iter(PROCESS.findall(log)), None),
+            "processed_afterwards": 0 if self._again is None else self._again.processed,
+        }
+
+    def _judged(self) -> bool:
+        """Whether the instance told of a store that it trusted, or of a task that it wiped."""
+        after = self._afterwards()
+        return bool(after["wiped"] or after["trusted"])
+
+    def _missing_afterwards(self) -> list[str]:
+        missing = []
+        if not self._judged():
+            missing.append(f"{self._name} did not tell whether it trusted what it found when it was started again")
+        if not self._works_again():
+            missing.append(f"{self._name} processed fewer than {WORKS} records after it was started again")
+        return missing
+
+    def _told_afterwards(self) -> str:
+        """What it did when it was started again, as the end of a sentence."""
+        after = self._afterwards()
+        wiped = f"wiped {', '.join(after['wiped'])}" if after["wiped"] else "wiped nothing"
+        trusted = ", ".join(f"{store} at {offset:,}" for store, offset in after["trusted"].items())
+        wiped += f", trusted {trusted}" if trusted else ""
+        restored = [f"{r['store']}-{r['partition']} from {r['from']:,} to {r['end']:,}" for r in after["restored"]]
+        stores = ", ".join(restored) or "nothing"
+        return f"started again it {wiped}, restored {stores}, and processed {after['processed_afterwards']:,} records."
+
+
+class WritesRefused(DirectoryStrike):
+    """The disk takes nothing that an instance writes, until it is healed; then the instance is started again.
+
+    That the instance ends, or a thread of it dies of an exception that names the disk, is what it should do.
+    """
+
+    patience = 30.0
+    how: str  # writes are refused
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._log_end = 0
+        self._refused_at = 0.0  # epoch seconds
+        self._refusal: tuple[int, str] | None = None  # when and how it told of one
+
+    @abstractmethod
+    def _refuse(self) -> None:
+        """Refuse what the instance writes.
+
+        Raises:
+            NoTargetError: that cannot be done here.
+        """
+
+    @abstractmethod
+    def _allow(self) -> None:
+        """Undo it, or as much of it as was done."""
+
+    def apply(self) -> str:
+        """Refuse what an instance with active tasks writes."""
+        victim = self._choose()
+        self._log_end = victim.log.stat().st_size
+        self.ground.note("excused", instance=victim.name, of=REFUSED.pattern)
+        self._refused_at = self.ground.now()
+        self._refuse()
+        return victim.name
+
+    def took_effect(self) -> bool:
+        """Whether the instance told of a write that was refused, and died of it or was given time to."""
+        self._refusal = self._refusal or self._told_of_refusal()
+        given_up = self._refusal and self.ground.now() * 1_000 >= self._refusal[0] + GIVEN_UP_AFTER * 1_000
+        return self._refusal is not None and bool(self._death() or given_up)
+
+    def _told_of_refusal(self) -> tuple[int, str] | None:
+        """When it told of a write that was refused, and in which words: those of its log, or of what it died of."""
+        if self._victim is None:
+            return None
+        t = round(self._refused_at * 1_000)
+        with self._victim.log.open(errors="replace") as log:
+            log.seek(self._log_end)
+            for line in log:
+                t = time_of_line(line) or t
+                if found := REFUSED.search(line):
+                    return t, found[0]
+        death = self._death()
+        found = REFUSED.search(_cause(death)) if death else None
+        return (death["t"], found[0]) if death and found else None
+
+    def _death(self) -> Event | None:
+        return None if self._victim is None else self._victim.last.get("uncaught")
+
+    def heal(self) -> None:
+        """Let it write again."""
+        if self._victim is not None:
+            self._allow()
+
+    def recovered(self) -> bool:
+        """Whether the instance works again; the first call starts it, as an operator would."""
+        if self._again is None:
+            self.ground.kill_instance(self._name)
+            self._start_again()
+        return self._works_again()
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """What the instance told of writes that were refused, what it died of, and what it did when it came back."""
+        death, refusal = self._death(), self._refusal
+        after_ms = None if refusal is None else refusal[0] - round(self._refused_at * 1_000)
+        proof = {
+            "instance": self._name,
+            "how": self.how,
+            "refused": None if refusal is None else refusal[1],
+            "refused_after_ms": after_ms,
+            "died_of": None if death is None else f"{death['exception']}: {_cause(death)}",
+            **self._afterwards(),
+        }
+        missing = self._missing_afterwards()
+        if refusal is None:
+            missing.insert(0, f"{self._name} told of no write that was refused")
+        died = "and its thread died of it" if death else "and it ran on"
+        told = (
+            f"{self._name} was refused to write ({self.how}: {proof['refused']}) after {after_ms} ms, {died}; "
+            f"{self._told_afterwards()}"
+        )
+        return proof, missing, told
+
+
+def _cause(death: Event) -> str:
+    """The first cause of a death."""
+    return str(death["causes"][-1] if death["causes"] else death["message"])

@@ -1,0 +1,112 @@
+"""The state directory of an instance becomes read-only: nothing can be created, renamed or removed in it.
+
+The permissions of its directories are taken away. They do not bind root, so then the directories are made immutable
+(`chattr +i`). Where neither keeps us from creating a file, the fault does not bite, and says why. Files that are open
+stay so: RocksDB is refused when it begins the next one, Kafka Streams when it writes or removes a checkpoint. A mount
+that is read-only does the same, but takes root, and stays behind if the lab is killed.
+"""
+
+import fcntl
+import os
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+from onceproof.faults.base import Fault, Ground, NoTargetError
+from onceproof.faults.directory import WritesRefused, config
+
+WRITABLE = 0o222
+GET_FLAGS, SET_FLAGS, IMMUTABLE = 0x80086601, 0x40086602, 0x10  # ioctl_iflags(2)
+
+
+class Seal:
+    """Keeps everybody from creating, renaming and removing anything in a directory and those below."""
+
+    def __init__(self, directory: Path) -> None:
+        """Nothing is done yet."""
+        self._directory = directory
+        self._modes: dict[Path, int] = {}
+        self._immutable: list[Path] = []
+
+    def close(self) -> str:
+        """Do it; returns how.
+
+        Raises:
+            OSError: there is no way.
+        """
+        directories = [Path(path) for path, _, _ in os.walk(self._directory)]
+        for path in directories:
+            self._modes[path] = path.stat().st_mode
+            path.chmod(self._modes[path] & ~WRITABLE)
+        if not self._lets_create():
+            return "permissions"
+        for path in directories:
+            _set_immutable(path, immutable=True)
+            self._immutable.append(path)
+        if self._lets_create():
+            raise PermissionError("neither permissions nor the immutable flag bind this user")
+        return "immutable flag"
+
+    def _lets_create(self) -> bool:
+        probe = self._directory / "probe"
+        try:
+            probe.touch(exist_ok=False)
+            probe.unlink()
+        except OSError:
+            return False
+        return True
+
+    def open(self) -> None:
+        """Undo it."""
+        while self._immutable:
+            with suppress(FileNotFoundError):
+                _set_immutable(self._immutable.pop(), immutable=False)
+        while self._modes:
+            path, mode = self._modes.popitem()
+            with suppress(FileNotFoundError):
+                path.chmod(mode)
+
+
+def _set_immutable(path: Path, *, immutable: bool) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        (flags,) = struct.unpack("i", fcntl.ioctl(file, GET_FLAGS, bytes(4)))
+        fcntl.ioctl(file, SET_FLAGS, struct.pack("i", flags | IMMUTABLE if immutable else flags & ~IMMUTABLE))
+    finally:
+        os.close(file)
+
+
+class ReadOnly(WritesRefused):
+    """The state directory of an instance that holds active tasks becomes read-only."""
+
+    how = ""
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._seal: Seal | None = None
+
+    def _refuse(self) -> None:
+        self._seal = Seal(self._directory(self._name))
+        try:
+            self.how = self._seal.close()
+        except OSError as error:
+            raise NoTargetError(
+                f"{self._directory(self._name)} cannot be made read-only ({error}): run as a user, whom permissions "
+                "bind, or let root have CAP_LINUX_IMMUTABLE on a file system that knows the flag"
+            ) from error
+
+    def _allow(self) -> None:
+        if self._seal is not None:
+            self._seal.open()
+
+
+FAULT = Fault(
+    name="read-only",
+    what="The state directory of an instance becomes read-only.",
+    undone="It can be written again, and the instance is killed and started again over it.",
+    needs="it takes stores on disk",
+    strike=ReadOnly,
+    config=config,
+    lasts=12.0,
+)

@@ -1,0 +1,110 @@
+"""An instance gets the state directory of another one, as when a volume is cloned.
+
+The copy is taken while the other runs, as that of a disk is (it stands still meanwhile, SIGSTOP), or after it has
+closed in good order. Then the instance is killed, its directory is replaced by the copy, and it is started again.
+
+A task that was active in the other when the copy was taken has no checkpoint under exactly-once, so its stores must be
+wiped; a task that was closed in good order has one and is trusted.
+
+With the directory comes the id of the other's process, and the transactional ids of a process are made of it. So both
+instances fence each other again and again, and hardly get on, until the operator removes the id
+(`kafka-streams-process-metadata`) from the copy. Whatever they do until then, nothing may be lost or come twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Fault, Ground
+from onceproof.faults.directory import PROCESS_FILE, DirectoryStrike, config
+from onceproof.faults.pause import FENCED
+from onceproof.model.parameter import Parameter
+
+SOURCE = "state-copied.source"
+RUNNING, CLOSED = "running", "closed"
+PARAMETERS = {
+    SOURCE: Parameter(RUNNING, "the instance of which `state-copied` takes the copy", choices=(RUNNING, CLOSED)),
+}
+
+
+class StateCopied(DirectoryStrike):
+    """An instance is started over the state directory of another one."""
+
+    patience = 40.0
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._other = ""
+        self._log_end = 0  # of the other's log, when the instance was started
+
+    def apply(self) -> str:
+        """Copy the directory of another instance, and start one that holds active tasks over it."""
+        victim = self._choose(others=1)
+        self._other = self.ground.rng.choice(sorted(self.ground.running.keys() - {victim.name}))
+        if self.ground.parameters[SOURCE] == CLOSED:
+            self.ground.stop_instance(self._other, leave_group=True)
+            self._copy(self._other)
+            self.ground.start_instance(self._other, self.ground.trial.cell.running)
+        else:
+            self._snapshot(self._other)
+        self._log_end = self.ground.running[self._other].log.stat().st_size
+        self._kill_and_put_copy()
+        return f"from {self._other} to {victim.name}"
+
+    def took_effect(self) -> bool:
+        """Whether the instance has looked at what it found, and one of both was fenced."""
+        return self._judged() and bool(self._fenced())
+
+    def _fenced(self) -> dict[str, int]:
+        """How often each of both told that it was fenced since they have one id."""
+        other = self.ground.running.get(self._other)
+        logs = [(self._name, self._over, 0), (self._other, other, self._log_end)]
+        found = {}
+        for name, instance, since in logs:
+            if instance is not None:
+                with instance.log.open(errors="replace") as log:
+                    log.seek(since)
+                    found[name] = sum(bool(FENCED.search(line)) for line in log)
+        return {name: count for name, count in found.items() if count}
+
+    def recovered(self) -> bool:
+        """Whether the instance works again with an id of its own; the first call gives it one."""
+        if self._again is self._over:
+            self.ground.kill_instance(self._name)
+            (self._directory(self._name) / PROCESS_FILE).unlink()
+            self._start_again()
+        return self._works_again()
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """What the directory held before and after, what the instance made of it, and who was fenced."""
+        fenced = self._fenced()
+        proof = {
+            "instance": self._name,
+            "of": self._other,
+            "source": self.ground.parameters[SOURCE],
+            "lost": self._lost,
+            "fenced": fenced,
+            **self._afterwards(),
+        }
+        missing = self._missing_afterwards()
+        if proof["process"] != self._held["process"]:
+            missing.append(f"{self._name} did not tell that it has the id of {self._other}, and so its directory")
+        if not fenced:
+            missing.append(f"neither {self._name} nor {self._other} told that it was fenced by the other")
+        told = (
+            f"{self._name} was killed and got the state of {self._other} ({proof['source']}) and the id of its "
+            f"process, so that {' and '.join(sorted(fenced))} were fenced; {self._told_afterwards()}"
+        )
+        return proof, missing, told
+
+
+FAULT = Fault(
+    name="state-copied",
+    what="An instance gets a copy of the state directory of another one.",
+    undone="It goes on over the copy, with an id of its own.",
+    needs="it takes two instances, and stores on disk",
+    strike=StateCopied,
+    parameters=PARAMETERS,
+    config=config,
+    lasts=12.0,
+)

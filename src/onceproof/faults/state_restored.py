@@ -1,0 +1,80 @@
+"""An operator puts back a snapshot of the state directory of an instance, from before the last commits.
+
+The snapshot is taken while the instance runs, as that of a disk is: it stands still meanwhile (SIGSTOP), so that all
+files are of one moment. When more has been committed the instance is killed, its directory is replaced by the snapshot,
+and it is started again.
+
+Under exactly-once a task that was active then has no checkpoint in the snapshot, so its stores must be wiped and
+restored from the beginning. A task that has one, as a standby has, is trusted and restored from there. What was
+committed after the snapshot must come from the changelog in either case. The id of the process is its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Fault, Ground
+from onceproof.faults.directory import DirectoryStrike, config
+from onceproof.model.parameter import Parameter
+
+RECORDS = "state-restored.records"
+PARAMETERS = {
+    RECORDS: Parameter(5_000, "records that are committed after the snapshot of `state-restored`, at least", least=1)
+}
+
+
+class StateRestored(DirectoryStrike):
+    """An instance is started over an older snapshot of its own directory."""
+
+    patience = 40.0
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._committed_before = self._committed_since = 0
+
+    def apply(self) -> str:
+        """Take the snapshot of an instance that holds active tasks."""
+        victim = self._choose()
+        self._committed_before = self.ground.committed()
+        self._snapshot(victim.name)
+        return victim.name
+
+    def took_effect(self) -> bool:
+        """Whether the instance was started over the snapshot, which it is as soon as enough has been committed."""
+        self._committed_since = self.ground.committed() - self._committed_before
+        if self._committed_since >= self.ground.parameters[RECORDS]:
+            self._kill_and_put_copy()
+        return self._again is not None
+
+    def recovered(self) -> bool:
+        """Whether the instance works again."""
+        return self._works_again()
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """What the directory held before and after, what was committed in between, and what the instance made of it."""
+        proof = {
+            "instance": self._name,
+            "committed_after_snapshot": self._committed_since,
+            "lost": self._lost,
+            **self._afterwards(),
+        }
+        if self._again is None:
+            wanted = f"{self._committed_since:,} records were committed after the snapshot, and not {{:,}}"
+            return proof, [wanted.format(self.ground.parameters[RECORDS])], ""
+        told = (
+            f"{self._name} was killed {self._committed_since:,} committed records after a snapshot of its state, which "
+            f"was put back; {self._told_afterwards()}"
+        )
+        return proof, self._missing_afterwards(), told
+
+
+FAULT = Fault(
+    name="state-restored",
+    what="A snapshot of the state directory of an instance is put back, from before the last commits.",
+    undone="Nothing is undone: the instance goes on over the snapshot.",
+    needs="it takes stores on disk",
+    strike=StateRestored,
+    parameters=PARAMETERS,
+    config=config,
+    lasts=12.0,
+)

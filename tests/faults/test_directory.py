@@ -1,0 +1,238 @@
+"""Faults of an instance's state directory in a fake world: each bites, or says why it did not, and is undone."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onceproof.faults import fault, read_only
+from onceproof.faults.base import suffer
+from onceproof.faults.directory import held
+from onceproof.faults.read_only import Seal
+from onceproof.lab.driver import Driver
+from onceproof.model.files import Outcome, Suffered
+from onceproof.scenarios.liveness import compare_liveness
+from tests.conftest import a_trial
+from tests.fakes.group import Nature
+from tests.fakes.world import fake_driver
+
+NOBODY = 65_534  # a user
+
+
+@pytest.fixture
+def sealable(tmp_path: Path) -> None:
+    """Only where somebody can be kept from writing: root, whom permissions do not bind, may lack the right to."""
+    seal = Seal(tmp_path)
+    try:
+        seal.close()
+    except OSError as error:
+        pytest.skip(str(error))
+    finally:
+        seal.open()
+
+
+def driven(path: Path, name: str, nature: Nature | None = None, **parameters: object) -> tuple[Driver, Outcome]:
+    """A trial in which the fault strikes, to its end."""
+    driver = fake_driver(a_trial("4.3.1", fault=name, **parameters), path, nature)
+    outcome = driver.outcome(driver.drive())
+    driver.stop()
+    return driver, outcome
+
+
+def proof_of(outcome: Outcome) -> dict[str, Any]:
+    """What was observed of a fault that bit."""
+    assert outcome.fault is not None
+    assert (outcome.fault.bit, outcome.exercised, outcome.void) == (True, True, None), outcome.fault.told
+    return dict(outcome.fault.observed)
+
+
+def anomalies(driver: Driver) -> list[str]:
+    return [comparison.anomaly for comparison in compare_liveness(driver.site.events) if comparison.anomaly]
+
+
+@pytest.mark.usefixtures("sealable")
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [("disk-full", {"File too large"}), ("read-only", {"Permission denied", "Operation not permitted"})],
+)
+def test_who_dies_of_its_disk_breaks_no_promise_and_works_again(tmp_path: Path, name: str, refused: set[str]) -> None:
+    driver, outcome = driven(tmp_path, name)
+    proof = proof_of(outcome)
+    assert proof["refused"] in refused
+    assert proof["died_of"].startswith("org.apache.kafka.streams.errors.ProcessorStateException: org.rocksdb.")
+    assert proof["wiped"]
+    assert proof["processed_afterwards"] >= 200
+    assert anomalies(driver) == []
+    assert [c.observed for c in compare_liveness(driver.site.events) if c.observed.endswith("which the fault explains")]
+    victim = driver.lab.running[proof["instance"]]
+    victim._touch(driver.lab.state_directory(victim.name) / "anew", "")  # type: ignore[attr-defined]
+
+
+def test_who_is_refused_and_runs_on_is_started_again_all_the_same(tmp_path: Path) -> None:
+    _, outcome = driven(tmp_path, "disk-full", Nature(dies_of_disk=False))
+    assert proof_of(outcome)["died_of"] is None
+    assert "and it ran on; started again it wiped" in outcome.reason
+
+
+@pytest.mark.parametrize("when", [0, 6_000])
+def test_what_a_full_disk_does_not_explain_is_an_anomaly_and_the_limit_is_lifted(tmp_path: Path, when: int) -> None:
+    driver, outcome = driven(tmp_path, "disk-full", Nature(throws_after=when, dies_of_disk=False))
+    assert set(anomalies(driver)) == {"thread-died"}
+    assert outcome.fault == Suffered("disk-full", bit=False, told="The drive ended before that.", observed={})
+    assert not any(instance._disk_is_full for instance in driver._instances._started)  # type: ignore[attr-defined]
+
+
+def death(source: str, message: str, *causes: str) -> dict[str, Any]:
+    return {
+        "t": 1,
+        "source": source,
+        "event": "uncaught",
+        "thread": "a-StreamThread-1",
+        "exception": "E",
+        "message": message,
+        "causes": causes,
+        "frame": None,
+    }
+
+
+EXCUSED = {"t": 0, "source": "driver", "event": "excused", "instance": "a", "of": "File too large"}
+STARTED = {"t": 0, "source": "driver", "event": "instance", "name": "a", "action": "started", "release": "4.3.1"}
+
+
+@pytest.mark.parametrize(
+    ("events", "anomaly"),
+    [
+        ([EXCUSED, death("a", "x", "y: File too large")], None),
+        ([EXCUSED, death("a", "x: File too large")], None),
+        ([death("a", "x", "y: File too large")], "thread-died"),
+        ([EXCUSED, death("a", "x", "y: no such key")], "thread-died"),
+        ([EXCUSED, death("b", "x", "y: File too large")], "thread-died"),
+        ([EXCUSED, STARTED, death("a", "x", "y: File too large")], "thread-died"),
+    ],
+)
+def test_an_instance_is_excused_of_nothing_else_no_other_is_and_none_that_was_started_again(
+    events: list[dict[str, Any]], anomaly: str | None
+) -> None:
+    assert list(compare_liveness(events))[-1].anomaly == anomaly
+
+
+def test_a_snapshot_of_before_the_last_commits_is_put_back_and_its_active_task_wiped(tmp_path: Path) -> None:
+    driver, outcome = driven(tmp_path, "state-restored")
+    proof = proof_of(outcome)
+    assert proof["committed_after_snapshot"] >= 5_000
+    assert proof["held"]["process"] == proof["lost"]["process"] == proof["process"]
+    assert proof["wiped"]
+    assert all(restored["from"] == 0 for restored in proof["restored"])
+    assert [e["action"] for e in driver.site.events if e["event"] == "instance" and e["name"] == proof["instance"]][
+        :4
+    ] == [
+        "started",
+        "frozen",
+        "thawed",
+        "killed",
+    ]
+    assert not list(tmp_path.rglob("copied"))
+
+
+def test_the_state_of_another_instance_is_told_by_the_id_of_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 64)
+    driver, outcome = driven(tmp_path, "state-copied")
+    proof = proof_of(outcome)
+    assert proof["process"] == f"process-of-{proof['of']}" != proof["lost"]["process"]
+    assert [held["checkpoint"] for held in proof["held"]["tasks"].values()] == [None]
+    assert proof["wiped"]
+    assert proof["fenced"] == {proof["of"]: 1}
+    last = driver.lab.running[proof["instance"]].log.read_text()
+    assert "Reading UUID" not in last  # it got an id of its own
+
+
+def test_the_state_of_an_instance_that_closed_in_good_order_is_trusted(tmp_path: Path) -> None:
+    _, outcome = driven(tmp_path, "state-copied", **{"state-copied_source": "closed"})
+    proof = proof_of(outcome)
+    [checkpoint] = [held["checkpoint"] for held in proof["held"]["tasks"].values() if held["checkpoint"]]
+    assert set(checkpoint.values()) <= set(proof["trusted"].values())
+    assert not proof["wiped"]
+
+
+@pytest.mark.parametrize(
+    ("name", "nature", "parameters", "why"),
+    [
+        ("disk-full", Nature(flushes=False), {}, "told of no write that was refused"),
+        ("disk-full", Nature(moves=False), {}, "processed fewer than 200 records after it was started again"),
+        ("state-restored", Nature(moves=False), {}, "processed fewer than 200 records"),
+        ("state-restored", None, {"state-restored_records": 10**6}, "committed after the snapshot, and not 1,000,000"),
+        ("state-copied", Nature(flushes=False), {}, "did not tell whether it trusted what it found"),
+        ("state-copied", Nature(moves=False), {}, "processed fewer than 200 records"),
+        ("state-copied", Nature(fences=False), {}, "told that it was fenced by the other"),
+    ],
+)
+def test_a_proof_that_is_missing_is_told(
+    tmp_path: Path, name: str, nature: Nature | None, parameters: dict[str, object], why: str
+) -> None:
+    driver, outcome = driven(tmp_path, name, nature, **parameters)
+    assert outcome.reason.startswith(f"The fault {name} did not bite: ")
+    assert why in outcome.reason
+    assert not outcome.exercised
+    assert anomalies(driver) == []
+
+
+@pytest.mark.parametrize(("name", "beside"), [("disk-full", ""), ("state-copied", " and another one beside it")])
+def test_a_fault_without_an_instance_to_strike_says_so(tmp_path: Path, name: str, beside: str) -> None:
+    driver = fake_driver(a_trial("4.3.1", fault=name), tmp_path)
+    told = suffer(fault(name), driver.lab, lambda: None).told
+    assert told.startswith(
+        f"The fault {name} did not bite: it takes an instance with an active task{beside}, but 0 ran"
+    )
+    driver.stop()
+
+
+def test_where_root_cannot_be_kept_from_writing_the_fault_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Seal, "_lets_create", lambda _: True)
+    monkeypatch.setattr(read_only, "_set_immutable", lambda _path, immutable: None)
+    _, outcome = driven(tmp_path, "read-only")
+    assert "cannot be made read-only (neither permissions nor the immutable flag bind this user): run as" in (
+        outcome.reason
+    )
+
+
+@pytest.mark.usefixtures("sealable")
+def test_in_a_sealed_directory_nothing_is_created_renamed_or_removed_until_it_is_opened(tmp_path: Path) -> None:
+    below = tmp_path / "0_0"
+    below.mkdir(mode=0o750)
+    file = below / "file"
+    file.touch()
+    seal = Seal(tmp_path)
+    seal.close()
+    for attempt in (file.unlink, below.rmdir, (below / "other").touch, lambda: file.rename(below / "other")):
+        with pytest.raises(PermissionError):
+            attempt()
+    seal.open()
+    assert below.stat().st_mode & 0o777 == 0o750
+    file.unlink()
+    below.rmdir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_permissions_bind_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "state"
+    directory.mkdir()
+    os.chown(directory, NOBODY, NOBODY)
+    for parent in directory.parents[:3]:
+        parent.chmod(0o755)
+    os.seteuid(NOBODY)
+    try:
+        seal = Seal(directory)
+        assert seal.close() == "permissions"
+        seal.open()
+        (directory / "file").touch()
+    finally:
+        os.seteuid(0)
+
+
+def test_a_directory_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert held(tmp_path / "none") == {"process": None, "tasks": {}}
