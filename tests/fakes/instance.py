@@ -384,6 +384,12 @@ class FakeInstance(Instance):
             for file in files:
                 file.unlink()
             self._group.on_disk[task.name] = 0
+        for store in stores_of(task):
+            place = f"changelog a-t1-{store}-changelog-{task.partition}"
+            self._log(
+                f"INFO [a] State store {store} did not find checkpoint offset, hence would default to the starting offset "
+                f"at {place} (a)"
+            )
         return 0
 
     def _write_checkpoint(self, directory: Path, task: Task) -> None:

@@ -135,6 +135,29 @@ def test_a_snapshot_of_before_the_last_commits_is_put_back_and_its_active_task_w
     assert not list(tmp_path.rglob("copied"))
 
 
+def test_an_instance_that_is_killed_wipes_what_it_left_and_works_again(tmp_path: Path) -> None:
+    driver, outcome = driven(tmp_path, "instance-kill")
+    proof = proof_of(outcome)
+    assert len(proof["tasks"]) == 1
+    assert outcome.reason.startswith(f"{proof['instance']} was killed with {proof['tasks'][0]}; started again it wiped")
+    told = [e["action"] for e in driver.site.events if e["event"] == "instance" and e["name"] == proof["instance"]]
+    assert told[:3] == ["started", "killed", "started"]
+
+
+def test_stores_that_are_in_memory_may_be_killed_too(tmp_path: Path) -> None:
+    driver = fake_driver(a_trial("4.3.1", "SEED_PROGRAM", scenario="multirunner", fault="instance-kill"), tmp_path)
+    assert driver.drive().exercised
+    driver.stop()
+
+
+def test_an_instance_that_lost_its_state_restores_all_of_it(tmp_path: Path) -> None:
+    _, outcome = driven(tmp_path, "state-lost")
+    proof = proof_of(outcome)
+    assert proof["lost"]["tasks"]
+    assert (proof["held"], proof["wiped"], proof["trusted"]) == ({"process": None, "tasks": {}}, [], {})
+    assert len(proof["from_the_beginning"]) == 4
+
+
 def test_the_state_of_another_instance_is_told_by_the_id_of_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +189,8 @@ def test_the_state_of_an_instance_that_closed_in_good_order_is_trusted(tmp_path:
         ("state-restored", None, {"state-restored_records": 10**6}, "committed after the snapshot, and not 1,000,000"),
         ("state-copied", Nature(flushes=False), {}, "did not tell whether it trusted what it found"),
         ("state-copied", Nature(moves=False), {}, "processed fewer than 200 records"),
+        ("instance-kill", Nature(moves=False), {}, "processed fewer than 200 records"),
+        ("state-lost", Nature(moves=False), {}, "processed fewer than 200 records"),
         ("state-copied", Nature(fences=False), {}, "told that it was fenced by the other"),
     ],
 )

@@ -7,11 +7,13 @@ from onceproof.faults import (
     broker_kill,
     broker_pause,
     disk_full,
+    instance_kill,
     leader_election,
     pause,
     read_only,
     rolling_bounce,
     state_copied,
+    state_lost,
     state_restored,
 )
 from onceproof.faults.base import Fault
@@ -23,10 +25,12 @@ _MODULES = (
     broker_kill,
     broker_pause,
     leader_election,
-    disk_full,
-    read_only,
+    instance_kill,
+    state_lost,
     state_restored,
     state_copied,
+    disk_full,
+    read_only,
     rolling_bounce,
 )
 FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
@@ -34,7 +38,7 @@ NONE = "none"
 # Those that befall one of several brokers: others can do its work, so under exactly-once every promise stays true.
 OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)
 # Those that befall the disk of one instance: what is not trusted there must be restored, so every promise stays true.
-OF_DISK = (disk_full.FAULT, read_only.FAULT, state_restored.FAULT, state_copied.FAULT)
+OF_DISK = (disk_full.FAULT, read_only.FAULT, state_lost.FAULT, state_restored.FAULT, state_copied.FAULT)
 
 
 def fault(name: str) -> Fault:

@@ -35,6 +35,7 @@ GIVEN_UP_AFTER = 3.0  # seconds that an instance is given to die of a write that
 PROCESS_FILE = "kafka-streams-process-metadata"
 WIPED = re.compile(r"Tasks \[([^]]+)\] are corrupted")
 TRUSTED = re.compile(r"State store (\S+) initialized from checkpoint with offset (\d+) at changelog \S+-(\d+)\b")
+ANEW = re.compile(r"State store (\S+) did not find checkpoint offset, hence would default .* changelog \S+-(\d+)\b")
 PROCESS = re.compile(r"Reading UUID from process file: (\S+)")
 # What a thread may die of whose disk takes nothing: the system's words, and those of Kafka Streams about a directory.
 REFUSED = re.compile(
@@ -153,6 +154,14 @@ class DirectoryStrike(Strike):
     def _name(self) -> str:
         return "" if self._victim is None else self._victim.name
 
+    def recovered(self) -> bool:
+        """Whether the instance works again; the first call starts it, as an operator would."""
+        if self._again is None:
+            if self._name in self.ground.running:
+                self.ground.kill_instance(self._name)
+            self._start_again()
+        return self._works_again()
+
     def _works_again(self) -> bool:
         """Whether the instance that was started again runs and processes records."""
         return self._again is not None and self._again.state == "RUNNING" and self._again.processed >= WORKS
@@ -169,6 +178,7 @@ class DirectoryStrike(Strike):
             "held": self._held,
             "wiped": sorted({task for tasks in WIPED.findall(log) for task in tasks.split(", ")}),
             "trusted": trusted,
+            "from_the_beginning": sorted({f"{store}-{partition}" for store, partition in ANEW.findall(log)}),
             "restored": [{field: e[field] for field in fields} for e in own if e["event"] == "restore"],
             "process": next(iter(PROCESS.findall(log)), None),
             "processed_afterwards": 0 if self._again is None else self._again.processed,
@@ -179,13 +189,15 @@ class DirectoryStrike(Strike):
         after = self._afterwards()
         return bool(after["wiped"] or after["trusted"])
 
-    def _missing_afterwards(self) -> list[str]:
-        missing = []
-        if not self._judged():
-            missing.append(f"{self._name} did not tell whether it trusted what it found when it was started again")
-        if not self._works_again():
-            missing.append(f"{self._name} processed fewer than {WORKS} records after it was started again")
-        return missing
+    def _missing_judgement(self) -> list[str]:
+        if self._judged():
+            return []
+        return [f"{self._name} did not tell whether it trusted what it found when it was started again"]
+
+    def _missing_work(self) -> list[str]:
+        if self._works_again():
+            return []
+        return [f"{self._name} processed fewer than {WORKS} records after it was started again"]
 
     def _told_afterwards(self) -> str:
         """What it did when it was started again, as the end of a sentence."""
@@ -264,13 +276,6 @@ class WritesRefused(DirectoryStrike):
         if self._victim is not None:
             self._allow()
 
-    def recovered(self) -> bool:
-        """Whether the instance works again; the first call starts it, as an operator would."""
-        if self._again is None:
-            self.ground.kill_instance(self._name)
-            self._start_again()
-        return self._works_again()
-
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """What the instance told of writes that were refused, what it died of, and what it did when it came back."""
         death, refusal = self._death(), self._refusal
@@ -283,15 +288,13 @@ class WritesRefused(DirectoryStrike):
             "died_of": None if death is None else f"{death['exception']}: {_cause(death)}",
             **self._afterwards(),
         }
-        missing = self._missing_afterwards()
-        if refusal is None:
-            missing.insert(0, f"{self._name} told of no write that was refused")
+        unseen = [f"{self._name} told of no write that was refused"] if refusal is None else []
         died = "and its thread died of it" if death else "and it ran on"
         told = (
             f"{self._name} was refused to write ({self.how}: {proof['refused']}) after {after_ms} ms, {died}; "
             f"{self._told_afterwards()}"
         )
-        return proof, missing, told
+        return proof, [*unseen, *self._missing_work()], told
 
 
 def _cause(death: Event) -> str:

@@ -86,7 +86,7 @@ class StateCopied(DirectoryStrike):
             "fenced": fenced,
             **self._afterwards(),
         }
-        missing = self._missing_afterwards()
+        missing = [*self._missing_judgement(), *self._missing_work()]
         if proof["process"] != self._held["process"]:
             missing.append(f"{self._name} did not tell that it has the id of {self._other}, and so its directory")
         if not fenced:

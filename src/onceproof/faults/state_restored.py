@@ -65,7 +65,7 @@ class StateRestored(DirectoryStrike):
             f"{self._name} was killed {self._committed_since:,} committed records after a snapshot of its state, which "
             f"was put back; {self._told_afterwards()}"
         )
-        return proof, self._missing_afterwards(), told
+        return proof, [*self._missing_judgement(), *self._missing_work()], told
 
 
 FAULT = Fault(

@@ -1,0 +1,55 @@
+"""The state directory of an instance is lost: it is killed, and started again over nothing, as on a new machine.
+
+There is no checkpoint, no store and no id of a process, so it is another process to the group, and all its stores must
+come from their changelogs.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Fault
+from onceproof.faults.directory import DirectoryStrike, config, held
+
+
+class StateLost(DirectoryStrike):
+    """An instance that holds active tasks is started over no state."""
+
+    patience = 40.0
+
+    def apply(self) -> str:
+        """Kill an instance that holds active tasks, and remove what it had."""
+        victim = self._choose()
+        self.ground.kill_instance(victim.name)
+        self._lost = held(self._directory(victim.name))
+        shutil.rmtree(self._directory(victim.name))
+        return victim.name
+
+    def took_effect(self) -> bool:
+        """It is gone at once."""
+        return True
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """What was lost, and what was restored from where."""
+        proof = {"instance": self._name, "lost": self._lost, **self._afterwards()}
+        missing = self._missing_work()
+        if not self._lost.get("tasks"):
+            missing.append(f"the directory of {self._name} held no task")
+        if not proof["from_the_beginning"]:
+            missing.append(f"{self._name} did not tell that it restored stores from the beginning of their changelogs")
+        told = (
+            f"{self._name} was killed and lost its state of {', '.join(self._lost.get('tasks', ()))}; "
+            f"{self._told_afterwards()}"
+        )
+        return proof, missing, told
+
+
+FAULT = Fault(
+    name="state-lost",
+    what="An instance is killed, and its state directory is lost.",
+    undone="It is started again over nothing.",
+    needs="it takes stores on disk",
+    strike=StateLost,
+    config=config,
+    lasts=12.0,
+)
