@@ -38,17 +38,21 @@ def by_foreign_key(records: DataFrame, trials: DataFrame) -> DataFrame:
     """The records, those of the input of the topology `foreign-key-join` as the table that its results must make.
 
     Of these only the last of each key of the left table stay, with their result `left << 32 | right`, as old as the
-    younger of both; null if there is none. Those of the right table have values below 0; one of the left asks for the
-    key before its value, or with 0 for none.
+    younger of both; null if there is none, or in a left join (fact `join`) the left one alone. Those of the right table
+    have values below 0; one of the left asks for the key before its value, or with 0 for none.
 
-    In: records with gives; trials with `check`. Out: as the records.
+    In: records with gives; trials with `check`, `facts`. Out: as the records.
     """
-    own = f.broadcast(trials.where(f.col("check") == FOREIGN_KEY_JOIN).select("trial", f.lit("input").alias("role")))
+    own = f.broadcast(
+        trials.where(f.col("check") == FOREIGN_KEY_JOIN).select(
+            "trial", f.lit("input").alias("role"), (f.coalesce(fact("join"), f.lit(0)) > 0).alias("outer")
+        )
+    )
     others = records.join(own, ["trial", "role"], "left_anti")
     rest = [name for name in records.columns if name not in ("trial", "role", "key")]
     last = (
-        records.join(own, ["trial", "role"], "left_semi")
-        .groupBy("trial", "role", "key")
+        records.join(own, ["trial", "role"])
+        .groupBy("trial", "role", "key", "outer")
         .agg(*(f.max_by(name, "offset").alias(name) for name in rest))
     )
     right = last.where("value < 0").select(
@@ -60,7 +64,10 @@ def by_foreign_key(records: DataFrame, trials: DataFrame) -> DataFrame:
     left = last.where("value >= 0").join(right, ["trial", "value"], "left")
     joined = left.withColumns(
         {
-            "gives": f.when(f.col("other").isNotNull(), f.shiftleft("value", 32) + f.col("other")),
+            "gives": f.when(
+                f.col("other").isNotNull() | f.col("outer"),
+                f.shiftleft("value", 32) + f.coalesce("other", f.lit(0)),
+            ),
             "timestamp": f.greatest("timestamp", "changed"),
         }
     )

@@ -116,16 +116,22 @@ def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("scenario", "streams", "anomalies"),
+    ("scenario", "variant", "streams", "anomalies"),
     [
-        ("scan", "3.3.1", {"ghost-key"}),
-        ("global-join", "3.9.1", {"lost-record", "torn-transaction"}),
-        ("stream-join", "3.3.1", {"lost-alone", "early-alone"}),
-        ("foreign-key-join", "3.3.1", {"lost-record", "unexpected-record", "wrong-value", "wrong-timestamp"}),
+        ("scan", "DEFAULT_CONFIG", "3.3.1", {"ghost-key"}),
+        ("global-join", "DEFAULT_CONFIG", "3.9.1", {"lost-record", "torn-transaction"}),
+        ("stream-join", "DEFAULT_CONFIG", "3.3.1", {"lost-alone", "early-alone"}),
+        ("foreign-key-join", "LEFT", "3.8.1", {"wrong-value"}),
+        (
+            "foreign-key-join",
+            "DEFAULT_CONFIG",
+            "3.3.1",
+            {"lost-record", "unexpected-record", "wrong-value", "wrong-timestamp"},
+        ),
     ],
 )
-def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster, scenario, streams, anomalies):
-    found, _ = run(a_trial(streams, scenario=scenario), tmp_path, cluster)
+def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster, scenario, variant, streams, anomalies):
+    found, _ = run(a_trial(streams, variant, scenario=scenario), tmp_path, cluster)
     assert found
     assert found.keys() <= anomalies
 

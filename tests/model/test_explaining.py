@@ -112,6 +112,13 @@ def test_what_a_punctuator_writes_has_no_record_of_the_input():
     assert not explained(written, scene(CRASH), "KAFKA-20685")
 
 
+def test_a_key_that_came_in_with_several_values_explains_what_became_of_it():
+    rows = [Explanation(("wrong-value",), changed=True)]
+    inputs = [(0, 0, 5, 1), (0, 1, 6, 1), (0, 2, 5, 2), (0, 3, 6, 1)]
+    seen = [witness("wrong-value", f"output/0@{key}", key=key) for key in (5, 6, 7)]
+    assert unexplained(seen, rows, Scene([], lambda: inputs)) == {"wrong-value": 2}
+
+
 @pytest.mark.parametrize(
     ("key", "expected"),
     [

@@ -281,6 +281,8 @@ WAYS = [
     Way("scan", "its cache is warm", False, "times, 0 times with", "WARM_CACHE", all_steps_tried=True),
     Way("scan", "there is no cache", False, "times, 0 times with", "CACHING_DISABLED", all_steps_tried=True),
     Way("foreign-key-join", "keys change", True, "^[1-9][0-9,]* foreign keys came from null and [1-9][0-9,]* became"),
+    Way("foreign-key-join", "to the left", True, "^[1-9][0-9,]* foreign keys changed to .* of 2 partitions", "LEFT"),
+    Way("foreign-key-join", "no race", False, " of 1 partition,", "LEFT_ONE_PARTITION", all_steps_tried=True),
     Way("foreign-key-join", "none is null", False, "^0 foreign keys", "NO_NULL_KEY", all_steps_tried=True),
     Way(
         "stream-join",
@@ -312,7 +314,7 @@ def test_what_is_concluded(driver: Driver, way: Way) -> None:
     assert (told.exercised, bool(re.search(way.reason, told.reason))) == (way.exercised, True), told.reason
     assert way.all_steps_tried in (None, told.all_steps_tried)
     assert driver.site.events[-1]["action"] == "closed"
-    [drained] = [event for event in driver.site.events if event["event"] == "drained"]
+    *_, drained = [event for event in driver.site.events if event["event"] == "drained"]
     assert drained["committed"] == driver.lab.end("input") > 0
 
 

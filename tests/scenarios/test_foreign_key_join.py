@@ -7,7 +7,8 @@ import pytest
 from onceproof.model.errors import UsageError
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_foreign_key_join as check
-from onceproof.scenarios.foreign_key_join import NULL, changes, last_key, validate, workload
+from onceproof.scenarios.base import partition_of_key
+from onceproof.scenarios.foreign_key_join import NULL, app, changes, last_key, last_records, validate, workload
 from tests.conftest import a_trial
 from tests.specimens.foreign_key_join import HEALTHY, SPECIMENS, found
 
@@ -44,6 +45,21 @@ def test_the_last_record_has_a_key_of_its_own_and_asks_for_one_that_is_there():
     assert {key for key, value in made.second[:-1] if value >= NULL} <= set(range(10, 30))
 
 
+def test_of_several_partitions_each_of_the_left_one_asks_for_every_key_last_and_the_right_table_changes_first():
+    trial = a_trial("4.3.1", "LEFT", scenario="foreign-key-join", left=20, right=10, records=200)
+    last = last_records(trial)
+    assert {(partition_of_key(key, 2), value) for key, value in last} == {(p, k + 1) for p in (0, 1) for k in range(10)}
+    assert len({key for key, _ in last}) == len(last) == app(trial)["last.keys"]
+    changed = workload(trial).second[: -len(last)]
+    assert [value >= NULL for _, value in changed] == sorted(value >= NULL for _, value in changed)
+
+
+def test_a_left_join_with_null_keys_is_refused():
+    trial = a_trial("4.3.1", "LEFT", scenario="foreign-key-join", **{"no.key": True})
+    with pytest.raises(UsageError, match=r"add --set no\.key=false\."):
+        validate(trial)
+
+
 @pytest.mark.parametrize(("absent", "there"), [(0.0, 10), (0.5, 5), (1.0, 1)])
 def test_foreign_keys_may_be_of_no_right_record(absent, there):
     made = workload(a_trial("4.3.1", scenario="foreign-key-join", left=50, right=10, records=600, absent=absent))
@@ -65,10 +81,11 @@ def test_no_foreign_key_is_null_in_the_control():
 @pytest.mark.parametrize(
     ("of_left", "told"),
     [
-        pytest.param([(1, 0), (1, 5)], (1, 0), id="from null"),
-        pytest.param([(1, 5), (1, 0)], (0, 1), id="to null"),
-        pytest.param([(1, 5), (1, 6), (2, 0), (2, 0)], (0, 0), id="neither"),
-        pytest.param([(1, 5), (1, 0), (1, 5), (2, 0), (2, 1)], (2, 1), id="both"),
+        pytest.param([(1, 0), (1, 5)], (1, 0, 0), id="from null"),
+        pytest.param([(1, 5), (1, 0)], (0, 1, 0), id="to null"),
+        pytest.param([(1, 5), (1, 6), (2, 0), (2, 0)], (0, 0, 1), id="to another"),
+        pytest.param([(1, 5), (1, 5)], (0, 0, 0), id="not at all"),
+        pytest.param([(1, 5), (1, 0), (1, 5), (2, 0), (2, 1)], (2, 1, 0), id="both"),
     ],
 )
 def test_changes_of_foreign_keys_are_counted(of_left, told):

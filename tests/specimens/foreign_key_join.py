@@ -2,7 +2,8 @@
 
 Input `(partition, offset, key, value)`; output `(partition, offset, key, left, right)`, both 0 where there is no
 result. All are bent from `HEALTHY`: keys 0 and 1 are in the right table; of the left table key 10 and 14 have a foreign
-key, that of key 11 came from null, that of key 12 became null, and key 13 asks for one that is not there.
+key, that of key 11 came from null, that of key 12 became null, and key 13 asks for one that is not there. Those of a
+left join are bent from `LEFT`, without null keys: where `right` is 0, there is nothing on that side.
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ class Specimen:
     input: list[Record]
     output: list[Result]
     witnesses: list[Witness] = field(default_factory=list)
+    join: int = 0
 
     @property
     def topics(self) -> dict[str, list[Record]]:
@@ -31,7 +33,7 @@ class Specimen:
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know beside the records."""
-        return {"partitions": 1, "exactly_once": 1, "cached": 0}
+        return {"partitions": 1, "exactly_once": 1, "cached": 0, "join": self.join}
 
 
 HEALTHY = Specimen(
@@ -42,6 +44,17 @@ HEALTHY = Specimen(
         *((0, 8, 1, -70), (0, 9, 14, 2)),
     ],
     output=[(0, 0, 10, 1, 50), (0, 1, 12, 2, 60), (0, 3, 11, 1, 50), (0, 4, 12, 0, 0), (0, 6, 14, 2, 70)],
+)
+
+
+LEFT = Specimen(
+    name="healthy, to the left",
+    input=[
+        *((0, 0, 0, -50), (0, 1, 1, -60)),
+        *((0, 2, 10, 1), (0, 3, 11, 3), (0, 4, 12, 1), (0, 5, 12, 2)),
+    ],
+    output=[(0, 0, 10, 1, 50), (0, 1, 11, 3, 0), (0, 2, 12, 1, 50), (0, 3, 12, 2, 60)],
+    join=1,
 )
 
 
@@ -109,6 +122,24 @@ ANOMALOUS = [
         input=[*HEALTHY.input, (0, 10, 10, 0), (0, 11, 10, 2)],
         witnesses=[found("wrong-value", 10, "output/0@0", pair(2, 70), pair(1, 50))],
     ),
+    replace(
+        LEFT,
+        name="wrong-value: to the left, the older foreign key answered last",
+        output=[*LEFT.output, (0, 4, 12, 2, 0)],
+        witnesses=[found("wrong-value", 12, "output/0@4", pair(2, 60), pair(2, 0))],
+    ),
+    replace(
+        LEFT,
+        name="lost-record: to the left, a record did not come out",
+        output=[LEFT.output[0], *LEFT.output[2:]],
+        witnesses=[lost(11, "input/0@3")],
+    ),
+    replace(
+        LEFT,
+        name="unexpected-record: an inner join gave nothing as a right side",
+        join=0,
+        witnesses=[found("unexpected-record", 11, "output/0@1", "nothing", pair(3, 0))],
+    ),
 ]
 
 LOOK_ALIKES = [
@@ -133,6 +164,12 @@ LOOK_ALIKES = [
         name="no result was ever told of a key that has none",
         input=HEALTHY.input[:-2],
         output=results({6: None}),
+    ),
+    LEFT,
+    replace(
+        LEFT,
+        name="to the left, the older foreign key answered first",
+        output=[*LEFT.output[:3], (0, 3, 12, 2, 0), (0, 4, 12, 2, 60)],
     ),
     Specimen(name="empty topics", input=[], output=[]),
 ]

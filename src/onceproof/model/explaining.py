@@ -67,6 +67,11 @@ class Scene:
         """The keys of the input, each with the values that it came in with."""
         return frozenset((key, value) for _, _, key, value in self.inputs)
 
+    @cached_property
+    def changed(self) -> frozenset[int | None]:
+        """The keys of the input that came in with several values."""
+        return frozenset(key for key, times in Counter(key for key, _ in self.sent).items() if times > 1)
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -80,6 +85,7 @@ class Explanation:
         returned: its partition's task came back to a thread that had left it.
         stayed: its partition's task stayed on a thread from which another was taken.
         sent: a value that its key came in with.
+        changed: its key came in with several values.
         variants: in which it holds; empty for all of the issue's.
     """
 
@@ -90,6 +96,7 @@ class Explanation:
     returned: bool = False
     stayed: bool = False
     sent: int | None = None
+    changed: bool = False
     variants: tuple[str, ...] = ()
 
     def explains(self, witness: Witness, scene: Scene) -> bool:
@@ -104,6 +111,8 @@ class Explanation:
         if self.stayed and witness.partition not in scene.stayed:
             return False
         if self.sent is not None and (witness.key, self.sent) not in scene.sent:
+            return False
+        if self.changed and witness.key not in scene.changed:
             return False
         if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
             return True

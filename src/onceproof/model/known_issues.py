@@ -209,10 +209,10 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
         name: _texts(entry[name]) for name in ("anomalies", "variants") if name in entry or name == "anomalies"
     }
     explanation = Explanation(**{**entry, **lists})
-    asked = (explanation.after, explanation.open_at, explanation.returned, explanation.stayed)
+    asked = (explanation.after, explanation.open_at, explanation.returned, explanation.stayed, explanation.changed)
     if not any(asked) and explanation.sent is None:
         raise ValueError(
-            "an explanation says nothing of its witnesses; give it after, open_at, returned, stayed or sent."
+            "an explanation says nothing of its witnesses; give it after, open_at, returned, stayed, sent or changed."
         )
     return explanation
 

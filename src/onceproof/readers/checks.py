@@ -200,9 +200,10 @@ def check_foreign_key_join(topics: Topics, facts: Facts) -> Findings:
 
     Args:
         topics: `input`, `output`.
-        facts: `exactly_once`.
+        facts: `exactly_once`; `join`, 0 inner, 1 left.
     """
-    results = Log("joined", "output", by_foreign_key, told=lambda result: result or None, folded=True)
+    replay = partial(by_foreign_key, outer=bool(facts.get("join")))
+    results = Log("joined", "output", replay, told=lambda result: result or None, folded=True)
     return findings_of(topics["input"], topics["output"], _contents([results], topics, facts))
 
 

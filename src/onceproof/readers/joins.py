@@ -18,11 +18,12 @@ def with_entries(inputs: Sequence[Record], added: int = 0) -> Iterator[Record]:
         yield record._replace(value=gives)
 
 
-def by_foreign_key(inputs: Sequence[Record]) -> Iterator[Record]:
+def by_foreign_key(inputs: Sequence[Record], *, outer: bool = False) -> Iterator[Record]:
     """The last record of each key of the left table, with what the topology `foreign-key-join` makes of it at the end.
 
     Records with a value below 0 are those of the right table; one of the left asks for the key before its value, or
-    with 0 for none. Where both are there, the result is `left << 32 | right`, as old as the younger of both.
+    with 0 for none. Where both are there, the result is `left << 32 | right`, as old as the younger of both. A left
+    join (`outer`) gives also those of the left table that have none of the right one, with 0 in its place.
     """
     left: dict[int | None, Record] = {}
     right: dict[int | None, Record] = {}
@@ -32,7 +33,7 @@ def by_foreign_key(inputs: Sequence[Record]) -> Iterator[Record]:
         value = record.value or 0
         other = right.get(value - 1) if value else None
         if other is None or other.value is None:
-            yield record._replace(value=None)
+            yield record._replace(value=value << 32 if outer else None)
         else:
             timestamp = max(record.timestamp, other.timestamp)
             yield record._replace(value=value << 32 | -other.value, timestamp=timestamp)

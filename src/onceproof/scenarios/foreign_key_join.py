@@ -10,11 +10,16 @@ the last record of the left table has got its result: it is behind all others in
 
 Every foreign key is one of the right table, if not null. Where some are not (parameter `absent`), there is a race, for
 which there is no known issue: see the scenario's page.
+
+KAFKA-18713: a left join to a table of several partitions. For a foreign key that changes, releases with the bug let
+both the old key and the new one answer: that there is nothing, and what there is. The task of the old key may be the
+slower one; then its answer, which comes last, takes the result away.
 """
 
 import random
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from onceproof.model.cell import Trial
 from onceproof.model.errors import UsageError
@@ -33,7 +38,8 @@ from onceproof.scenarios.base import (
 
 NAME = "instance-1"
 NULL = 0  # value of a record of the left table without a foreign key
-PARTITIONS = 1  # so that the records of both tables meet, whatever their keys
+JOINS = ("inner", "left")  # a fact is the place of one
+REPARTITION = "right-repartition"  # through which the right table goes, if it has several partitions
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -42,16 +48,23 @@ PARAMETERS = {
     "right": Parameter(300, "keys of the right table", least=1),
     "records": Parameter(6_000, "changes of the tables, six of seven of the left one", least=1),
     "no.key": Parameter(True, "whether foreign keys come from null and become null"),
+    "join": Parameter("inner", "kind of the join", choices=JOINS),
+    "partitions": Parameter(1, "partitions of the input and of both tables", least=1),
     "absent": Parameter(0.0, "share of the right table's keys that have no record, from 0 to 1", least=0),
     "stores": Parameter("rocksdb", "kind of the stores", choices=("in-memory", "rocksdb")),
     "caching": Parameter(False, "whether the tables are cached"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
 }
+LEFT = {"join": "left", "partitions": 2, "no.key": False}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Three of ten records of the left table have no foreign key."),
     Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
     Variant("CACHED", "As DEFAULT_CONFIG with cached tables.", {"caching": True}),
     Variant("NO_NULL_KEY", "Every record of the left table has a foreign key.", {"no.key": False}),
+    Variant("LEFT", "A left join to a table of two partitions; every record has a foreign key.", LEFT),
+    Variant(
+        "LEFT_ONE_PARTITION", "As LEFT, with one partition, so that answers do not race.", {**LEFT, "partitions": 1}
+    ),
 )
 
 
@@ -61,24 +74,47 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def validate(trial: Trial) -> None:
-    """Refuse a share that is none.
+    """Refuse what cannot be generated, or has no result that could be told from none.
 
     Raises:
-        UsageError: it is more than 1.
+        UsageError: a share is more than 1, or a left join is to have null keys.
     """
-    share = values(trial)["absent"]
-    if share > 1:
-        raise UsageError(f"absent is {share:g}, but must be a share from 0 to 1.")
+    own = values(trial)
+    if own["absent"] > 1:
+        raise UsageError(f"absent is {own['absent']:g}, but must be a share from 0 to 1.")
+    if own["join"] == "left" and own["no.key"]:
+        raise UsageError("A left join gives a result also where there is no foreign key; add --set no.key=false.")
 
 
 def last_key(trial: Trial) -> int:
-    """The key of the last record."""
+    """The first of the keys of the last records."""
     own = values(trial)
     return int(own["left"] + own["right"])
 
 
+def last_records(trial: Trial) -> list[tuple[int, int]]:
+    """Records of the left table that come last: of several partitions so many that there are some on each way.
+
+    A way leads from a partition of the input through one of each table; which have which key Kafka's partitioner knows.
+    """
+    own = values(trial)
+    asked = _there(own) if own["partitions"] > 1 else [0]
+    senders = own["partitions"]
+    first = last_key(trial)
+    return [(first + senders * place + sender, key + 1) for place, key in enumerate(asked) for sender in range(senders)]
+
+
+def _there(own: Mapping[str, Any]) -> range:
+    """The keys of the right table."""
+    return range(max(1, round(own["right"] * (1 - own["absent"]))))
+
+
 def workload(trial: Trial) -> Workload:
-    """Both tables, the right one first; then changes, and a last record of the left table that asks for key 0."""
+    """Both tables, the right one first; then changes, and the last records.
+
+    Of several partitions the right table changes first: a result that it changes has the timestamp of the right record
+    also where the left one is younger, so that a task which is behind would leave an older one than the replay says.
+    """
     own = values(trial)
     rng = random.Random(trial.seed)
     right, left = range(own["right"]), range(own["right"], own["right"] + own["left"])
@@ -89,14 +125,16 @@ def workload(trial: Trial) -> Workload:
     def of_left(key: int) -> tuple[int, int]:
         return key, NULL if own["no.key"] and rng.random() < 0.3 else rng.choice(right) + 1
 
-    there = right[: max(1, round(len(right) * (1 - own["absent"])))]
+    there = _there(own)
     first = [of_right(key) for key in there]
     first += [of_left(key) for key in left]
     second = [
         of_right(rng.choice(there)) if rng.random() < 1 / 7 else of_left(rng.choice(left))
         for _ in range(own["records"])
     ]
-    return Workload(first, [*second, (last_key(trial), 1)])
+    if own["partitions"] > 1:
+        second.sort(key=lambda record: record[1] >= NULL)
+    return Workload(first, [*second, *last_records(trial)])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -105,9 +143,12 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
+        "join": own["join"],
+        "partitions": own["partitions"],
         "caching": own["caching"],
         "stores": own["stores"],
         "last.key": last_key(trial),
+        "last.keys": len(last_records(trial)),
     }
 
 
@@ -125,33 +166,58 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: Lab) -> Exercise:
-    """Make both tables, change them, wait for the last result."""
+    """Make both tables, change them, wait for the results of the last records."""
+    own = lab.parameters
+    lab.measure(join=JOINS.index(own["join"]))
     first, second = lab.workload.first, lab.workload.second
     with lab.phase("tables"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
     with lab.phase("changes"):
-        lab.produce("changes", second)
+        begin = 0
+        if own["partitions"] > 1:
+            begin = sum(value < NULL for _, value in second)
+            lab.produce("right", second[:begin])
+            lab.await_drained()
+            lab.await_("the right table to be whole", lambda: lab.committed(REPARTITION) >= lab.end(REPARTITION))
+        lab.produce("changes", second[begin:])
         lab.await_drained()
-        lab.await_("the result of the last record", lambda: "joined" in instance.last)
+        lab.await_("the results of the last records", lambda: "joined" in instance.last)
     with lab.phase("leave"):
         lab.close_instances()
-    of_left = [(key, value) for key, value in (*first, *second) if value >= NULL]
-    from_null, to_null = changes(of_left)
-    reason = f"{from_null:,} foreign keys came from null and {to_null:,} became null, before the last result came."
-    return Exercise(from_null > 0 and to_null > 0, reason, all_steps_tried=True)
+    changed = changes([(key, value) for key, value in (*first, *second) if value >= NULL])
+    if own["join"] == "left":
+        tasks = own["partitions"]
+        reason = (
+            f"{changed.to_another:,} foreign keys changed to another one, of a table of {tasks} "
+            f"partition{'s' if tasks > 1 else ''}, before the last result came."
+        )
+        return Exercise(tasks > 1 and changed.to_another > 0, reason, all_steps_tried=True)
+    reason = (
+        f"{changed.from_null:,} foreign keys came from null and {changed.to_null:,} became null, before the last "
+        "result came."
+    )
+    return Exercise(changed.from_null > 0 and changed.to_null > 0, reason, all_steps_tried=True)
 
 
-def changes(of_left: list[tuple[int, int]]) -> tuple[int, int]:
-    """How many foreign keys of the left table came from null, and how many became null."""
+class Changes(NamedTuple):
+    """How many foreign keys came from null, became null, and became another one."""
+
+    from_null: int
+    to_null: int
+    to_another: int
+
+
+def changes(of_left: list[tuple[int, int]]) -> Changes:
+    """How the foreign keys of the left table changed."""
     before: dict[int, int] = {}
-    from_null = to_null = 0
+    counted: Counter[str] = Counter()
     for key, value in of_left:
         old = before.get(key, value)
-        from_null += old == NULL != value
-        to_null += old != NULL == value
+        if old != value:
+            counted["from_null" if old == NULL else "to_null" if value == NULL else "to_another"] += 1
         before[key] = value
-    return from_null, to_null
+    return Changes(*(counted[kind] for kind in Changes._fields))
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -169,7 +235,7 @@ SCENARIO = Scenario(
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
-    partitions=lambda _: PARTITIONS,
+    partitions=lambda trial: int(values(trial)["partitions"]),
     workload=workload,
     app=app,
     config=config,

@@ -1,5 +1,7 @@
 package onceproof.streams;
 
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
@@ -8,18 +10,20 @@ import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * KAFKA-16407 and KAFKA-16434: joins a table with another one by a foreign key, also one that comes from null or
- * becomes null.
+ * KAFKA-16407, KAFKA-16434 and KAFKA-18713: joins a table with another one by a foreign key, inner or to the left, also
+ * one that comes from null or becomes null.
  *
  * <p>A record with a value below 0 belongs to the table {@code right}, any other to the table {@code left}: its foreign
  * key is the key before its value, or null if its value is 0. The output is the changelog of the join: {@code left <<
- * 32 | right} (without its sign), or 0 where there is no result any more. That the record of the key {@code last.key}
- * has got its result is told as an event {@code joined}: subscriptions and responses go through topics of their own, so
- * that what was processed of the input says little.
+ * 32 | right} (the right one without its sign, 0 where there is none), or 0 where there is no result any more. That the
+ * {@code last.keys} keys from {@code last.key} on have got their results is told as an event {@code joined}:
+ * subscriptions and responses go through topics of their own, so that what was processed of the input says little.
  */
 final class ForeignKeyJoin {
 
@@ -31,40 +35,72 @@ final class ForeignKeyJoin {
     private ForeignKeyJoin() {}
 
     static Topology topology(Settings settings, Progress progress) {
+        boolean isLeft = settings.oneOf("join", "inner", "left").equals("left");
+        int partitions = settings.count("partitions");
         int lastKey = settings.count("last.key");
+        int lastKeys = settings.count("last.keys");
         StoreKind kind = StoreKind.of(settings);
         StreamsBuilder builder = new StreamsBuilder();
         KStream<Integer, Integer> input = builder.stream(
                 settings.text("input.topic"), Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT));
-        KTable<Integer, Integer> left = input.filter((key, value) -> value >= 0)
+        KTable<Integer, Integer> left = partitioned(LEFT, input.filter((key, value) -> value >= 0), partitions)
                 .toTable(kind.materialized(LEFT, Serdes.Integer(), Serdes.Integer()));
-        KTable<Integer, Integer> right = input.filter((key, value) -> value < 0)
+        KTable<Integer, Integer> right = partitioned(RIGHT, input.filter((key, value) -> value < 0), partitions)
                 .toTable(kind.materialized(RIGHT, Serdes.Integer(), Serdes.Integer()));
-        KStream<Integer, Long> results = left.join(
-                        right, value -> value == 0 ? null : value - 1, (value, other) -> Counting.pair(value, -other))
+        KStream<Integer, Long> results = join(isLeft, left, right)
                 .toStream()
                 .mapValues(result -> result == null ? 0L : result, Named.as(RESULTS));
         results.to(settings.text("output.topic"), Produced.with(Serdes.Integer(), Serdes.Long(), KeyPartitioner.of()));
+        Set<Integer> joined = ConcurrentHashMap.newKeySet(); // the last ones, of all tasks
         return builder.build()
                 .addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT)
-                .addProcessor("last", () -> new Last(lastKey, progress), RESULTS);
+                .addProcessor("last", () -> new Last(lastKey, lastKeys, joined, progress), RESULTS);
     }
 
-    /** Tells of the result of one key. */
+    /** A table's records where the join asks for them, and answers: by Kafka's partitioner, and not by the input's. */
+    private static KStream<Integer, Integer> partitioned(
+            String table, KStream<Integer, Integer> records, int partitions) {
+        if (partitions == 1) {
+            return records;
+        }
+        return records.repartition(Repartitioned.<Integer, Integer>as(table)
+                .withKeySerde(Serdes.Integer())
+                .withValueSerde(Serdes.Integer())
+                .withNumberOfPartitions(partitions));
+    }
+
+    private static KTable<Integer, Long> join(
+            boolean isLeft, KTable<Integer, Integer> left, KTable<Integer, Integer> right) {
+        ValueJoiner<Integer, Integer, Long> pair = (value, other) -> Counting.pair(value, other == null ? 0 : -other);
+        return isLeft
+                ? left.leftJoin(right, ForeignKeyJoin::foreignKey, pair)
+                : left.join(right, ForeignKeyJoin::foreignKey, pair);
+    }
+
+    private static Integer foreignKey(Integer value) {
+        return value == 0 ? null : value - 1;
+    }
+
+    /** Tells that the last keys have got their results. */
     private static final class Last implements Processor<Integer, Long, Void, Void> {
 
         private final int lastKey;
+        private final int lastKeys;
+        private final Set<Integer> joined;
         private final Progress progress;
 
-        Last(int lastKey, Progress progress) {
+        Last(int lastKey, int lastKeys, Set<Integer> joined, Progress progress) {
             this.lastKey = lastKey;
+            this.lastKeys = lastKeys;
+            this.joined = joined;
             this.progress = progress;
         }
 
         @Override
         public void process(Record<Integer, Long> result) {
-            if (result.key() == lastKey) {
-                progress.tell("joined", Events.fields("key", lastKey));
+            boolean isLast = result.key() >= lastKey && result.key() < lastKey + lastKeys;
+            if (isLast && joined.add(result.key()) && joined.size() == lastKeys) {
+                progress.tell("joined", Events.fields("keys", lastKeys));
             }
         }
     }

@@ -13,6 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class ForeignKeyJoinTest {
 
@@ -25,7 +26,9 @@ class ForeignKeyJoinTest {
     void prepare() {
         trial = new Trial(
                 "foreign-key-join", state,
-                Map.of("input.topic", "in", "output.topic", "out", "caching", false, "last.key", 13));
+                Map.of(
+                        "input.topic", "in", "output.topic", "out", "caching", false, "join", "inner",
+                        "partitions", 1, "last.key", 13, "last.keys", 1));
     }
 
     @ParameterizedTest
@@ -40,7 +43,7 @@ class ForeignKeyJoinTest {
             assertEquals(List.of(), trial.told);
 
             Trial.pipe(driver, 8, -80);
-            assertEquals(List.of(Events.fields("event", "joined", "key", 13)), trial.told);
+            assertEquals(List.of(Events.fields("event", "joined", "keys", 1)), trial.told);
         }
         assertEquals(9L, trial.progress.processed().get(0).get("count"));
     }
@@ -53,6 +56,21 @@ class ForeignKeyJoinTest {
 
             boolean isFixed = !System.getProperty("kafka.version").startsWith("3.0.");
             assertEquals(isFixed ? Map.of(11, pair(2, 50), 12, 0L) : Map.of(12, pair(2, 50)), table(driver));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2})
+    void to_the_left_what_has_no_right_side_comes_out_too(int partitions) {
+        trial.with("join", "left").with("partitions", partitions).with("last.keys", 2);
+        try (TopologyTestDriver driver = trial.open()) {
+            Trial.pipe(driver, 1, -50, 11, 2, 12, 3, 11, 3, 12, 2);
+            assertEquals(Map.of(11, pair(3, 0), 12, pair(2, 50)), table(driver));
+
+            Trial.pipe(driver, 13, 2);
+            assertEquals(List.of(), trial.told);
+            Trial.pipe(driver, 13, 2, 14, 9);
+            assertEquals(List.of(Events.fields("event", "joined", "keys", 2)), trial.told);
         }
     }
 
