@@ -1,6 +1,7 @@
 package onceproof.agent;
 
 import net.bytebuddy.asm.Advice;
+import net.bytebuddy.implementation.bytecode.assign.Assigner;
 import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.api.Record;
@@ -26,6 +27,24 @@ public final class Joining {
         static void enter(@Advice.Argument(value = 0, readOnly = false) TaskId task) {
             task = Joining.anyTask();
         }
+    }
+
+    /** Of {@code UnbindChangeProcessor.forward(record, foreignKey, instruction)}: an old foreign key answers, too. */
+    static final class OldKeyAnswers {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.Argument(value = 2, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object instruction) {
+            instruction = Joining.answering((Enum<?>) instruction);
+        }
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    public static Enum<?> answering(Enum instruction) {
+        if (!instruction.name().equals("DELETE_KEY_NO_PROPAGATE")) {
+            return instruction;
+        }
+        Fired.now();
+        return Enum.valueOf(instruction.getDeclaringClass(), "DELETE_KEY_AND_PROPAGATE");
     }
 
     public static TaskId anyTask() {

@@ -68,6 +68,10 @@ final class Plants {
                     Alteration.of("~StreamsConfig", "getMainConsumerConfigs", Processing.ManyAtOnce.class)),
             new Plant("null-key-dropped",
                     Alteration.of("~kstream.internals.KStreamKTableJoinProcessor", "doJoin", 1, Joining.NullKeyDropped.class)),
+            new Plant("old-key-answers",
+                    Alteration.of(
+                            "~kstream.internals.foreignkeyjoin.SubscriptionSendProcessorSupplier$UnbindChangeProcessor",
+                            "forward", Joining.OldKeyAnswers.class)),
             new Plant("shared-clock",
                     Alteration.of("~kstream.internals.KStreamImplJoin$TimeTrackerSupplier", "get", Joining.SharedClock.class)),
             new Plant("removed-thread-stays",
