@@ -8,6 +8,7 @@ has two tasks less and a standby that has caught up; who held it active becomes 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.fakes.clock import FakeClock
 
@@ -40,6 +41,9 @@ class Nature:
     elects: bool = True  # another leader, when a broker dies
     catches_up: bool = True  # a broker that comes back
     stands_down: bool = True  # a broker that was missed and wakes
+    disturbs: bool = True  # the proxy, what it is told to
+    feels: bool = True  # an instance whose link is disturbed
+    comes_back: bool = True  # when the link is healed
     fences: bool = True  # a member that was missed, when it comes back
     dies_of_disk: bool = True  # an instance whose disk takes nothing
     stands_still_after: float | None = None  # seconds; then the machine does for 3.2 s
@@ -89,6 +93,7 @@ class Group:
         self.assigned: list[Callable[[], None]] = []  # who is called after each assignment
         self.processes: dict[str, tuple[str, Callable[[str], None]]] = {}  # of instances: their id, and how they log
         self.recycled: dict[Member, list[str]] = {}  # tasks, by the last assignment
+        self.running: dict[str, Any] = {}  # instances by name
         self._refused: Counter[tuple[Task, str]] = Counter()  # records that a topic did not take yet
         self._assign_at: float | None = None
         clock.listeners.append(self._pass)

@@ -24,6 +24,7 @@ FENCED = (
     "WARN [a-StreamThread-1] Detected that the thread is being fenced. This implies that this thread missed a rebalance"
     " and dropped out of the consumer group. (a)"
 )
+TIMED_OUT = "INFO [a] [Producer clientId=a] Disconnecting from node 1 due to request timeout. (a)"
 INVALID_EPOCH = (
     "ERROR [a-StreamThread-1] Error encountered sending record to topic: "
     "org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce with an old epoch. (a)"
@@ -93,8 +94,11 @@ class FakeInstance(Instance):
         for _ in range(int(config["num.stream.threads"])):
             self._add_thread()
         self._tell_process()
-        self._log(f"INFO [a-producer] [Producer transactionalId={self._config['application.id']}-{self.name}-1] (a)")
+        self.log_line(
+            f"INFO [a-producer] [Producer transactionalId={self._config['application.id']}-{self.name}-1] (a)"
+        )
         self._to("REBALANCING")
+        self._group.running[self.name] = self
         self._group.assigned.append(self._assigned)
         self._clock.listeners.append(self._pass)
 
@@ -157,21 +161,27 @@ class FakeInstance(Instance):
         self._disk_is_full = size is not None
 
     def _freeze(self) -> None:
-        """Its threads stand still, and are missed after a while."""
+        self.cut_off()
+
+    def _thaw(self) -> None:
+        self._tell("stall", ms=int((self._clock.now() - self._frozen_at) * 1_000))
+        self.come_back()
+
+    def cut_off(self) -> None:
+        """Its threads do nothing, and are missed after a while."""
         self._frozen, self._frozen_at = True, self._clock.now()
         for member in self._members:
             self._group.abort(member)
             self._group.vanish(member)
 
-    def _thaw(self) -> None:
+    def come_back(self) -> None:
         """Threads that were missed learn that their tasks are no longer theirs, and join again."""
         self._frozen = False
-        self._tell("stall", ms=int((self._clock.now() - self._frozen_at) * 1_000))
         missed = [member for member in self._members if member not in self._group.members]
         for member in self._members:
             member.missed_at = None
         if missed and self._nature.fences:
-            self._log(FENCED)
+            self.log_line(FENCED)
         for member in missed:
             self._members.remove(member)
             self._add_thread()
@@ -189,7 +199,8 @@ class FakeInstance(Instance):
         self.last[event] = {"t": self._clock.milliseconds(), "source": self.name, "event": event, **fields}
         self._timeline.append(self.last[event])
 
-    def _log(self, text: str) -> None:
+    def log_line(self, text: str) -> None:
+        """Write a line into its log."""
         with self.log.open("a") as log:
             log.write(stamped(self._clock, f"{text}\n"))
 
@@ -198,14 +209,14 @@ class FakeInstance(Instance):
         file = self._directory / PROCESS_FILE
         if file.exists():
             process = json.loads(file.read_text())["processId"]
-            self._log(f"INFO [a] Reading UUID from process file: {process} (a)")
+            self.log_line(f"INFO [a] Reading UUID from process file: {process} (a)")
         else:
             process = f"process-of-{self.name}"
             self._touch(file, json.dumps({"processId": process}))
         for other, log in self._group.processes.values():
             if other == process and self._nature.fences:
                 log(FENCED)
-        self._group.processes[self.name] = (process, self._log)
+        self._group.processes[self.name] = (process, self.log_line)
 
     def _to(self, state: str) -> None:
         if state != self.state:
@@ -233,7 +244,9 @@ class FakeInstance(Instance):
         self._to("RUNNING")
         for member in self._members:
             for task in self._group.recycled.pop(member, ()):
-                self._log(f"INFO [{member.name}] stream-thread [{member.name}] task [{task}] Closed and recycled state")
+                self.log_line(
+                    f"INFO [{member.name}] stream-thread [{member.name}] task [{task}] Closed and recycled state"
+                )
             for directory, task in self._directories(member):
                 if task.name not in before:
                     self._open_stores(directory, task)
@@ -266,9 +279,9 @@ class FakeInstance(Instance):
         if nature.throws_after is not None and self.processed >= nature.throws_after and "uncaught" not in self.last:
             self._throw("java.lang.IllegalStateException", "There is no such task.")
         if nature.keeps_lock and self._group.processed >= (nature.halts_after or 0):
-            self._log(NOT_LOCKED)
+            self.log_line(NOT_LOCKED)
         if nature.fails_early and self.processed:
-            self._log(INVALID_EPOCH)
+            self.log_line(INVALID_EPOCH)
         self._be_throttled(now)
 
     def _tell_progress(self) -> None:
@@ -319,7 +332,7 @@ class FakeInstance(Instance):
             self._to("ERROR")
 
     def _log_request(self, step: str) -> None:
-        self._log(
+        self.log_line(
             f"DEBUG [a-producer] {step} transactional request AddOffsetsToTxnRequestData(transactionalId='a') (a)"
         )
 
@@ -343,7 +356,7 @@ class FakeInstance(Instance):
         if now >= self._throttled_at + (failing if fails else 0.12 if self._nature.meets_throttle else 0.0):
             self._log_request("Sending")
             if fails:
-                self._log(INVALID_EPOCH)
+                self.log_line(INVALID_EPOCH)
 
     # --- its stores ------------------------------------------------------------------------------------------
 
@@ -373,20 +386,20 @@ class FakeInstance(Instance):
             start = int(checkpoint.read_text().split()[-1])
             for store in stores_of(task):
                 place = f"changelog a-t1-{store}-changelog-{task.partition}"
-                self._log(
+                self.log_line(
                     f"INFO [a] State store {store} initialized from checkpoint with offset {start} at {place} (a)"
                 )
             return start
         files = list(directory.glob("rocksdb/*/*.sst"))
         if files:
-            self._log(f"WARN [a] task [{task.name}] did not find checkpoint offsets while stores are not empty (a)")
-            self._log(f"WARN [a] TaskCorruptedException: Tasks [{task.name}] are corrupted (a)")
+            self.log_line(f"WARN [a] task [{task.name}] did not find checkpoint offsets while stores are not empty (a)")
+            self.log_line(f"WARN [a] TaskCorruptedException: Tasks [{task.name}] are corrupted (a)")
             for file in files:
                 file.unlink()
             self._group.on_disk[task.name] = 0
         for store in stores_of(task):
             place = f"changelog a-t1-{store}-changelog-{task.partition}"
-            self._log(
+            self.log_line(
                 f"INFO [a] State store {store} did not find checkpoint offset, hence would default to the starting offset "
                 f"at {place} (a)"
             )
@@ -411,7 +424,7 @@ class FakeInstance(Instance):
                     "org.apache.kafka.streams.errors.ProcessorStateException", "Error while executing put", told
                 )
             else:
-                self._log(f"WARN [a] {told} (a)")
+                self.log_line(f"WARN [a] {told} (a)")
 
     def _flush(self) -> None:
         """Have RocksDB write a file for each so many records, restored or processed."""

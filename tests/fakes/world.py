@@ -1,12 +1,12 @@
 """The fake things, plugged into the real driver."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import Replicas
+from onceproof.faults.base import LinkFault, Replicas
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.driver import Driver
 from onceproof.lab.plan import plan_of
@@ -22,7 +22,7 @@ from onceproof.scenarios.at_least_once import DELETE
 from onceproof.scenarios.base import values_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
-from tests.fakes.instance import FakeInstance, stamped
+from tests.fakes.instance import TIMED_OUT, FakeInstance, stamped
 
 FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
 
@@ -147,6 +147,52 @@ class FakeBrokers:
         nature = self.group.nature
         self._change(leader if (nature.catches_up if leader == 1 else nature.elects) else self.leader, self.in_sync)
         self.note("leaders", leaders={leader: len(leaders)})
+
+
+@dataclass
+class FakeLinks:
+    """Links of the first instance; one that is cut takes it out of the group, as one that stands still."""
+
+    group: Group
+    note: Callable[..., None]
+    instance: str | None = None
+    how: LinkFault | None = None
+    late: float = 0.0  # seconds
+    lost: int = 0
+
+    def take(self, name: str, running: Collection[str]) -> Mapping[str, str]:
+        """The first instance goes through them."""
+        self.instance = self.instance or name
+        return {}
+
+    def disturb(self, node: int, how: LinkFault, ms: int = 0) -> Collection[str]:
+        """The instance feels it, and a proxy that works tells of it."""
+        self.note("link", instance=self.instance, node=node, action=how)
+        self.how, self.late = how, ms / 1_000
+        instance, nature = self.group.running[self.instance or ""], self.group.nature
+        if how == "cut":
+            instance.cut_off()
+            self.lost += 500 if nature.disturbs else 0
+        if how != "latency" and nature.feels:
+            instance.log_line(TIMED_OUT if how == "cut" else f"INFO [a] Node {node} disconnected. (a)")
+        return [how] if nature.disturbs else []
+
+    def clear(self, node: int) -> None:
+        """The instance comes back."""
+        if self.how == "cut" and self.group.nature.comes_back:
+            self.group.running[self.instance or ""].come_back()
+        self.how, self.late = None, 0.0
+        self.note("link", instance=self.instance, node=node, action="cleared")
+
+    def swallowed(self, node: int) -> int:
+        """What was sent while it was cut."""
+        return self.lost
+
+    def answered_after(self, node: int, within: float) -> float | None:
+        """Nothing passes a link that is cut; two requests pass a slow one."""
+        if not self.group.nature.disturbs:
+            return 0.01
+        return None if self.how == "cut" else 2 * self.late
 
 
 @dataclass
@@ -275,6 +321,7 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
     names = [*(trial.topic(role) for role in what.system(trial).roles), OFFSETS, COORDINATOR]
     world = World(
         brokers=lambda _cluster, _release, log, note: FakeBrokers(group, names, log.parent, note),  # type: ignore[arg-type, return-value]
+        links=lambda _proxy, note: FakeLinks(group, note),  # type: ignore[arg-type, return-value]
         topics=lambda _cluster, application_id: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]
         instance=partial(FakeInstance, group=group, clock=clock),
         bulk=bulk,  # type: ignore[arg-type]

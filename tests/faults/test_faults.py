@@ -81,12 +81,13 @@ def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("fault", "event", "told"),
     [
+        ("partition", "link", [{"action": "cut"}, {"action": "cleared"}]),
         ("broker-kill", "broker", [{"action": "killed"}, {"action": "started"}]),
         ("broker-pause", "broker", [{"action": "frozen"}, {"action": "thawed"}]),
         ("leader-election", "leaders", [{"leaders": {2: 12}}, {"leaders": {1: 12}}]),
     ],
 )
-def test_what_befell_a_broker_is_undone_if_the_drive_fails(
+def test_what_befell_brokers_and_links_is_undone_if_the_drive_fails(
     tmp_path: Path, fault: str, event: str, told: list[dict[str, object]]
 ) -> None:
     trial = a_trial("4.3.1", fault=fault, nodes=3)

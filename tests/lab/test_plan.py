@@ -52,6 +52,7 @@ def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
     ("trial", "needed"),
     [
         (a_trial("4.3.1", scenario="at-least-once"), "to let a topic refuse records"),
+        (a_trial("4.3.1", fault="partition"), "to disturb the link between an instance and a broker"),
         (a_trial("4.3.1", fault="broker-kill", nodes=3), "to kill or stop a broker"),
         (a_trial("4.3.1", fault="broker-pause", nodes=3), "to kill or stop a broker"),
         (a_trial("4.3.1", fault="leader-election", nodes=3), "to have other replicas elected as leaders"),

@@ -1,15 +1,18 @@
 """Every scenario on real brokers: red where the release has the bug, green on its control."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
 
+from onceproof.lab.toxiproxy import MODULE
 from onceproof.lab.trial import run_trial
 from onceproof.lab.trial_lab import TrialLab
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
+from onceproof.settings import get_settings
 from tests.conftest import a_run_id, a_trial, undisturbed
 from tests.specimens.directories import STRANGER, alter
 
@@ -94,6 +97,17 @@ def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_
     configs = [file.read_text() for file in sorted((tmp_path / "cluster").glob("node-?.properties"))]
     assert len(configs) == 3
     assert all("\nmin.insync.replicas=2\n" in config for config in configs)
+
+
+@pytest.mark.skipif(shutil.which(get_settings().toxiproxy) is None, reason=f"no Toxiproxy: go install {MODULE}")
+def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
+    assert run(a_trial("4.3.1", fault="partition"), tmp_path, None)[0] == {}
+    proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
+    assert proof["toxics"] == ["timeout-downstream", "timeout-upstream"]
+    assert proof["answered_after_ms"] is None
+    assert proof["swallowed_bytes"] > 0
+    assert "timeout" in proof["told"]
+    assert proof["taken_over"] == proof["tasks"]
 
 
 def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):

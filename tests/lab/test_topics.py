@@ -45,6 +45,7 @@ class FakeAdmin:
 @pytest.fixture
 def asked(monkeypatch):
     monkeypatch.setattr(topics, "AdminClient", FakeAdmin)
+    monkeypatch.setattr(topics.Topics._create_anew.retry, "sleep", lambda _: None)
     FakeAdmin.created = []
     return topics.Topics(given(), "app")
 
@@ -61,13 +62,14 @@ def test_what_is_no_move_is_an_error_at_once(asked):
     assert FakeAdmin.codes == []
 
 
-def test_topics_are_created_again_where_librdkafka_gave_up_its_broker(asked):
-    FakeAdmin.codes = [KafkaError._DESTROY_BROKER, KafkaError._DESTROY_BROKER]
+@pytest.mark.parametrize("then", [KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS])
+def test_topics_are_created_again_where_librdkafka_gave_up_its_broker(asked, then):
+    FakeAdmin.codes = [KafkaError._DESTROY_BROKER, then]
     asked.create([NewTopic("app-input", 1)])
     assert FakeAdmin.created == ["app-input"]
 
 
-@pytest.mark.parametrize("codes", [[KafkaError._DESTROY_BROKER] * 3, [KafkaError.POLICY_VIOLATION]])
+@pytest.mark.parametrize("codes", [[KafkaError._DESTROY_BROKER] * topics.ATTEMPTS, [KafkaError.POLICY_VIOLATION]])
 def test_topics_that_brokers_refuse_are_an_error(asked, codes):
     FakeAdmin.codes = list(codes)
     with pytest.raises(HarnessError, match=r"^The topics of app could not be created"):

@@ -47,10 +47,12 @@ BIT_NOT = "^The fault pause did not bite: "
 KILL = {"fault": "broker-kill", "nodes": 3}
 STOP = {"fault": "broker-pause", "nodes": 3}
 MOVE = {"fault": "leader-election", "nodes": 3}
+CUT = {"fault": "partition"}
 ONE_TWO = {"program": "1 2"}
 KILLED = r"^Node 1, which led {} and \d+ other partitions, was killed; node 2 led it after 1\d\d\d ms"
 KILLED_NOT = "^The fault broker-kill did not bite: .*"
 STOPPED_NOT = "^The fault broker-pause did not bite: .*"
+CUT_NOT = "^The fault partition did not bite: .*"
 MOVED_NOT = "^The fault leader-election did not bite: .*"
 WAYS = [
     Way("enumerator", "a task comes back", True, CAME_BACK),
@@ -141,6 +143,49 @@ WAYS = [
         parameters=KILL,
         nature=Nature(catches_up=False),
     ),
+    Way(
+        "enumerator",
+        "a link is cut, and others take over",
+        True,
+        r"^The link of instance-1 to node 1, which led __consumer_offsets-\d \(group-coordinator\), was cut for [78],\d+ ms "
+        r"and swallowed 500 bytes\. Others took over 0_\d; instance-1 was fenced and went on\.",
+        parameters=CUT,
+    ),
+    Way(
+        "enumerator",
+        "a link is cut, and nobody misses the instance",
+        True,
+        "which led .*-input-. \\(input\\), was cut .* instance-1 kept its tasks and went on",
+        parameters={**CUT, "partition_leads": "input"},
+        nature=Nature(misses=False),
+    ),
+    Way(
+        "enumerator",
+        "connections are reset",
+        True,
+        r"^The connections of instance-1 to node 1.* were reset [56] times in 7,\d+ ms\. instance-1 kept",
+        parameters={**CUT, "partition_kind": "reset"},
+    ),
+    Way(
+        "enumerator",
+        "a link is slow",
+        True,
+        r"^What instance-1 sent to node 1.* came 300 ms late for 7,\d+ ms\.",
+        parameters={**CUT, "partition_kind": "latency"},
+    ),
+    *(
+        Way("enumerator", name, False, CUT_NOT + why, parameters={**CUT, "partition_kind": kind}, nature=nature)
+        for name, kind, why, nature in (
+            ("the proxy does nothing", "cut", "the proxy did not tell", Nature(disturbs=False)),
+            ("what is cut passes", "cut", "through the cut link had an answer after 10 ms", Nature(disturbs=False)),
+            ("nothing goes into a cut link", "cut", "nothing went into the cut link", Nature(disturbs=False)),
+            ("nobody feels a cut", "cut", "not tell of a request that timed out", Nature(feels=False)),
+            ("it does not come back", "cut", "did not process records again", Nature(comes_back=False)),
+            ("nobody feels a reset", "reset", "not tell of a connection that ended", Nature(feels=False)),
+            ("a slow link is quick", "latency", "slow link had an answer after 10 ms", Nature(disturbs=False)),
+        )
+    ),
+    Way("multirunner", "a link is cut", True, "^The link of instance-1 to node 1", parameters={**CUT, **ONE_TWO}),
     Way(
         "enumerator",
         "a zombie broker stands down",

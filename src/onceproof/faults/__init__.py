@@ -9,6 +9,7 @@ from onceproof.faults import (
     disk_full,
     instance_kill,
     leader_election,
+    partition,
     pause,
     read_only,
     rolling_bounce,
@@ -22,6 +23,7 @@ from onceproof.model.parameter import Parameter
 
 _MODULES = (
     pause,
+    partition,
     broker_kill,
     broker_pause,
     leader_election,

@@ -6,19 +6,20 @@ was observed, not from what was done.
 """
 
 import random
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
 from onceproof.model.files import Suffered
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
-from onceproof.model.timeline import Event
+from onceproof.model.timeline import Event, time_of_line
 
 
 class Instance(Protocol):
@@ -87,6 +88,29 @@ class Brokers(Protocol):
         """Have a node that has a replica in sync elected as leader of each of these partitions, by the Admin API."""
 
 
+LinkFault = Literal["cut", "reset", "latency"]
+
+
+class Links(Protocol):
+    """The links between an instance and each broker. Nobody else goes through them, neither the brokers nor the lab."""
+
+    @property
+    def instance(self) -> str | None:
+        """Who goes through them, if anybody does."""
+
+    def disturb(self, node: int, how: LinkFault, ms: int = 0) -> Collection[str]:
+        """Cut the link to a broker, reset its connections, or slow it down; returns what the proxy then tells of it."""
+
+    def clear(self, node: int) -> None:
+        """Let everything pass as before; connections that were cut end."""
+
+    def swallowed(self, node: int) -> int:
+        """Bytes for a broker that went into its link and did not come out, by connections that have ended."""
+
+    def answered_after(self, node: int, within: float) -> float | None:
+        """Seconds until a new client that goes through a link has an answer; None if it has none."""
+
+
 class Ground(Protocol):
     """What a fault may do to the world."""
 
@@ -105,6 +129,10 @@ class Ground(Protocol):
     @property
     def brokers(self) -> Brokers:
         """The brokers."""
+
+    @property
+    def links(self) -> Links:
+        """The links between an instance and each of them."""
 
     def now(self) -> float:
         """The time in epoch seconds, on the clock of the timeline."""
@@ -267,6 +295,23 @@ def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffe
 def processed(ground: Ground) -> int:
     """Records that the running instances have processed."""
     return sum(instance.processed for instance in ground.running.values())
+
+
+def told_in(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iterator[tuple[int, str]]:
+    """What a log tells from this position on: when, in epoch milliseconds, and the text that matches.
+
+    Args:
+        log: of an instance or a broker.
+        since: position of a byte.
+        pattern: that is looked for in each line.
+        t: when, of lines before the first one with a time.
+    """
+    with log.open(errors="replace") as lines:
+        lines.seek(since)
+        for line in lines:
+            t = time_of_line(line) or t
+            if found := pattern.search(line):
+                yield t, found[0]
 
 
 def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], told: str = "") -> Suffered:

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground
+from onceproof.faults.base import Fault, Ground, told_in
 from onceproof.faults.leader import NODES, PATIENCE, LeaderStrike, leads
 from onceproof.model.capability import Capability
 from onceproof.model.parameter import Parameter
-from onceproof.model.timeline import time_of_line
 
 NAME = "broker-pause"
 SESSION = 3.0  # seconds after which the controller misses a broker of ours, see lab/cluster.py
@@ -63,14 +62,9 @@ class BrokerPause(LeaderStrike):
         """Milliseconds after it woke until its log says that it follows another leader; None if it does not."""
         if self.node is None:
             return None
-        said, t = re.compile(rf"Follower {re.escape(self.place)} starts at leader epoch"), None
-        with self.ground.brokers.log(self.node).open(errors="replace") as log:
-            log.seek(self._log_end)
-            for line in log:
-                t = time_of_line(line) or t
-                if t is not None and said.search(line):
-                    return t - round(self._woken * 1_000)
-        return None
+        follows = re.compile(rf"Follower {re.escape(self.place)} starts at leader epoch")
+        told = told_in(self.ground.brokers.log(self.node), self._log_end, follows)
+        return next((t - round(self._woken * 1_000) for t, _ in told), None)
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
         """For how long it stood still, and when it stood down, too."""

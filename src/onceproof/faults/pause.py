@@ -13,9 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, NoTargetError, Strike
+from onceproof.faults.base import Fault, Ground, Instance, NoTargetError, Strike, told_in
 from onceproof.model.parameter import Parameter
-from onceproof.model.timeline import time_of_line
 
 SESSION = 4.0  # seconds after which a member is missed
 PATIENCE = 20.0  # seconds beyond the pause that the group is given
@@ -108,14 +107,7 @@ class Pause(Strike):
         """When it told of being fenced, and how; its log is looked at from where it stood still."""
         if self._zombie is None:
             return None
-        t = round(self._woken * 1_000)
-        with self._zombie.log.open(errors="replace") as log:
-            log.seek(self._log_end)
-            for line in log:
-                t = time_of_line(line) or t
-                if told := FENCED.search(line):
-                    return t, told[0]
-        return None
+        return next(told_in(self._zombie.log, self._log_end, FENCED, round(self._woken * 1_000)), None)
 
     def _has_rejoined(self) -> bool:
         """Whether it went through a rebalance since, and runs; a member without tasks has joined, too."""

@@ -19,6 +19,7 @@ from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import java_command, require_java
 from onceproof.lab.processes import Process, await_condition, spawn, tail
+from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import unwritable
@@ -41,6 +42,7 @@ class Cluster:
     least_session_ms: ClassVar[int] = 6_000  # Kafka's own `group.min.session.timeout.ms`
     is_claimed: ClassVar[bool] = False  # whether the release is what somebody claims, and not what we started
     nodes: Sequence[Process] = ()  # those of ours
+    proxy: Toxiproxy | None = None  # between an instance and these, if a fault needs one (CUT_LINK)
 
     def client(self) -> dict[str, Any]:
         """Configuration of a confluent-kafka client; may hold credentials, so it is never written anywhere."""
@@ -101,36 +103,46 @@ class EmbeddedCluster(Cluster):
     nodes: list[Process] = field(default_factory=list)
     killed: set[int] = field(default_factory=set)  # node ids, from 1 on
     class_data: ClassData | None = field(default=None, repr=False)
+    proxy: Toxiproxy | None = field(default=None, repr=False)
 
     @classmethod
-    def start(cls, release: Release, folder: Path, owner: int | None = None, nodes: int = 1) -> "EmbeddedCluster":
+    def start(
+        cls, release: Release, folder: Path, owner: int | None = None, nodes: int = 1, *, linked: bool = False
+    ) -> "EmbeddedCluster":
         """Start brokers and wait until they serve; they die with the process `owner` (default: this one).
 
         Each of the `nodes` is broker and controller. Logs and data go below `folder`; brokers whose data is there
-        already go on with it.
+        already go on with it. If they are `linked`, each has a second listener behind a proxy.
 
         Raises:
-            UsageError: Java is missing or too old, or the release does not exist.
+            UsageError: Java is missing or too old, or the release does not exist; or there is no Toxiproxy.
             HarnessError: artifacts are incomplete, or a broker did not start.
         """
         settings = get_settings()
+        if linked:
+            require_toxiproxy(settings.toxiproxy)
         require_java(settings.java, release.oldest_java, f"a broker of Kafka {release}")
         jars = broker_class_path(release)
         data = ClassData.of(jars)
-        ports = free_ports(2 * nodes)
-        files = _write_configs(folder, ports[:nodes], ports[nodes:])
+        free = free_ports(3 * nodes + 1)
+        ports, controllers, behind = free[:nodes], free[nodes : 2 * nodes], free[2 * nodes : -1]
+        proxy = Toxiproxy.start(settings.toxiproxy, free[-1], folder / "toxiproxy.log") if linked else None
         goes_on = cls.has_data(folder)
-        if not goes_on:
-            _format(jars, data, files, _new_cluster_id(), owner)
         started: list[Process] = []
         try:
+            links = [(port, proxy.add(node_name(n), f"127.0.0.1:{port}")) for n, port in enumerate(behind, 1) if proxy]
+            files = _write_configs(folder, ports, controllers, links)
+            if not goes_on:
+                _format(jars, data, files, _new_cluster_id(), owner)
             started += [_start_node(jars, data, file, owner, records=True) for file in files]
-            bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:nodes])
-            cluster = cls(release, bootstrap, folder, started, class_data=data)
+            bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
+            cluster = cls(release, bootstrap, folder, started, class_data=data, proxy=proxy)
             cluster._await_ready()
         except BaseException:
             for node in started:
                 node.terminate(timeout=1)
+            if proxy:
+                proxy.stop()
             if not goes_on:
                 cls.delete_data(folder)
             raise
@@ -252,6 +264,8 @@ class EmbeddedCluster(Cluster):
         for number, node in enumerate(self.nodes, 1):
             if number not in self.killed:
                 _check_node(node, self.release)
+        if self.proxy:
+            self.proxy.check_alive()
 
     def stop(self, keep_data: bool = False) -> None:
         """Stop the brokers and delete their data, unless it is to be kept; the logs stay."""
@@ -263,6 +277,8 @@ class EmbeddedCluster(Cluster):
             # What is written survives it, and to recover it takes no longer than an orderly shutdown.
             node.kill()
             node.terminate(timeout=5)
+        if self.proxy:
+            self.proxy.stop()
         if not keep_data:
             self.delete_data(self.folder)
 
@@ -313,8 +329,10 @@ def _listens(address: tuple[str, int]) -> bool:
         return probe.connect_ex(address) == 0
 
 
-def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> list[Path]:
-    """One server.properties per node."""
+def _write_configs(
+    folder: Path, ports: list[int], controllers: list[int], links: Sequence[tuple[int, str]]
+) -> list[Path]:
+    """One server.properties per node; `links` are ports of further listeners, and where a proxy listens for each."""
     voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in enumerate(controllers, 1))
     replicas = min(len(ports), 3)
     in_sync = max(1, replicas - 1)
@@ -326,7 +344,7 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             "controller.quorum.voters": voters,
             "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LINK:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": folder / f"data-{number}",
             "auto.create.topics.enable": "false",
@@ -352,6 +370,10 @@ def _write_configs(folder: Path, ports: list[int], controllers: list[int]) -> li
             # One of several that dies is missed after 3 seconds, not after 9.
             **({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500} if replicas > 1 else {}),
         }
+        if links:  # a client that comes by it is sent to where the proxy listens, never past it
+            behind, advertised = links[number - 1]
+            config["listeners"] = f"{config['listeners']},LINK://127.0.0.1:{behind}"
+            config["advertised.listeners"] = f"{config['advertised.listeners']},LINK://{advertised}"
         file = folder / f"node-{number}.properties"
         try:
             file.parent.mkdir(parents=True, exist_ok=True)

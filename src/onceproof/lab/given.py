@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from onceproof.lab.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions
-from onceproof.lab.plan import check_capabilities
+from onceproof.lab.plan import check_capabilities, needs_of
 from onceproof.lab.topics import Topics
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
@@ -119,7 +119,8 @@ def cluster_of(trial: Trial, folder: TrialFolder, given: GivenCluster | None = N
     if given is None:
         what = scenario(trial.cell.scenario)
         nodes = values_of(trial, what.parameters, what.variants).get("nodes", 1)
-        own = EmbeddedCluster.start(trial.cell.broker, folder.path / "cluster", nodes=nodes)
+        linked = Capability.CUT_LINK in needs_of(trial)
+        own = EmbeddedCluster.start(trial.cell.broker, folder.path / "cluster", nodes=nodes, linked=linked)
         try:
             yield own
         finally:

@@ -21,6 +21,7 @@ class Instances:
     def __init__(self, site: Site) -> None:
         """None is started yet."""
         self._site = site
+        self.links = site.world.links(site.cluster.proxy, site.note)
         self._running: dict[str, Instance] = {}
         self._started: list[Instance] = []  # all that ever were
         self._starts: Counter[str] = Counter()
@@ -50,6 +51,7 @@ class Instances:
         self._started.append(instance)
         whole = {
             **site.cluster.java_client(instance.release),
+            **self.links.take(name, self._running.keys() - {name}),
             "application.id": plan.application_id,
             "client.id": f"{plan.application_id}-{name}",
             "state.dir": str(site.folder.state / name),

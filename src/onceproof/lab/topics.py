@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
-from tenacity import retry, retry_if_exception, stop_after_attempt
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.processes import await_condition
@@ -22,6 +22,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.segments import OFFSETS
 
 TIMEOUT = 30.0
+ATTEMPTS = 5  # to create topics
 MOVED = {  # what a broker answers who asks for a leader of before
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -37,9 +38,14 @@ COORDINATOR_MOVES = {  # what is answered about a group whose coordinator is on 
 }
 
 
-def _lost_its_broker(error: BaseException) -> bool:
-    """Whether librdkafka gave up the broker that it asked, because an answer left it out; some do after a start."""
-    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._DESTROY_BROKER
+def _may_pass(error: BaseException) -> bool:
+    """Whether topics may be created all the same.
+
+    librdkafka gave up the broker that it asked, because an answer left it out, as some do after a start; or they exist,
+    created by a request whose answer was lost, and the broker that was asked for them did not know of them yet.
+    """
+    passing = (KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS)
+    return isinstance(error, KafkaException) and error.args[0].code() in passing
 
 
 class Topics:
@@ -76,7 +82,7 @@ class Topics:
             check=self._cluster.check_alive,
         )
 
-    @retry(retry=retry_if_exception(_lost_its_broker), stop=stop_after_attempt(3), reraise=True)
+    @retry(retry=retry_if_exception(_may_pass), wait=wait_fixed(0.2), stop=stop_after_attempt(ATTEMPTS), reraise=True)
     def _create_anew(self, topics: list[NewTopic]) -> None:
         self.delete()
         for future in self._admin.create_topics(topics).values():

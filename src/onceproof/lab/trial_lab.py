@@ -42,6 +42,7 @@ class TrialLab:
         self.brokers = site.world.brokers(
             site.cluster, site.trial.cell.streams, site.folder.path / "leaders.log", site.note
         )
+        self.links = instances.links
         self._site, self._instances, self._input = site, instances, produced
         self._limits, self._topics = limits, topics
 

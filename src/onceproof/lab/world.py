@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from onceproof.lab.brokers import Brokers
 from onceproof.lab.instance import Instance
+from onceproof.lab.links import Links
 from onceproof.lab.load import Bulk
 from onceproof.lab.quota import set_producer_quota
 from onceproof.lab.reader import Reader
@@ -20,6 +21,7 @@ class World:
 
     topics: Callable[..., Topics] = Topics
     brokers: Callable[..., Brokers] = Brokers
+    links: Callable[..., Links] = Links
     instance: Callable[..., Instance] = Instance
     bulk: Callable[..., Bulk] = Bulk
     reader: Callable[..., Reader] = Reader

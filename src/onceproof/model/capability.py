@@ -7,6 +7,7 @@ class Capability(Enum):
     """Something that can be done to some brokers and not to others; its value completes "it must be possible ..."."""
 
     KILL_NODE = "to kill or stop a broker and have it back"
+    CUT_LINK = "to disturb the link between an instance and a broker, by a proxy"
     MOVE_LEADERS = "to have other replicas elected as leaders"
     REFUSE_RECORDS = "to let a topic refuse records, by a replica on a dead broker"
     READ_SEGMENTS = "to read the brokers' log segments"

@@ -13,6 +13,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `instance` | `name`, `action`: started, closed, killed, frozen, thawed; `release` if started |
 | `fault` | `name`, `action`: applied, healed (`label`, `text` for pictures), observed (`bit`, `told`, `observed`) |
 | `broker` | `node`, `action`: killed, shut down, started, frozen, thawed |
+| `link` | `instance`, `node`, `action`: cut, reset, latency, cleared: what was done to the link between them |
 | `leaders` | `leaders`: of how many partitions each node was elected as leader, because a fault asked for it |
 | `excused` | `instance`, `of`: what a thread of it may die of until it is started again, a regular expression |
 | `topic` | `role`, `config`: the configuration of a topic was changed |

@@ -36,6 +36,7 @@ from onceproof.faults import (
     chosen,
     instance_kill,
     parameters_of,
+    partition,
     pause,
     rolling_bounce,
 )
@@ -94,7 +95,7 @@ PARAMETERS = {
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
     **MEMBERSHIP,
-    **parameters_of(pause.FAULT, instance_kill.FAULT, *OF_BROKERS, *OF_DISK, rolling_bounce.FAULT),
+    **parameters_of(pause.FAULT, partition.FAULT, instance_kill.FAULT, *OF_BROKERS, *OF_DISK, rolling_bounce.FAULT),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),

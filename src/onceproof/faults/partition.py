@@ -1,0 +1,324 @@
+"""The network between one instance and one broker fails: the link between them is cut, reset, or slow.
+
+Nobody else notices: the brokers see each other and the other instances. If the link to the group's coordinator is cut
+(nothing passes, and nobody is told), the instance is missed, and others get its tasks; it does not know, its
+transaction is aborted, and when the link is healed it must be fenced and come back. If the broker leads something else,
+the instance may stay a member that cannot do its work. A connection that is reset may have taken a request or not: what
+is sent again must not be there twice. All promises hold through all of it.
+
+The instance goes through a proxy of its own, Toxiproxy: brokers have a second listener that is advertised as the
+proxy's address.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from onceproof.faults.base import Fault, Ground, Instance, LinkFault, NoTargetError, Strike, processed, told_in
+from onceproof.faults.leader import GROUP, leads, partition_led
+from onceproof.faults.pause import FENCED, SESSION
+from onceproof.model.capability import Capability
+from onceproof.model.parameter import Parameter
+
+NAME = "partition"
+PATIENCE = 30.0  # seconds beyond the time of the fault
+REQUEST = 3.0  # seconds after which a client gives up a request
+ANSWERED_WITHIN = 1.0  # seconds that a link is given to let an answer pass, beside what it is late
+RESET_FOR, RESET_EVERY = 0.3, 1.0  # seconds for which connections are reset, and between two such times
+TIMED_OUT = re.compile(r"due to [a-z ]*timeout|session timed out|TimeoutException|request timed out", re.IGNORECASE)
+
+KIND, LEADS, SECONDS, MS = f"{NAME}.kind", f"{NAME}.leads", f"{NAME}.seconds", f"{NAME}.ms"
+TRANSACTION = f"{NAME}.transaction.timeout.ms"
+
+
+class LinkFailure(Strike):
+    """The link between an instance and a broker fails."""
+
+    kind: ClassVar[LinkFault]
+    ms = 0  # by which what is sent comes late
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self.patience = ground.parameters[SECONDS] + PATIENCE
+        self._leads: str = ground.parameters[LEADS]
+        self._instance: Instance | None = None
+        self._log_end = 0
+        self._tasks: list[str] = []
+        self._taken_over: set[str] = set()  # of its tasks, by others meanwhile
+        self._place = ""
+        self.node: int | None = None
+        self.toxics: set[str] = set()  # as the proxy told
+        self._began = self._healed = 0.0  # epoch seconds
+        self._processed = (0, 0)  # by all and by it, when the link was healed
+        self._went_on = False
+
+    @property
+    def name(self) -> str:
+        """The instance's."""
+        return self._instance.name if self._instance else ""
+
+    def apply(self) -> str:
+        """Disturb the link between the instance that goes through the proxy and a broker."""
+        instance = self.ground.running.get(self.ground.links.instance or "")
+        if instance is None or not instance.tasks("active"):
+            raise NoTargetError("it takes an instance with an active task that goes through the proxy, but none did")
+        topic, number = partition_led(self._leads, self.ground)
+        self._place = f"{topic}-{number}"
+        replicas = self.ground.brokers.replicas().get((topic, number))
+        if replicas is None or replicas.leader is None:
+            raise NoTargetError(f"nobody led {self._place}")
+        self._instance, self._tasks = instance, instance.tasks("active")
+        self._log_end = instance.log.stat().st_size
+        self.node, self._began = replicas.leader, self.ground.now()
+        self.disturb()
+        return f"{instance.name} to node {self.node}, {self.kind}"
+
+    def disturb(self) -> None:
+        """Tell the proxy to do it."""
+        if self.node is not None:
+            self.toxics |= set(self.ground.links.disturb(self.node, self.kind, self.ms))
+
+    def took_effect(self) -> bool:
+        """Whether the instance felt it, and it lasted for long enough; each call goes on with it."""
+        if self.node is not None:
+            self.go_on(self.node)
+        others = [other for name, other in self.ground.running.items() if name != self.name]
+        self._taken_over |= {task for other in others for task in other.tasks("active") if task in self._tasks}
+        return self.ground.now() - self._began >= self.ground.parameters[SECONDS] and not any(self.unfelt())
+
+    def heal(self) -> None:
+        """Let everything pass."""
+        if self.node is not None and self._instance is not None:
+            self._processed = (processed(self.ground), self._instance.processed)
+            self._healed = self.ground.now()
+            self.ground.links.clear(self.node)
+
+    def recovered(self) -> bool:
+        """Whether the instance runs, and records are processed: by itself, if it has tasks."""
+        if self._instance is None:
+            return False
+        by_all, by_it = self._processed
+        works = self._instance.processed > by_it or not self._instance.tasks("active")
+        self._went_on = self._instance.state == "RUNNING" and works and processed(self.ground) > by_all
+        return self._went_on
+
+    @abstractmethod
+    def go_on(self, node: int) -> None:
+        """Called again and again while it lasts."""
+
+    @abstractmethod
+    def unfelt(self) -> Iterator[str]:
+        """What is missing of the proof that the link failed, and was felt to."""
+
+    @abstractmethod
+    def proof(self) -> Mapping[str, Any]:
+        """That proof."""
+
+    @abstractmethod
+    def sentence(self, whom: str, how_long: str) -> str:
+        """What happened to the link of the instance to the node."""
+
+    def answered_ms(self, node: int, within: float) -> int | None:
+        """Milliseconds after which a new client that goes through the link has an answer; None if it has none."""
+        answered = self.ground.links.answered_after(node, within)
+        return None if answered is None else round(answered * 1_000)
+
+    def felt(self, pattern: re.Pattern[str]) -> str | None:
+        """What the instance's log told that matches, before the link was healed."""
+        if self._instance is None:
+            return None
+        until = self._healed * 1_000 or float("inf")
+        return next((text for t, text in told_in(self._instance.log, self._log_end, pattern) if t <= until), None)
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """Whose link to whom, what proxy and instance told, and how it went on."""
+        fenced = None
+        if self._instance is not None:
+            fenced = next((text for _, text in told_in(self._instance.log, self._log_end, FENCED)), None)
+        lasted = round((self._healed - self._began) * 1_000)
+        proof = {
+            "kind": self.kind,
+            "instance": self.name,
+            "node": self.node,
+            "leads": self._leads,
+            "partition": self._place,
+            "disturbed_ms": lasted,
+            "toxics": sorted(self.toxics),
+            **self.proof(),
+            "tasks": self._tasks,
+            "taken_over": sorted(self._taken_over),
+            "fenced": fenced,
+            "went_on": self._went_on,
+        }
+        missing = [] if self.toxics else ["the proxy did not tell of what it was to do"]
+        missing += self.unfelt()
+        missing += [] if self._went_on else [f"{self.name} did not process records again after the link was healed"]
+        ending = f"{self.name} kept its tasks and went on."
+        if self._taken_over:
+            tasks = ", ".join(sorted(self._taken_over))
+            ending = f"Others took over {tasks}; {self.name}{' was fenced and' if fenced else ''} went on."
+        whom = f"node {self.node}, which led {self._place} ({self._leads}),"
+        return proof, missing, f"{self.sentence(whom, f'{lasted:,} ms')} {ending}"
+
+
+class Cut(LinkFailure):
+    """Nothing passes, and nobody is told."""
+
+    kind = "cut"
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._passed_ms: int | None = None
+        self._is_asked = False
+        self._swallowed = 0
+
+    def go_on(self, node: int) -> None:
+        """See, once, that nothing passes."""
+        if not self._is_asked:
+            self._is_asked, self._passed_ms = True, self.answered_ms(node, ANSWERED_WITHIN)
+
+    def recovered(self) -> bool:
+        """Whether it is known what was lost, too: it is counted when a connection ends."""
+        if self.node is not None:
+            self._swallowed = self.ground.links.swallowed(self.node)
+        return super().recovered() and self._swallowed > 0
+
+    def unfelt(self) -> Iterator[str]:
+        """Something passed, or nothing was sent, or no request timed out."""
+        if self._passed_ms is not None:
+            yield f"a client that went through the cut link had an answer after {self._passed_ms} ms"
+        if self.felt(TIMED_OUT) is None:
+            yield f"{self.name} did not tell of a request that timed out"
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """Something must have been lost in it, too."""
+        proof, missing, told = super().observed()
+        return proof, [*missing, *([] if self._swallowed else ["nothing went into the cut link"])], told
+
+    def proof(self) -> Mapping[str, Any]:
+        """What passed, what did not, and what the instance told."""
+        return {
+            "answered_after_ms": self._passed_ms,
+            "swallowed_bytes": self._swallowed,
+            "told": self.felt(TIMED_OUT),
+        }
+
+    def sentence(self, whom: str, how_long: str) -> str:
+        """For how long it was cut."""
+        return f"The link of {self.name} to {whom} was cut for {how_long} and swallowed {self._swallowed:,} bytes."
+
+
+class Reset(LinkFailure):
+    """Connections are reset now and then."""
+
+    kind = "reset"
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._changed, self._is_over = 0.0, False
+        self._resets = 0
+
+    def disturb(self) -> None:
+        """Reset all that send something, for a moment."""
+        super().disturb()
+        self._resets += 1
+        self._changed, self._is_over = self.ground.now(), False
+
+    def go_on(self, node: int) -> None:
+        """End it after a moment, and do it again a while later."""
+        since = self.ground.now() - self._changed
+        if self._is_over and since >= RESET_EVERY:
+            self.disturb()
+        elif not self._is_over and since >= RESET_FOR:
+            self.ground.links.clear(node)
+            self._changed, self._is_over = self.ground.now(), True
+
+    def unfelt(self) -> Iterator[str]:
+        """No connection ended."""
+        if self._disconnected is None:
+            yield f"{self.name} did not tell of a connection that ended"
+
+    @property
+    def _disconnected(self) -> str | None:
+        # As its coordinator a consumer knows the broker under another id.
+        ids = "|".join(str(number) for number in (self.node, 2**31 - 1 - (self.node or 0)))
+        return self.felt(re.compile(rf"\bnode ({ids}) (being )?disconnected", re.IGNORECASE))
+
+    def proof(self) -> Mapping[str, Any]:
+        """How often, and what the instance told."""
+        return {"resets": self._resets, "told": self._disconnected}
+
+    def sentence(self, whom: str, how_long: str) -> str:
+        """How often they were reset."""
+        return f"The connections of {self.name} to {whom} were reset {self._resets} times in {how_long}."
+
+
+class Latency(LinkFailure):
+    """What the instance sends comes late."""
+
+    kind = "latency"
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self.ms = ground.parameters[MS]
+        self._answered_ms: int | None = None
+
+    def go_on(self, node: int) -> None:
+        """See, once, how late an answer comes."""
+        if self._answered_ms is None:
+            self._answered_ms = self.answered_ms(node, ANSWERED_WITHIN + 5 * self.ms / 1_000)
+
+    def unfelt(self) -> Iterator[str]:
+        """An answer came too soon."""
+        if self._answered_ms is None or self._answered_ms < self.ms:
+            yield f"a client that went through the slow link had an answer after {self._answered_ms} ms"
+
+    def proof(self) -> Mapping[str, Any]:
+        """How late an answer came."""
+        return {"ms": self.ms, "answered_after_ms": self._answered_ms}
+
+    def sentence(self, whom: str, how_long: str) -> str:
+        """How late it came."""
+        return f"What {self.name} sent to {whom} came {self.ms:,} ms late for {how_long}."
+
+
+KINDS: Mapping[str, type[LinkFailure]] = {failure.kind: failure for failure in (Cut, Reset, Latency)}
+PARAMETERS = {
+    KIND: Parameter(
+        Cut.kind,
+        f"what `{NAME}` does to the link: nothing passes, connections are reset now and then, or all comes late",
+        choices=tuple(KINDS),
+    ),
+    **leads(NAME, GROUP),
+    SECONDS: Parameter(7.0, f"seconds for which `{NAME}` disturbs the link, at least", least=SESSION + 1),
+    MS: Parameter(300, f"milliseconds by which `{NAME}` of the kind `{Latency.kind}` delays what is sent", least=1),
+    TRANSACTION: Parameter(4_000, f"transaction timeout under the fault `{NAME}`", least=1_000),
+}
+
+
+def config(values: Mapping[str, Any]) -> dict[str, str]:
+    """Timeouts that a cut can outlast."""
+    request = str(int(REQUEST * 1_000))
+    return {
+        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
+        "consumer.request.timeout.ms": request,
+        "producer.request.timeout.ms": request,
+        "producer.transaction.timeout.ms": str(values[TRANSACTION]),
+    }
+
+
+FAULT = Fault(
+    name=NAME,
+    what="The link between an instance and a broker is cut, or its connections are reset, or all comes late.",
+    undone="All passes as before.",
+    needs="it takes an instance whose work others can take over, and transactions to be fenced",
+    strike=lambda ground: KINDS[ground.parameters[KIND]](ground),
+    parameters=PARAMETERS,
+    config=config,
+    requires=frozenset({Capability.CUT_LINK}),
+)

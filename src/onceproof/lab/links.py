@@ -1,0 +1,77 @@
+"""The links between one instance and the brokers, through a proxy, as a fault disturbs them (`faults.base.Links`)."""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from onceproof.faults.base import LinkFault
+from onceproof.lab.toxiproxy import Toxiproxy, node_name
+from onceproof.model.errors import HarnessError
+
+# What is done to the connections, and in which directions: Toxiproxy's words.
+TOXICS: Mapping[LinkFault, tuple[str, str, tuple[str, ...]]] = {
+    "cut": ("timeout", "timeout", ("upstream", "downstream")),  # of 0 ms: nothing passes until it is removed
+    "reset": ("reset_peer", "timeout", ("upstream",)),  # after 0 ms
+    "latency": ("latency", "latency", ("upstream",)),
+}
+
+
+class Links:
+    """A link to each broker; one instance at a time goes through them, and what is done is told in the timeline."""
+
+    def __init__(self, proxy: Toxiproxy | None, note: Callable[..., None]) -> None:
+        """Nobody goes through them yet.
+
+        Args:
+            proxy: has one proxy for each broker, by its name; None if there are no links.
+            note: records an event.
+        """
+        self._proxy, self._note = proxy, note
+        self._instance: str | None = None
+
+    @property
+    def instance(self) -> str | None:
+        """Who goes through them, if anybody does."""
+        return self._instance
+
+    def take(self, name: str, running: Collection[str]) -> Mapping[str, str]:
+        """What an instance that starts now is told to go through them: the first one, or who comes in its place."""
+        if self._proxy is None or self._instance in running:
+            return {}
+        self._instance = name
+        return {"bootstrap.servers": ",".join(self._proxy.listens.values())}
+
+    def disturb(self, node: int, how: LinkFault, ms: int = 0) -> Collection[str]:
+        """Do something to a link; returns what the proxy then tells of it."""
+        kind, attribute, streams = TOXICS[how]
+        for stream in streams:
+            self._told.disturb(node_name(node), kind, stream, **{attribute: ms})
+        self._note("link", instance=self._instance, node=node, action=how)
+        return self._told.toxics(node_name(node))
+
+    def clear(self, node: int) -> None:
+        """Let everything pass as before."""
+        self._told.clear(node_name(node))
+        self._note("link", instance=self._instance, node=node, action="cleared")
+
+    def swallowed(self, node: int) -> int:
+        """Bytes for a broker that went into its link and did not come out."""
+        return self._told.swallowed(node_name(node))
+
+    def answered_after(self, node: int, within: float) -> float | None:
+        """Seconds until a new client that goes through a link has an answer; None if it has none."""
+        begin = time.monotonic()
+        client = AdminClient({"bootstrap.servers": self._told.listens[node_name(node)], "log_level": 2})
+        try:
+            client.list_topics(timeout=within)
+        except KafkaException:
+            return None
+        return time.monotonic() - begin
+
+    @property
+    def _told(self) -> Toxiproxy:
+        if self._proxy is None:
+            raise HarnessError("There is no proxy before these brokers; brokers that a trial has for itself have one.")
+        return self._proxy

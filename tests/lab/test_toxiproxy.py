@@ -1,0 +1,126 @@
+"""Toxiproxy before a server that echoes what it gets; and what happens where there is none."""
+
+import contextlib
+import shutil
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from onceproof.lab import cluster
+from onceproof.lab.cluster import free_ports
+from onceproof.lab.given import cluster_of
+from onceproof.lab.links import Links
+from onceproof.lab.toxiproxy import MODULE, Toxiproxy
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.run_folder import TrialFolder
+from onceproof.settings import Settings, get_settings
+from tests.conftest import a_trial
+
+
+class _Echo(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):
+            while said := self.request.recv(1_000):
+                self.request.sendall(said)
+
+
+@pytest.fixture
+def echo() -> Iterator[str]:
+    """Where a server listens that echoes."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Echo) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.fixture
+def proxy(tmp_path: Path) -> Iterator[Toxiproxy]:
+    """A Toxiproxy."""
+    command = get_settings().toxiproxy
+    if shutil.which(command) is None:
+        pytest.skip(f"no {command} on the PATH: go install {MODULE}")
+    started = Toxiproxy.start(command, *free_ports(1), tmp_path / "toxiproxy.log")
+    yield started
+    started.stop()
+
+
+def connected(address: str) -> socket.socket:
+    """A connection that waits for an answer for a moment."""
+    host, _, port = address.partition(":")
+    client = socket.create_connection((host, int(port)))
+    client.settimeout(0.2)
+    return client
+
+
+def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(proxy: Toxiproxy, echo: str) -> None:
+    told: list[dict[str, object]] = []
+    links = Links(proxy, lambda event, **fields: told.append({"event": event, **fields}))
+    address = proxy.add("node-1", echo)
+    assert links.take("instance-1", ()) == {"bootstrap.servers": address}
+    assert links.take("instance-2", ["instance-1"]) == {}
+    with connected(address) as before:
+        before.sendall(b"before")
+        assert before.recv(10) == b"before"
+        assert links.disturb(1, "cut") == ["timeout-downstream", "timeout-upstream"]
+        with connected(address) as meanwhile:
+            for client in (before, meanwhile):
+                client.sendall(b"lost")
+                with pytest.raises(TimeoutError):
+                    client.recv(10)
+            links.clear(1)
+    with connected(address) as after:
+        after.sendall(b"after")
+        assert after.recv(10) == b"after"
+    assert links.swallowed(1) == len(b"lostlost")
+    assert proxy.toxics("node-1") == []
+    assert [event["action"] for event in told] == ["cut", "cleared"]
+
+
+def test_connections_are_reset(proxy: Toxiproxy, echo: str) -> None:
+    links, address = Links(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
+    links.disturb(1, "reset")
+    with connected(address) as client:
+        client.sendall(b"any")
+        with pytest.raises(ConnectionResetError):
+            client.recv(10)
+
+
+def test_what_is_slow_comes_late(proxy: Toxiproxy, echo: str) -> None:
+    links, address = Links(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
+    links.disturb(1, "latency", 5_000)
+    with connected(address) as client:
+        client.sendall(b"any")
+        with pytest.raises(TimeoutError):
+            client.recv(10)
+
+
+def test_no_broker_answers_through_a_link_to_nowhere(proxy: Toxiproxy) -> None:
+    proxy.add("node-1", "127.0.0.1:1")
+    assert Links(proxy, lambda *_, **__: None).answered_after(1, 0.1) is None
+
+
+def test_what_toxiproxy_refuses_and_its_end_are_errors_that_name_its_log(proxy: Toxiproxy) -> None:
+    with pytest.raises(HarnessError, match=r"^Toxiproxy did not do GET /proxies/none/toxics \(.*404.*toxiproxy\.log"):
+        proxy.toxics("none")
+    for child in psutil.Process(proxy.process.pid).children():
+        child.kill()
+    proxy.process.popen.wait(10)
+    with pytest.raises(HarnessError, match=r"^Toxiproxy ended .*toxiproxy\.log ends with"):
+        proxy.toxics("none")
+
+
+def test_without_toxiproxy_nothing_is_started_and_the_remedy_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "get_settings", lambda: Settings(toxiproxy="no-such-proxy"))
+    remedy = r"^No Toxiproxy: 'no-such-proxy' is not on the PATH; .*`go install github\.com/.*set ONCEPROOF_TOXIPROXY"
+    trial = a_trial("4.3.1", fault="partition")
+    with pytest.raises(UsageError, match=remedy), cluster_of(trial, TrialFolder(tmp_path)):
+        pass
+    assert not list(tmp_path.iterdir())
