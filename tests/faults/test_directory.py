@@ -1,12 +1,13 @@
 """Faults of an instance's state directory in a fake world: each bites, or says why it did not, and is undone."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from onceproof.faults import fault, read_only
+from onceproof.faults import directory, fault, read_only, state_lost
 from onceproof.faults.base import suffer
 from onceproof.faults.directory import held
 from onceproof.faults.read_only import Seal
@@ -202,6 +203,30 @@ def test_a_proof_that_is_missing_is_told(
     assert why in outcome.reason
     assert not outcome.exercised
     assert anomalies(driver) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "why"),
+    [
+        ("state-lost", "ANEW", "did not tell that it restored stores from the beginning of their changelogs"),
+        ("state-copied", "PROCESS", "did not tell that it has the id of instance-2, and so its directory"),
+        ("disk-full", "REFUSED", "told of no write that was refused"),
+    ],
+)
+def test_what_no_log_tells_is_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, pattern: str, why: str
+) -> None:
+    monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 64)
+    monkeypatch.setattr(directory, pattern, re.compile("in other words"))
+    _, outcome = driven(tmp_path, name, Nature(dies_of_disk=False))
+    assert outcome.reason.startswith(f"The fault {name} did not bite: ")
+    assert why in outcome.reason
+
+
+def test_a_state_that_was_none_cannot_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_lost, "held", lambda _: {"process": None, "tasks": {}})
+    _, outcome = driven(tmp_path, "state-lost")
+    assert outcome.reason == "The fault state-lost did not bite: the directory of instance-1 held no task."
 
 
 @pytest.mark.parametrize(("name", "beside"), [("disk-full", ""), ("state-copied", " and another one beside it")])
