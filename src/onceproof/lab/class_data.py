@@ -8,6 +8,7 @@ map. The JVM itself ignores an archive that does not fit its jars. Measured on t
 import contextlib
 import hashlib
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +29,9 @@ class ClassData:
 
     @classmethod
     def of(cls, class_path: Sequence[Path]) -> "ClassData":
-        """The archive for a class path, in the artifacts folder."""
-        digest = hashlib.sha256()
+        """The archive for a class path, in the artifacts folder; each Java has its own."""
+        java = shutil.which(get_settings().java)
+        digest = hashlib.sha256(str(java and Path(java).resolve()).encode())
         for jar in class_path:
             digest.update(f"{jar}:{jar.stat().st_mtime_ns}".encode())
         archive = get_settings().artifacts / "class-data" / f"{digest.hexdigest()[:16]}.jsa"
