@@ -19,7 +19,6 @@ from onceproof.model.segments import COORDINATOR, OFFSETS
 from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
 from onceproof.scenarios.at_least_once import DELETE
-from onceproof.scenarios.base import values_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
 from tests.fakes.instance import TIMED_OUT, FakeInstance, stamped
@@ -290,7 +289,7 @@ def tasks_of(trial: Trial) -> list[Task]:
     what = scenario(trial.cell.scenario)
     sinks = [name for name, role in what.system(trial).roles.items() if name != "input" and role.topic is None]
     parts: list[tuple[str, list[str]]] = [("input", sinks)]
-    if values_of(trial, what.parameters, what.variants).get("delete") == "downstream":
+    if what.values(trial).get("delete") == "downstream":
         parts = [("input", ["output"]), ("output", ["records-changelog"])]
     return [
         Task(f"{number}_{partition}", source, partition, written)

@@ -23,7 +23,6 @@ from onceproof.scenarios.crash import (
     config,
     initialised,
     observe,
-    refuse,
     workload,
 )
 from tests.specimens.dedup import SPECIMENS
@@ -352,14 +351,14 @@ def test_the_configuration_follows_the_variant(variant, name, value):
 
 @pytest.mark.parametrize("streams", ["3.3.2", "4.3.1"])
 def test_a_release_that_has_no_switch_for_its_state_updater_is_refused(streams):
-    assert "has no switch" in refuse(cell("STATE_UPDATER_DISABLED", streams))
-    assert refuse(cell("DEFAULT_CONFIG", streams)) is None
-    assert "has no switch" in refuse(cell("STATE_UPDATER_DISABLED", "4.1.2", restart_on=streams))
+    assert "has no switch" in SCENARIO.refuse(cell("STATE_UPDATER_DISABLED", streams))
+    assert SCENARIO.refuse(cell("DEFAULT_CONFIG", streams)) is None
+    assert "has no switch" in SCENARIO.refuse(cell("STATE_UPDATER_DISABLED", "4.1.2", restart_on=streams))
 
 
 def test_only_a_static_member_gets_an_assignment_that_an_old_release_cannot_decode():
-    assert "cannot decode" in refuse(cell("DEFAULT_CONFIG", "3.6.2", restart_on="3.0.0"))
-    assert refuse(cell("DYNAMIC_MEMBERSHIP", "3.6.2", restart_on="3.0.0")) is None
+    assert "cannot decode" in SCENARIO.refuse(cell("DEFAULT_CONFIG", "3.6.2", restart_on="3.0.0"))
+    assert SCENARIO.refuse(cell("DYNAMIC_MEMBERSHIP", "3.6.2", restart_on="3.0.0")) is None
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)

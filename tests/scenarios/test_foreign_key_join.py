@@ -8,7 +8,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_foreign_key_join as check
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.foreign_key_join import NULL, app, changes, last_key, last_records, validate, workload
+from onceproof.scenarios.foreign_key_join import NULL, SCENARIO, app, changes, last_key, last_records, workload
 from tests.conftest import a_trial
 from tests.specimens.foreign_key_join import HEALTHY, SPECIMENS, found
 
@@ -57,7 +57,7 @@ def test_of_several_partitions_each_of_the_left_one_asks_for_every_key_last_and_
 def test_a_left_join_with_null_keys_is_refused():
     trial = a_trial("4.3.1", "LEFT", scenario="foreign-key-join", **{"no.key": True})
     with pytest.raises(UsageError, match=r"add --set no\.key=false\."):
-        validate(trial)
+        SCENARIO.validate(trial)
 
 
 @pytest.mark.parametrize(("absent", "there"), [(0.0, 10), (0.5, 5), (1.0, 1)])
@@ -70,7 +70,7 @@ def test_foreign_keys_may_be_of_no_right_record(absent, there):
 
 def test_a_share_of_more_than_all_is_refused():
     with pytest.raises(UsageError, match=r"absent is 1\.5, but must be a share from 0 to 1\."):
-        validate(a_trial("4.3.1", scenario="foreign-key-join", absent=1.5))
+        SCENARIO.validate(a_trial("4.3.1", scenario="foreign-key-join", absent=1.5))
 
 
 def test_no_foreign_key_is_null_in_the_control():

@@ -7,7 +7,7 @@ import pytest
 from onceproof.model.errors import UsageError
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_global_join as check
-from onceproof.scenarios.global_join import NO_KEY, SCENARIO, validate, workload
+from onceproof.scenarios.global_join import NO_KEY, SCENARIO, workload
 from tests.conftest import a_trial
 from tests.specimens.global_join import SPECIMENS
 
@@ -40,7 +40,7 @@ def test_nobody_asks_for_no_key_in_the_control():
 
 def test_a_share_of_more_than_all_is_refused():
     with pytest.raises(UsageError, match=r"no\.key is 1\.5, but must be a share from 0 to 1\."):
-        validate(a_trial("4.3.1", scenario="global-join", no_key=1.5))
+        SCENARIO.validate(a_trial("4.3.1", scenario="global-join", no_key=1.5))
 
 
 @pytest.mark.parametrize(("streams", "refused"), [("3.6.2", True), ("3.7.0", False), ("4.3.1", False)])
@@ -52,6 +52,12 @@ def test_releases_that_drop_such_records_by_contract_are_refused(streams, refuse
 
 def test_a_global_store_promises_its_entries_on_all_releases():
     assert SCENARIO.refuse(a_trial("3.0.0", "GLOBAL_STORE", scenario="global-join").cell) is None
+
+
+def test_what_is_promised_of_a_global_store_goes_by_the_trials_own_table():
+    SCENARIO.validate(a_trial("3.0.0", scenario="global-join", table="global-store"))
+    with pytest.raises(UsageError, match=r"cannot be run: Kafka Streams 3\.0\.0 drops records that ask for no key"):
+        SCENARIO.validate(a_trial("3.0.0", "GLOBAL_STORE", scenario="global-join", table="global-table"))
 
 
 def test_its_application_is_not_restarted_on_another_release():

@@ -23,8 +23,8 @@ from onceproof.scenarios.multirunner import (
     config,
     draw_program,
     keys_read_again,
-    parse_program,
     program_of,
+    refuse_program,
     workload,
 )
 from tests.specimens.counting import SPECIMENS
@@ -135,7 +135,7 @@ def test_one_fault_is_found_and_nothing_else(records, fault, data):
 
 @pytest.mark.parametrize(("text", "program"), [("1 2 3", [1, 2, 3]), (" 3  3\t1 ", [3, 3, 1]), ("02", [2])])
 def test_a_program_names_instances(text, program):
-    assert parse_program(text, 3) == program
+    assert program_of(trial(parameters={"program": text})) == program
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_a_program_names_instances(text, program):
     ],
 )
 def test_a_program_that_cannot_be_run_is_refused(text, said):
-    with pytest.raises(UsageError, match=said):
-        parse_program(text, 3)
+    with pytest.raises(UsageError, match=f"cannot be run: the program .*{said}"):
+        SCENARIO.validate(trial(parameters={"program": text}))
 
 
 @given(st.integers(), st.integers(2, 5))
@@ -168,7 +168,7 @@ def test_a_drawn_program_never_stops_the_last_instance_that_runs(seed, instances
         most = max(most, len(running))
     assert most == min(TOGETHER, instances)
     assert len(program) <= STEPS
-    assert parse_program(" ".join(map(str, program)), instances) == program
+    assert refuse_program(" ".join(map(str, program)), instances) is None
 
 
 def test_a_single_instance_is_started_and_stopped_in_turn():

@@ -71,15 +71,10 @@ def chosen(values: Mapping[str, Any]) -> Fault | None:
     return None if name == NONE else fault(name)
 
 
-def check_nodes(values: Mapping[str, Any]) -> None:
-    """Check that there are enough brokers for the fault that strikes.
-
-    Raises:
-        UsageError: there are not.
-    """
+def refuse_nodes(values: Mapping[str, Any]) -> str | None:
+    """Why there are too few brokers for the fault that strikes, if there are."""
     strikes = chosen(values)
-    if strikes and values["nodes"] < strikes.nodes:
-        raise UsageError(
-            f"The fault {strikes.name} needs {strikes.nodes} brokers, and not {values['nodes']}: add --nodes "
-            f"{strikes.nodes}."
-        )
+    if strikes is None or values["nodes"] >= strikes.nodes:
+        return None
+    lacks = f"needs {strikes.nodes} brokers, and not {values['nodes']}"
+    return f"the fault {strikes.name} {lacks}; add --nodes {strikes.nodes}."

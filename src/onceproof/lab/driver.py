@@ -16,7 +16,7 @@ from onceproof.model.errors import KafkaFailedError
 from onceproof.model.files import Outcome, Suffered, TrialPlan
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import scenario
-from onceproof.scenarios.base import Exercise, values_of
+from onceproof.scenarios.base import Exercise
 from onceproof.scenarios.liveness import compare_liveness
 
 
@@ -26,7 +26,7 @@ class Driver:
     def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
         """Bring together what takes part; nothing is started but the watch over the machine."""
         self.what = scenario(plan.trial.cell.scenario)
-        parameters = values_of(plan.trial, self.what.parameters, self.what.variants)
+        parameters = self.what.values(plan.trial)
         workload = self.what.workload(plan.trial)
         self.site = Site(plan, cluster, folder, report, world)
         self._fault = chosen(parameters)

@@ -12,7 +12,6 @@ from onceproof.model.files import TrialPlan
 from onceproof.model.plants import plant
 from onceproof.model.promise import PROMISES, TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.scenarios import scenario
-from onceproof.scenarios.base import values_of
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
 
 # What the lab adds to a scenario's own configuration, and why.
@@ -34,7 +33,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     """The plan of a trial that is not provisioned yet: the brokers' files may still change."""
     what = scenario(trial.cell.scenario)
     system, partitions = what.system(trial), what.partitions(trial)
-    values = values_of(trial, what.parameters, what.variants)
+    values = what.values(trial)
     fault = chosen(values)
     config = {**LAB_CONFIG, **what.config(trial), **(fault.config(values) if fault else {})}
     of_group = OF_GROUP if config.get("group.protocol") == "streams" else {}
@@ -80,7 +79,7 @@ def needs_dead_broker(trial: Trial) -> bool:
 def needs_of(trial: Trial) -> frozenset[Capability]:
     """What the brokers must allow for the trial to be driven; what promises need is not among it."""
     what = scenario(trial.cell.scenario)
-    fault = chosen(values_of(trial, what.parameters, what.variants))
+    fault = chosen(what.values(trial))
     by_protocol = {Capability.CONFIGURE_GROUPS} if what.config(trial).get("group.protocol") == "streams" else set()
     return what.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
 

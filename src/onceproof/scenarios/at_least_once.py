@@ -38,8 +38,7 @@ from typing import Any
 
 from onceproof.faults.directory import small_write_buffer
 from onceproof.model.anomaly import Comparison
-from onceproof.model.cell import Trial
-from onceproof.model.errors import UsageError
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
@@ -50,6 +49,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    refuse_restarts,
     values_of,
     variants_of,
 )
@@ -128,24 +128,19 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def validate(trial: Trial) -> None:
-    """Refuse parameters that do not go together.
-
-    Raises:
-        UsageError: the deletion is downstream of the answer, so it cannot be published before; or a store in memory
-            with transactions.
-    """
-    own = values(trial)
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of a store in memory with transactions, and a deletion downstream of the answer that is published before it."""
     if own["guarantee"] == "exactly_once_v2" and own["stores"] != "rocksdb":
-        raise UsageError(
-            "guarantee=exactly_once_v2 does not go with stores=in-memory: without a state directory nobody aborts the "
-            "transaction of a process that was killed, until it times out; leave stores out."
+        return (
+            "guarantee=exactly_once_v2 does not go with stores=in-memory, since without a state directory nobody "
+            "aborts the transaction of a process that was killed, until it times out; leave stores out."
         )
     if own["delete"] == "downstream" and own["published"] == "changelog":
-        raise UsageError(
-            "delete=downstream does not go with published=changelog: there the record is deleted after its answer is "
-            "published; set published=output."
+        return (
+            "delete=downstream does not go with published=changelog, since there the record is deleted after its "
+            "answer is published; set published=output."
         )
+    return refuse_restarts(cell)
 
 
 def workload(trial: Trial) -> Workload:
@@ -367,5 +362,5 @@ SCENARIO = Scenario(
     drive=drive,
     observe=observe,
     control=("DEFAULT_CONFIG", "4.3.1"),
-    validate=validate,
+    refusal=refusal,
 )

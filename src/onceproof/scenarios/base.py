@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from onceproof.faults import chosen, rolling_bounce
+from onceproof.faults import chosen, refuse_nodes, rolling_bounce
 from onceproof.faults.base import Ground, Instance
-from onceproof.faults.rolling_bounce import BACK
+from onceproof.faults.rolling_bounce import BACK, STATIC
 from onceproof.model.anomaly import Comparison
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
@@ -142,13 +142,13 @@ PROTOCOL = "group.protocol"
 # How instances are members of their group.
 MEMBERSHIP = {
     PROTOCOL: Parameter("classic", "who assigns tasks: one of the group, or a broker", choices=("classic", "streams")),
-    "static.membership": Parameter(False, "whether each instance has a group.instance.id"),
+    STATIC: Parameter(False, "whether each instance has a group.instance.id"),
 }
 STREAMS_PROTOCOL = Variant(
     "STREAMS_PROTOCOL", "As DEFAULT_CONFIG; a broker assigns the tasks (KIP-1071).", {PROTOCOL: "streams"}
 )
 STATIC_MEMBERSHIP = Variant(
-    "STATIC_MEMBERSHIP", "As DEFAULT_CONFIG; each instance has a group.instance.id.", {"static.membership": True}
+    "STATIC_MEMBERSHIP", "As DEFAULT_CONFIG; each instance has a group.instance.id.", {STATIC: True}
 )
 
 INSTANCE = "{instance}"  # in a value of the configuration: the name of the instance
@@ -240,7 +240,7 @@ def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Why the releases of a cell have not the membership that is asked for, if they have not (`MEMBERSHIP`)."""
     if own[PROTOCOL] == "classic":
         return None
-    if own["static.membership"]:
+    if own[STATIC]:
         return "static membership with group.protocol=streams begins with Kafka 4.4; leave one of them out."
     sides = (("Kafka Streams", cell.streams), ("Kafka Streams", cell.running), ("a broker of Kafka", cell.broker))
     for side, release in sides:
@@ -249,16 +249,6 @@ def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
                 f"{side} {release} lacks group.protocol=streams (KIP-1071, early access in 4.1); take 4.2.0 or later."
             )
     return None
-
-
-def check(refusal: str | None, cell: Cell) -> None:
-    """Refuse a trial that cannot be run, for a reason that only its parameters show.
-
-    Raises:
-        UsageError: there is a reason.
-    """
-    if refusal:
-        raise UsageError(f"{cell.title} cannot be run: {refusal}")
 
 
 @dataclass(frozen=True)
@@ -278,12 +268,30 @@ class Scenario:
     control: tuple[str, str]  # variant and release that show the anomaly, without which a green says nothing
     # What the timeline says of promises that do not show in the topics.
     observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
-    # Why a cell cannot be run, if it cannot.
-    refuse: Callable[[Cell], str | None] = refuse_restarts
+    # Why a cell cannot be run with these values of the parameters, if it cannot.
+    refusal: Callable[[Cell, Mapping[str, Any]], str | None] = lambda cell, _own: refuse_restarts(cell)
     # Whether its trials mostly wait for time to pass, so that one can be driven beside another trial.
     mostly_waits: bool = False
-    # Refuses parameters that do not go together (raises UsageError), before anything is started.
-    validate: Callable[[Trial], object] = lambda _: None
+
+    def values(self, trial: Trial) -> dict[str, Any]:
+        """The value of each parameter in a trial."""
+        return values_of(trial, self.parameters, self.variants)
+
+    def refuse(self, cell: Cell) -> str | None:
+        """Why a cell cannot be run as its variant is, if it cannot."""
+        return self._refuse(cell, values_of_cell(cell, self.parameters, self.variants))
+
+    def validate(self, trial: Trial) -> None:
+        """Check, before anything is started, that a trial can be run with its own values.
+
+        Raises:
+            UsageError: it cannot; says why.
+        """
+        if reason := self._refuse(trial.cell, self.values(trial)):
+            raise UsageError(f"{trial.cell.title} cannot be run: {reason}")
+
+    def _refuse(self, cell: Cell, own: Mapping[str, Any]) -> str | None:
+        return refuse_nodes(own) or self.refusal(cell, own)
 
     def variant(self, name: str) -> Variant:
         """The variant of this name.
@@ -350,7 +358,7 @@ def runs_its_task(instance: Instance) -> bool:
 
 def membership(own: Mapping[str, Any]) -> dict[str, str]:
     """The configuration of the membership that is asked for."""
-    static = {"group.instance.id": INSTANCE} if own["static.membership"] else {}
+    static = {"group.instance.id": INSTANCE} if own[STATIC] else {}
     return static | ({PROTOCOL: own[PROTOCOL]} if own[PROTOCOL] != "classic" else {})
 
 

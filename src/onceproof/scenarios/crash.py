@@ -41,10 +41,9 @@ from typing import Any
 from onceproof.faults import chosen, parameters_of, rolling_bounce
 from onceproof.faults.base import Instance, suffer
 from onceproof.faults.directory import checkpointed, small_write_buffer
-from onceproof.faults.rolling_bounce import BACK, started_with
+from onceproof.faults.rolling_bounce import BACK, STATIC, started_with
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.model.segments import OFFSETS
@@ -60,13 +59,11 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
-    check,
     refuse_restart_pair,
     refuse_rolling,
     rolls,
     runs_its_task,
     values_of,
-    values_of_cell,
     variants_of,
 )
 
@@ -88,7 +85,7 @@ PARAMETERS = {
     "burst": Parameter(20_000, "records that flow into the open transaction", least=HELD_BACK + 1),
     "commit.interval.ms": Parameter(30_000, "commit interval of the process that is killed", least=1),
     "write.buffer.bytes": Parameter(65_536, "RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB", least=0),
-    "static.membership": Parameter(True, "whether the instance has a group.instance.id"),
+    STATIC: Parameter(True, "whether the instance has a group.instance.id"),
     "during": Parameter("running", "where the crash falls", choices=("running", "restoration")),
     "state.updater": Parameter(True, "whether the state updater is left as the release has it"),
     "stores": Parameter("rocksdb", "kind of the store `seen`", choices=("rocksdb", "rocksdb-timestamped")),
@@ -126,7 +123,7 @@ VARIANTS = variants_of(
         {"punctuate.ms": 10},
     ),
     Variant("TWO_KILLS", "Killed, started again, and killed again in the next open transaction.", {"kills": 2}),
-    Variant("DYNAMIC_MEMBERSHIP", "Without a group.instance.id.", {"static.membership": False}),
+    Variant("DYNAMIC_MEMBERSHIP", "Without a group.instance.id.", {STATIC: False}),
     replace(
         ROLLING,
         description="Killed, and started on another release beside a second instance, which is bounced to it then.",
@@ -171,7 +168,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "producer.transaction.timeout.ms": str(TRANSACTION_TIMEOUT),
         # A dynamic member that was killed holds up its group until then.
         "main.consumer.session.timeout.ms": "4000",
-        **({"group.instance.id": INSTANCE} if own["static.membership"] else {}),
+        **({"group.instance.id": INSTANCE} if own[STATIC] else {}),
         # The task stays where it is, whoever joins.
         **({"acceptable.recovery.lag": "0"} if rolls(own) else {}),
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
@@ -179,37 +176,23 @@ def config(trial: Trial) -> Mapping[str, str]:
     }
 
 
-def refuse(cell: Cell) -> str | None:
-    """Why a cell cannot be run, if it cannot."""
-    return _refuse(cell, values_of_cell(cell, PARAMETERS, VARIANTS))
-
-
-def validate(trial: Trial) -> None:
-    """Refuse parameters that the trial's releases cannot run with, or that do not go together.
-
-    Raises:
-        UsageError: says why.
-    """
-    own = values(trial)
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of parameters that do not go together, or that the releases cannot run with."""
     if own["topology"] == "enumerator" and (own["stores"], own["punctuate.ms"]) != ("rocksdb", 0):
-        raise UsageError("stores and punctuate.ms are settings of topology=dedup: leave them out with the enumerator.")
+        return "stores and punctuate.ms are settings of topology=dedup; leave them out with the enumerator."
     if own["during"] == "restoration" and own["kills"] > 1:
-        raise UsageError("kills goes with during=running: a restoration is interrupted once.")
-    if rolls(own) and (own["during"], own["kills"], own["static.membership"], own[BACK]) != ("running", 1, True, False):
-        raise UsageError(
-            "A rolling bounce goes with during=running, one kill, static membership, which gives the task back to the "
-            "instance that was killed, and no way back: leave the others out."
+        return "kills goes with during=running, since a restoration is interrupted once; leave one of them out."
+    if rolls(own) and (own["during"], own["kills"], own[STATIC], own[BACK]) != ("running", 1, True, False):
+        return (
+            "a rolling bounce goes with during=running, one kill, static membership, which gives the task back to the "
+            "instance that was killed, and no way back; leave the others out."
         )
-    check(_refuse(trial.cell, own), trial.cell)
-
-
-def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
     if not own["state.updater"]:
         for release in {cell.streams, cell.running}:
             if not release.can_do_without_state_updater:
                 return f"Kafka Streams {release} has no switch for its state updater; take another release or variant."
     restart = cell.restart_on
-    static = own["static.membership"]
+    static = own[STATIC]
     if restart and static and cell.streams.decodes_assignments_of_newest and not restart.decodes_assignments_of_newest:
         return (
             f"a static member gets its old assignment back, and {restart} cannot decode the one of {cell.streams}; "
@@ -580,6 +563,5 @@ SCENARIO = Scenario(
     drive=drive,
     control=("DEFAULT_CONFIG", "4.1.2"),
     observe=observe,
-    refuse=refuse,
-    validate=validate,
+    refusal=refusal,
 )

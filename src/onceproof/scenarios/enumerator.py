@@ -32,7 +32,6 @@ from typing import Any
 from onceproof.faults import (
     OF_BROKERS,
     OF_DISK,
-    check_nodes,
     chosen,
     instance_kill,
     parameters_of,
@@ -59,7 +58,6 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
-    check,
     membership,
     recycled_returns,
     refuse_membership,
@@ -67,7 +65,6 @@ from onceproof.scenarios.base import (
     refuse_rolling,
     rolls,
     values_of,
-    values_of_cell,
     variants_of,
 )
 
@@ -190,23 +187,8 @@ def config(trial: Trial) -> Mapping[str, str]:
     }
 
 
-def refuse(cell: Cell) -> str | None:
-    """Why a cell cannot be run, if it cannot."""
-    return _refuse(cell, values_of_cell(cell, PARAMETERS, VARIANTS))
-
-
-def validate(trial: Trial) -> None:
-    """Refuse parameters that the trial's brokers or releases cannot be run with.
-
-    Raises:
-        UsageError: says why.
-    """
-    own = values(trial)
-    check_nodes(own)
-    check(_refuse(trial.cell, own), trial.cell)
-
-
-def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Why its releases cannot be run like this, or not one after the other."""
     return refuse_membership(cell, own) or (refuse_rolling(cell, own) if rolls(own) else refuse_restart_pair(cell))
 
 
@@ -394,6 +376,5 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     control=("DEFAULT_CONFIG", "3.3.1"),
-    refuse=refuse,
-    validate=validate,
+    refusal=refusal,
 )

@@ -21,8 +21,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from onceproof.model.cell import Trial
-from onceproof.model.errors import UsageError
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
     Exercise,
@@ -32,6 +31,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    refuse_restarts,
     values_of,
     variants_of,
 )
@@ -73,17 +73,13 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def validate(trial: Trial) -> None:
-    """Refuse what cannot be generated, or has no result that could be told from none.
-
-    Raises:
-        UsageError: a share is more than 1, or a left join is to have null keys.
-    """
-    own = values(trial)
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of what cannot be generated, or has no result that could be told from none; or of a restart."""
     if own["absent"] > 1:
-        raise UsageError(f"absent is {own['absent']:g}, but must be a share from 0 to 1.")
+        return f"absent is {own['absent']:g}, but must be a share from 0 to 1."
     if own["join"] == "left" and own["no.key"]:
-        raise UsageError("A left join gives a result also where there is no foreign key; add --set no.key=false.")
+        return "a left join gives a result also where there is no foreign key; add --set no.key=false."
+    return refuse_restarts(cell)
 
 
 def last_key(trial: Trial) -> int:
@@ -241,5 +237,5 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     control=("DEFAULT_CONFIG", "3.9.0"),
-    validate=validate,
+    refusal=refusal,
 )

@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any
 
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
@@ -73,17 +72,6 @@ VARIANTS = variants_of(
 def values(trial: Trial) -> dict[str, Any]:
     """The trial's parameters."""
     return values_of(trial, PARAMETERS, VARIANTS)
-
-
-def validate(trial: Trial) -> None:
-    """Refuse a share that is none.
-
-    Raises:
-        UsageError: it is more than 1.
-    """
-    share = values(trial)["no.key"]
-    if share > 1:
-        raise UsageError(f"no.key is {share:g}, but must be a share from 0 to 1.")
 
 
 def workload(trial: Trial) -> Workload:
@@ -157,10 +145,11 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(no_key > 0, reason, all_steps_tried=True)
 
 
-def refuse(cell: Cell) -> str | None:
-    """Of a release that promises nothing of these records, or of a restart."""
-    is_table = VARIANTS[cell.variant].parameters.get("table") != "global-store"
-    if is_table and cell.streams < PROMISED_FROM:
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of a share that is none, a release that promises nothing of these records, or a restart."""
+    if own["no.key"] > 1:
+        return f"no.key is {own['no.key']:g}, but must be a share from 0 to 1."
+    if own["table"] != "global-store" and cell.streams < PROMISED_FROM:
         return (
             f"Kafka Streams {cell.streams} drops records that ask for no key by contract (KIP-962); choose "
             f"{PROMISED_FROM} or later."
@@ -190,6 +179,5 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     control=("DEFAULT_CONFIG", "4.0.0"),
-    refuse=refuse,
-    validate=validate,
+    refusal=refusal,
 )

@@ -24,7 +24,6 @@ from typing import Any
 
 from onceproof.faults import (
     OF_BROKERS,
-    check_nodes,
     chosen,
     instance_kill,
     parameters_of,
@@ -35,7 +34,6 @@ from onceproof.faults import (
 from onceproof.faults.base import Instance, suffer
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, told_return
 from onceproof.scenarios.base import (
@@ -52,7 +50,6 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
-    check,
     membership,
     partition_of_key,
     recycled_returns,
@@ -61,7 +58,6 @@ from onceproof.scenarios.base import (
     refuse_rolling,
     rolls,
     values_of,
-    values_of_cell,
     variants_of,
 )
 
@@ -132,33 +128,25 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def program_of(trial: Trial) -> list[int]:
-    """The instances to toggle, in order.
-
-    Raises:
-        UsageError: the program is not a list of instances.
-    """
+    """The instances to toggle, in order."""
     own = values(trial)
     if own["program"] == "random":
         return draw_program(random.Random(trial.seed), own["instances"])
-    return parse_program(own["program"], own["instances"])
+    return [int(word) for word in own["program"].split()]
 
 
-def parse_program(text: str, instances: int) -> list[int]:
-    """The program that the text means.
-
-    Raises:
-        UsageError: it is empty, holds anything but whole numbers, or an instance that there is not.
-    """
+def refuse_program(text: str, instances: int) -> str | None:
+    """Why a text is no program: it is empty, holds anything but whole numbers, or an instance that there is not."""
     words = text.split()
     if not words:
-        raise UsageError("The program is empty: name the instances to toggle, for example `1 2 3`.")
+        return "the program is empty; name the instances to toggle, for example `1 2 3`."
     for word in words:
         if not (word.isascii() and word.isdigit() and 1 <= int(word) <= instances):
-            raise UsageError(
-                f"The program {text!r} names the instance {word!r}: write whole numbers from 1 to {instances}, "
+            return (
+                f"the program {text!r} names the instance {word!r}; write whole numbers from 1 to {instances}, "
                 "for example `1 2 3`, or raise the parameter `instances`."
             )
-    return [int(word) for word in words]
+    return None
 
 
 def draw_program(rng: random.Random, instances: int) -> list[int]:
@@ -182,30 +170,19 @@ def draw_program(rng: random.Random, instances: int) -> list[int]:
             return program
 
 
-def validate(trial: Trial) -> None:
-    """Refuse a program that is none, and a fault under which the promises cannot hold.
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of a program that is none, a fault under which the promises cannot hold, and releases.
 
-    Raises:
-        UsageError: says why.
+    The application goes over to another release by rolling only.
     """
-    program_of(trial)
-    own = values(trial)
-    check_nodes(own)
     fault = chosen(own)
+    if own["program"] != "random" and (reason := refuse_program(own["program"], own["instances"])):
+        return reason
     if fault and own["guarantee"] == "at_least_once":
-        raise UsageError(
-            f"The fault {fault.name} does not go with guarantee=at_least_once, under which what was not committed is "
-            "processed again, so that a store may be ahead of its input: leave out one of them."
+        return (
+            f"the fault {fault.name} does not go with guarantee=at_least_once, under which what was not committed is "
+            "processed again, so that a store may be ahead of its input; leave out one of them."
         )
-    check(_refuse(trial.cell, own), trial.cell)
-
-
-def refuse(cell: Cell) -> str | None:
-    """Why a cell cannot be run, if it cannot: the application goes over to another release by rolling only."""
-    return _refuse(cell, values_of_cell(cell, PARAMETERS, VARIANTS))
-
-
-def _refuse(cell: Cell, own: Mapping[str, Any]) -> str | None:
     rolling = refuse_rolling(cell, own, on_disk=own["stores"] == "rocksdb") if rolls(own) else refuse_restarts(cell)
     return refuse_membership(cell, own) or rolling
 
@@ -384,6 +361,5 @@ SCENARIO = Scenario(
     drive=drive,
     control=("SEED_PROGRAM", "3.3.1"),
     observe=observe,
-    refuse=refuse,
-    validate=validate,
+    refusal=refusal,
 )

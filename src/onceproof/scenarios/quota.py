@@ -40,8 +40,8 @@ from typing import Any
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.capability import Capability
-from onceproof.model.cell import Trial
-from onceproof.model.errors import StoodStillError, UsageError
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import StoodStillError
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.scenarios.base import (
@@ -52,6 +52,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    refuse_restarts,
     runs_its_task,
     values_of,
     variants_of,
@@ -112,21 +113,17 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def validate(trial: Trial) -> None:
-    """Refuse a load under which any release fails.
-
-    Raises:
-        UsageError: so much lag would gather that it does not fit into a transaction.
-    """
-    own = values(trial)
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of a load under which any release fails: so much lag would gather that it does not fit into a transaction."""
     load = (own["record.bytes"] + OVERHEAD) * 1_000 / own["sleep.ms"]
     backlog, fits = (load - own["rate"]) * own["seconds"], own["rate"] * own["transaction.timeout.ms"] / 1_000
     if backlog > fits:
-        raise UsageError(
-            f"In {own['seconds']} s the load of {load:,.0f} bytes/s outruns the quota of {own['rate']:,} by "
+        return (
+            f"in {own['seconds']} s the load of {load:,.0f} bytes/s outruns the quota of {own['rate']:,} by "
             f"{backlog:,.0f} bytes, but only {fits:,.0f} go through within a transaction timeout: every release would "
-            "fail. Raise rate, or lower seconds or record.bytes."
+            "fail; raise rate, or lower seconds or record.bytes."
         )
+    return refuse_restarts(cell)
 
 
 def workload(trial: Trial) -> Workload:
@@ -452,6 +449,6 @@ SCENARIO = Scenario(
     drive=drive,
     control=("DEFAULT_CONFIG", "3.8.1"),
     observe=observe,
-    validate=validate,
+    refusal=refusal,
     mostly_waits=True,
 )

@@ -145,7 +145,7 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(own["join"] != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
 
 
-def refuse(cell: Cell) -> str | None:
+def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
     """Of a release that does not wait for windows to close, or of a restart."""
     if cell.streams < WAITS_FROM:
         return (
@@ -176,5 +176,5 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     control=("DEFAULT_CONFIG", "3.4.0"),
-    refuse=refuse,
+    refusal=refusal,
 )
