@@ -155,17 +155,18 @@ def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
 
 
 def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, monkeypatch):
-    brokers, seen = given(), []
+    brokers, seen, asked = given(), [], []
 
     def run_there(trial, folder, given):
         seen.append(given)
         return run_trial(trial, folder, None)
 
     monkeypatch.setattr(bisection, "run_trial", run_there)
-    monkeypatch.setattr(bisection, "check_access", lambda *_: None)
+    monkeypatch.setattr(bisection, "check_access", lambda *told: asked.append(told))
     found = bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), given=brokers)
     assert found["sure"]
     assert set(map(id, seen)) == {id(brokers)}
+    assert len(asked) == 1 < len(seen)
     assert Brokers.stopped == 0
 
 

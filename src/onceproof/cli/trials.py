@@ -120,8 +120,7 @@ def trial(
     """
     del git_bisect  # `main` turns all exit codes, those of errors as well
     from onceproof.lab.agent import check_plantable
-    from onceproof.lab.given import GivenCluster
-    from onceproof.lab.plan import check_capabilities
+    from onceproof.lab.given import GivenCluster, check_access
     from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_trial
 
@@ -144,13 +143,12 @@ def trial(
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
     what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
-    given = None
-    if brokers is not None:
-        given = GivenCluster.read(brokers, cell.broker)
-        check_capabilities(what, given)
+    given = None if brokers is None else GivenCluster.read(brokers, cell.broker)
     scenario(name).validate(what)
     if plant_ is not None:
         check_plantable(plant(plant_), cell.running)
+    if given is not None:
+        check_access(given, what)
     folder = RunFolder(get_settings().runs / what.run).trial(what)
     with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
         outcome = run_trial(what, folder, report, given=given)

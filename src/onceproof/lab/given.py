@@ -22,7 +22,6 @@ from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import scenario
-from onceproof.scenarios.base import values_of
 
 BROKER_RELEASE = Release.parse(BROKER)
 REACHED_WITHIN = 10.0  # seconds
@@ -113,12 +112,10 @@ def cluster_of(trial: Trial, folder: TrialFolder, given: GivenCluster | None = N
     Own ones are stopped in the end; from given ones everything is removed that bears the trial's application id.
 
     Raises:
-        UsageError: given brokers cannot be reached, or do not allow what a trial does; nothing was left there.
         HarnessError: own ones did not start; or something was left on given ones.
     """
     if given is None:
-        what = scenario(trial.cell.scenario)
-        nodes = values_of(trial, what.parameters, what.variants).get("nodes", 1)
+        nodes = scenario(trial.cell.scenario).values(trial).get("nodes", 1)
         linked = Capability.CUT_LINK in needs_of(trial)
         own = EmbeddedCluster.start(trial.cell.broker, folder.path / "cluster", nodes=nodes, linked=linked)
         try:
@@ -126,7 +123,6 @@ def cluster_of(trial: Trial, folder: TrialFolder, given: GivenCluster | None = N
         finally:
             own.stop()
         return
-    check_access(given, trial)
     try:
         yield given
     finally:

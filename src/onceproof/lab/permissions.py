@@ -2,7 +2,6 @@
 
 import secrets
 import shlex
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.topics import COORDINATOR_MOVES
@@ -103,6 +103,10 @@ def find_missing(cluster: Cluster) -> Found:
     return Found(tuple(permission for permission in NEEDED if permission not in allowed), left)
 
 
+def _comes_too_early(error: BaseException) -> bool:
+    return isinstance(error, KafkaException) and error.args[0].code() in NOT_YET
+
+
 class _Probe:
     """Things of our own on which permissions are tried."""
 
@@ -136,19 +140,15 @@ class _Probe:
 
     def _tried(self, attempt: Callable[[], None], of: str | None = None) -> bool:
         """Whether it is allowed; a refusal of another kind of resource than `of` says nothing about it."""
-        deadline = time.monotonic() + TIMEOUT
-        while True:
-            try:
-                attempt()
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code in REFUSED:
-                    return of is not None and REFUSED[code] != of
-                if code not in NOT_YET or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
-            else:
-                return True
+        early = retry_if_exception(_comes_too_early)
+        try:
+            Retrying(retry=early, stop=stop_after_delay(TIMEOUT), wait=wait_fixed(0.1), reraise=True)(attempt)
+        except KafkaException as error:
+            kind = REFUSED.get(error.args[0].code())
+            if kind is None:
+                raise
+            return of is not None and kind != of
+        return True
 
     def _create(self) -> None:
         for future in self._admin.create_topics([NewTopic(self._name, 1)]).values():

@@ -14,7 +14,7 @@ from onceproof.lab.cluster import Cluster
 from onceproof.lab.driver import Driver
 from onceproof.lab.given import GivenCluster, cluster_of
 from onceproof.lab.input import start_bulk
-from onceproof.lab.plan import check_capabilities, plan_of, reads_segments
+from onceproof.lab.plan import plan_of, reads_segments
 from onceproof.lab.processes import holds_within
 from onceproof.lab.site import Report
 from onceproof.lab.topics import Topics
@@ -35,10 +35,8 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
     """Create the topics and write down the trial with every config that will be used; returns what was written.
 
     Raises:
-        UsageError: the brokers do not allow what the trial needs.
         HarnessError: the brokers refused, or the folder cannot be written.
     """
-    check_capabilities(trial, cluster)
     plan = plan_of(trial, cluster)
     if reads_segments(plan):
         dumper_class_path(cluster.release)  # it takes a while, the first time
@@ -158,11 +156,12 @@ def run_trial(
 ) -> Outcome:
     """One whole trial: brokers up (unless a cluster is passed, or others are given), provision, seed, drive, clean up.
 
+    That given brokers allow it is taken for granted: whoever gives them asks `given.check_access`.
+
     Returns:
         The outcome; its seconds include `cluster`, the start of the brokers.
 
     Raises:
-        UsageError: the given brokers cannot be reached, or do not allow what the trial needs.
         HarnessError: the harness failed.
     """
     begin = time.monotonic()
