@@ -7,9 +7,7 @@ import sys
 
 import pytest
 
-from onceproof.cli import for_git_bisect, trials
-from onceproof.model.errors import HarnessError
-from tests.conftest import a_trial
+from onceproof.cli import for_git_bisect
 
 
 def onceproof(*arguments, **environment):
@@ -44,7 +42,7 @@ def test_help_and_list_show_what_there_is():
         (["trial", "enumerator", "--streams", "4.3.1", "--fault", "x"], "There is no fault 'x'; there is pause"),
         (
             ["trial", "enumerator", "--streams", "4.3.1", "--fault", "broker-kill"],
-            "needs 3 brokers, and not 1; add --n",
+            "needs 3 brokers, and not 1: add --n",
         ),
         (["trial", "enumerator", "--streams", "4.3.1", "--brokers", "/nowhere"], "/nowhere could not be read: No such"),
         (
@@ -166,22 +164,3 @@ def test_a_release_that_is_not_published_is_refused(tmp_path):
     done = onceproof("trial", "enumerator", "--streams", "9.9.9", ONCEPROOF_HOME=str(tmp_path))
     assert done.returncode == 2
     assert "Kafka 9.9.9 is not published" in done.stderr
-
-
-def test_given_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):
-    done = []
-
-    def run_trial(*_, given):
-        done.append(("driven on", given.bootstrap_servers))
-        raise HarnessError("It ends here.")
-
-    file = tmp_path / "client.properties"
-    file.write_text("bootstrap.servers=127.0.0.1:1")
-    monkeypatch.setattr("onceproof.cli.trials.cell_of", lambda *_: (a_trial("4.3.1").cell, {}))
-    monkeypatch.setattr(
-        "onceproof.lab.given.check_access", lambda given, _: done.append(("asked", given.bootstrap_servers))
-    )
-    monkeypatch.setattr("onceproof.lab.trial.run_trial", run_trial)
-    with pytest.raises(HarnessError, match="It ends here"):
-        trials.trial("enumerator", streams="4.3.1", brokers=file)
-    assert done == [("asked", "127.0.0.1:1"), ("driven on", "127.0.0.1:1")]

@@ -190,7 +190,7 @@ def test_stores_in_memory_can_go_back_whatever_the_format(tmp_path: Path) -> Non
 @pytest.mark.parametrize("fault", OF_BROKERS, ids=lambda fault: fault.name)
 def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path, fault: Fault) -> None:
     trial = a_trial("4.3.1", fault=fault.name)
-    with pytest.raises(UsageError, match=rf": the fault {fault.name} needs 3 brokers, and not 1; add --nodes 3\.$"):
+    with pytest.raises(UsageError, match=rf": the fault {fault.name} needs 3 brokers, and not 1: add --nodes 3\.$"):
         SCENARIOS["enumerator"].validate(trial)
     SCENARIOS["enumerator"].validate(a_trial("4.3.1", fault=fault.name, nodes=3))
     driver = fake_driver(trial, tmp_path)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.cli import trials
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.plan import ATOMICITY, check_capabilities, plan_of, reads_segments
 from onceproof.model.capability import Capability
@@ -88,3 +89,22 @@ def test_what_brokers_do_not_allow_is_never_done(act):
     assert OURS.capabilities == set(Capability)
     with pytest.raises(HarnessError, match="do not allow"):
         act(given())
+
+
+def test_given_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):
+    done = []
+
+    def run_trial(*_, given):
+        done.append(("driven on", given.bootstrap_servers))
+        raise HarnessError("It ends here.")
+
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1")
+    monkeypatch.setattr("onceproof.cli.trials.cell_of", lambda *_: (a_trial("4.3.1").cell, {}))
+    monkeypatch.setattr(
+        "onceproof.lab.given.check_access", lambda given, _: done.append(("asked", given.bootstrap_servers))
+    )
+    monkeypatch.setattr("onceproof.lab.trial.run_trial", run_trial)
+    with pytest.raises(HarnessError, match="It ends here"):
+        trials.trial("enumerator", streams="4.3.1", brokers=file)
+    assert done == [("asked", "127.0.0.1:1"), ("driven on", "127.0.0.1:1")]

@@ -77,4 +77,4 @@ def refuse_nodes(values: Mapping[str, Any]) -> str | None:
     if strikes is None or values["nodes"] >= strikes.nodes:
         return None
     lacks = f"needs {strikes.nodes} brokers, and not {values['nodes']}"
-    return f"the fault {strikes.name} {lacks}; add --nodes {strikes.nodes}."
+    return f"the fault {strikes.name} {lacks}: add --nodes {strikes.nodes}."
