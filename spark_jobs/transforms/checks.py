@@ -1,7 +1,7 @@
 """Which promises are looked at in which topology of the application, and the tables that come of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import Any
 
@@ -11,7 +11,9 @@ from pyspark.sql import functions as f
 from onceproof.model.run_folder import Dump
 from spark_jobs.transforms import contents, enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
+from spark_jobs.transforms.contents import Log
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
+from spark_jobs.transforms.joins import FOREIGN_KEY_JOIN, GLOBAL_JOIN
 from spark_jobs.transforms.matches import compare_matches
 from spark_jobs.transforms.reads import compare_reads
 from spark_jobs.transforms.scans import compare_scans
@@ -20,29 +22,81 @@ from spark_jobs.transforms.stores import DUMPS, compare_stores
 from spark_jobs.transforms.transactions import compare_transactions
 
 ENUMERATOR = "enumerator"  # has tables of its own beside its promises
+Facts = Mapping[str, int]
+
+
+def _cached(facts: Facts) -> bool:
+    return bool(facts.get("cached", 1))
+
+
+def _of_enumerator(facts: Facts) -> list[Log]:
+    logs = [
+        Log("output-order", "output", judged="nothing", counted=True),
+        Log("changelog", "ids-changelog", "first", "nothing", folded=_cached(facts), counted=True),
+    ]
+    if not _cached(facts):
+        logs.append(Log("changelog", "counter-changelog", "first", "nothing", key=0, counted=True))
+    return logs
+
+
+def _of_counting(facts: Facts) -> list[Log]:
+    grows = _cached(facts) and bool(facts.get("exactly_once", 1))
+    return [
+        Log("output-order", "output", judged="number", counted=True),
+        Log("changelog", "last-changelog", folded=_cached(facts), beside="output", grows=grows),
+    ]
+
+
+def _of_dedup(facts: Facts) -> list[Log]:
+    cached, punctuated = _cached(facts), bool(facts.get("punctuated"))
+    return [
+        Log("output-order", "output", "first", counted=True),
+        Log("changelog", "seen-changelog", "first", folded=cached, beside="output", punctuated=punctuated),
+    ]
+
+
+def _of_deleter(facts: Facts) -> list[Log]:
+    folded = _cached(facts) or bool(facts.get("downstream"))
+    return [
+        Log("output-order", "output", "delete", "answer", counted=True),
+        Log("changelog", "records-changelog", judged="change", folded=folded),
+    ]
+
+
+def _of_scans(facts: Facts) -> list[Log]:
+    return [
+        Log("output-order", "output", "delete", "nothing", counted=True),
+        Log("changelog", "records-changelog", judged="change", folded=_cached(facts)),
+    ]
 
 
 @dataclass(frozen=True)
 class Check:
-    """The promises that are looked at in a topology, the role in which its records come out, and whether each key
-    comes out once, however often it went in.
+    """The promises that are looked at in a topology, and what a replay of the input says of its logs, by the facts.
+
+    `delivered` is the role in which its records come out; `once`: each key comes out once, however often it went in.
     """
 
     promises: tuple[str, ...]
+    logs: Callable[[Facts], list[Log]]
     delivered: str = "output"
     once: bool = False
 
 
 CHECKS = {
-    ENUMERATOR: Check(("state", "stores")),
-    "counting": Check(("deliveries", "reads", "stores")),
-    "dedup": Check(("deliveries", "state", "stores"), once=True),
-    "deleter": Check(("answers", "published", "stores")),
-    "foreign-key-join": Check(("stores",)),
-    "global-join": Check(("deliveries",)),
-    "scans": Check(("scans", "stores")),
-    "stream-join": Check(("matches",)),
-    "values": Check(("deliveries", "transactions", "stores"), delivered="values-changelog"),
+    ENUMERATOR: Check(("state", "stores"), _of_enumerator),
+    "counting": Check(("deliveries", "reads", "stores"), _of_counting),
+    "dedup": Check(("deliveries", "state", "stores"), _of_dedup, once=True),
+    "deleter": Check(("answers", "published", "stores"), _of_deleter),
+    FOREIGN_KEY_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
+    GLOBAL_JOIN: Check(("deliveries",), lambda _: [Log("output-order", "output", judged="gives", counted=True)]),
+    "scans": Check(("scans", "stores"), _of_scans),
+    "stream-join": Check(("matches",), lambda _: []),
+    "values": Check(
+        ("deliveries", "transactions", "stores"),
+        lambda facts: [Log("changelog", "values-changelog", folded=_cached(facts), counted=True)],
+        delivered="values-changelog",
+    ),
 }
 
 # Each promise compares the records (see `numbered`) of all trials that make it, whatever their topology: what takes
@@ -65,7 +119,7 @@ TRIALS = (
 
 
 def stated(
-    name: str, number: int, check: str, partitions: int, facts: Mapping[str, int], dumps: Sequence[Dump] = ()
+    name: str, number: int, check: str, partitions: int, facts: Facts, dumps: Sequence[Dump] = ()
 ) -> dict[str, Any]:
     """A row of `TRIALS`.
 
@@ -83,7 +137,7 @@ def stated(
         "once": chosen.once,
         "partitions": partitions,
         "facts": list(facts.items()),
-        "logs": contents.logs_of(check, facts),
+        "logs": [asdict(log) for log in chosen.logs(facts)],
         "dumps": [
             {"store": d.store, "partition": d.partition, "role": d.role, "offset": d.offset, "title": d.title}
             for d in dumps

@@ -7,10 +7,9 @@ A record is told apart by its key and its number among the records of the key; u
 come again, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
@@ -59,46 +58,6 @@ LOG = (
     "struct<promise string, role string, replay string, judged string, key int, folded boolean, counted boolean, "
     "beside string, punctuated boolean, grows boolean>"
 )
-
-
-def logs_of(check: str, facts: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The logs of a trial, as the columns of `LOG`."""
-    cached, exactly_once = bool(facts.get("cached", 1)), bool(facts.get("exactly_once", 1))
-    logs = {
-        "enumerator": [
-            Log("output-order", "output", judged="nothing", counted=True),
-            Log("changelog", "ids-changelog", "first", "nothing", folded=cached, counted=True),
-            *([] if cached else [Log("changelog", "counter-changelog", "first", "nothing", key=0, counted=True)]),
-        ],
-        "counting": [
-            Log("output-order", "output", judged="number", counted=True),
-            Log("changelog", "last-changelog", folded=cached, beside="output", grows=cached and exactly_once),
-        ],
-        "dedup": [
-            Log("output-order", "output", "first", counted=True),
-            Log(
-                "changelog",
-                "seen-changelog",
-                "first",
-                folded=cached,
-                beside="output",
-                punctuated=bool(facts.get("punctuated")),
-            ),
-        ],
-        "deleter": [
-            Log("output-order", "output", "delete", "answer", counted=True),
-            Log("changelog", "records-changelog", judged="change", folded=cached or bool(facts.get("downstream"))),
-        ],
-        FOREIGN_KEY_JOIN: [Log("joined", "output", judged="result", folded=True)],
-        GLOBAL_JOIN: [Log("output-order", "output", judged="gives", counted=True)],
-        "scans": [
-            Log("output-order", "output", "delete", "nothing", counted=True),
-            Log("changelog", "records-changelog", judged="change", folded=cached),
-        ],
-        "stream-join": [],
-        "values": [Log("changelog", "values-changelog", folded=cached, counted=True)],
-    }
-    return [asdict(log) for log in logs[check]]
 
 
 def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> DataFrame:

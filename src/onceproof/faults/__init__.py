@@ -41,6 +41,8 @@ NONE = "none"
 OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)
 # Those that befall the disk of one instance: what is not trusted there must be restored, so every promise stays true.
 OF_DISK = (disk_full.FAULT, read_only.FAULT, state_lost.FAULT, state_restored.FAULT, state_copied.FAULT)
+# Those that can befall a scenario whose group has several instances.
+OF_GROUPS = (pause.FAULT, partition.FAULT, instance_kill.FAULT, *OF_BROKERS, rolling_bounce.FAULT)
 
 
 def fault(name: str) -> Fault:

@@ -29,16 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from onceproof.faults import (
-    OF_BROKERS,
-    OF_DISK,
-    chosen,
-    instance_kill,
-    parameters_of,
-    partition,
-    pause,
-    rolling_bounce,
-)
+from onceproof.faults import OF_DISK, OF_GROUPS, chosen, parameters_of
 from onceproof.faults.base import Instance, suffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
@@ -92,7 +83,7 @@ PARAMETERS = {
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
     **MEMBERSHIP,
-    **parameters_of(pause.FAULT, partition.FAULT, instance_kill.FAULT, *OF_BROKERS, *OF_DISK, rolling_bounce.FAULT),
+    **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),

@@ -22,15 +22,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from onceproof.faults import (
-    OF_BROKERS,
-    chosen,
-    instance_kill,
-    parameters_of,
-    partition,
-    pause,
-    rolling_bounce,
-)
+from onceproof.faults import OF_GROUPS, chosen, parameters_of
 from onceproof.faults.base import Instance, suffer
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
@@ -84,7 +76,7 @@ PARAMETERS = {
     "leave.group": Parameter(True, "whether an instance that stops leaves the group"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
     **MEMBERSHIP,
-    **parameters_of(pause.FAULT, partition.FAULT, instance_kill.FAULT, *OF_BROKERS, rolling_bounce.FAULT),
+    **parameters_of(*OF_GROUPS),
 }
 SEED = {"program": "1 2 3"}
 VARIANTS = variants_of(
