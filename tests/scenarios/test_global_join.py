@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from onceproof.cli.asking import cell_of
 from onceproof.model.errors import UsageError
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_global_join as check
@@ -52,6 +53,15 @@ def test_releases_that_drop_such_records_by_contract_are_refused(streams, refuse
 
 def test_a_global_store_promises_its_entries_on_all_releases():
     assert SCENARIO.refuse(a_trial("3.0.0", "GLOBAL_STORE", scenario="global-join").cell) is None
+
+
+def test_a_command_goes_by_what_is_set_and_not_by_the_variant(monkeypatch):
+    for what in ("artifacts.check_published", "artifacts.streams_class_path", "java.require_java"):
+        monkeypatch.setattr(f"onceproof.lab.{what}", lambda *_: None)
+    asked = ("3.6.2", "3.9.1", None)
+    assert cell_of("global-join", "DEFAULT_CONFIG", *asked, ["table=global-store"])[1] == {"table": "global-store"}
+    with pytest.raises(UsageError, match="drops records that ask for no key"):
+        cell_of("global-join", "GLOBAL_STORE", *asked, ["table=global-table"])
 
 
 def test_what_is_promised_of_a_global_store_goes_by_the_trials_own_table():

@@ -3,13 +3,14 @@
 import random
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from onceproof.model.cell import Cell
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.matrices import DEFAULT_MATRIX
 from onceproof.model.matrix import Request, expand
 from onceproof.scenarios import CATALOGUE, scenario
@@ -76,8 +77,10 @@ def cell_of(
 
     restarts = (restart_on,) if restart_on else ()
     wanted = Request(DEFAULT_MATRIX, (streams,), (broker,), (name,), (variant,), restarts=restarts)
-    [cell] = expand(wanted, CATALOGUE).cells
+    # Whether it can be run, the trial's own values say, and not its variant's.
+    [cell] = expand(wanted, {name: replace(offer, refuse=lambda _: None) for name, offer in CATALOGUE.items()}).cells
     parameters = scenario(name).parse(settings)
+    scenario(name).validate(Trial("", cell, 1, 0, parameters))
     require_java(get_settings().java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
     check_published({cell.streams, cell.running, cell.broker})
     for release in {cell.streams, cell.running}:

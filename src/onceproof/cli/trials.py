@@ -38,7 +38,7 @@ from onceproof.model.plants import plant
 from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import is_red
-from onceproof.scenarios import check_fault, rolling_variant, scenario
+from onceproof.scenarios import check_fault, rolling_variant
 from onceproof.settings import get_settings
 
 group = typer.Typer()
@@ -144,7 +144,6 @@ def trial(
     drawn = seed_or_random(seed)
     what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
     given = None if brokers is None else GivenCluster.read(brokers, cell.broker)
-    scenario(name).validate(what)
     if plant_ is not None:
         check_plantable(plant(plant_), cell.running)
     if given is not None:
@@ -255,7 +254,6 @@ def shrink(
         raise UsageError(f"{name!r} has no program that could be shrunk; multirunner has.")
     cell, parameters = cell_of(name, variant, streams, broker, None, [*set_, f"program={program}"])
     first = Trial(new_run_id(), cell, 1, seed_or_random(seed), parameters)
-    scenario(name).validate(first)
     with interruptible(), progress(f"shrink {cell.title}") as report:
         shrunk = shrink_program(first, trials, budget, report)
     if as_json:
