@@ -3,13 +3,13 @@
     .venv/bin/python benchmarks/detection.py [TRIALS [SCENARIO...]]
 
 Prints a row per cell as it is done: trials that were exercised, that showed an anomaly, how often each anomaly was seen
-in a trial, and seconds of a trial (brokers are shared).
+in a trial, and seconds of a trial (brokers are shared). `benchmarks/faults.py` does the same for faults.
 """
 
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from onceproof.model.files import Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 
+RUN = "20260101T000000-0000"
+HEAD = f"{'cell':52} {'exercised':>10} {'red':>9} {'median s':>9} {'max s':>6}  anomalies a trial"
 BROKER = Release.parse("3.9.1")
 CELLS = (
     ("enumerator", "DEFAULT_CONFIG", "3.3.1", None),
@@ -52,7 +54,7 @@ def main() -> None:
     """Run the trials and print what was seen."""
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     scenarios = sys.argv[2:]
-    print(f"{'cell':52} {'exercised':>10} {'red':>9} {'median s':>9} {'max s':>6}  anomalies a trial")
+    print(HEAD)
     with tempfile.TemporaryDirectory() as folder:
         cluster = EmbeddedCluster.start(BROKER, Path(folder, "cluster"))
         try:
@@ -60,28 +62,28 @@ def main() -> None:
                 if not scenarios or scenario in scenarios:
                     restarted = Release.parse(restart) if restart else None
                     cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
-                    print(row(Path(folder), cluster, cell, trials), flush=True)
+                    name = f"{cell.releases} {scenario} {variant}"
+                    drawn = [Trial(RUN, cell, number, number) for number in range(1, trials + 1)]
+                    print(row(Path(folder), name, drawn, cluster), flush=True)
         finally:
             cluster.stop()
 
 
-def row(folder: Path, cluster: EmbeddedCluster, cell: Cell, trials: int) -> str:
-    """Run the trials of one cell."""
+def row(folder: Path, name: str, trials: Sequence[Trial], cluster: EmbeddedCluster | None = None) -> str:
+    """Run some trials, on brokers of their own if none are given, and say what came of them."""
     outcomes, anomalies = [], []
-    for number in range(1, trials + 1):
-        trial = Trial("20260101T000000-0000", cell, number, number)
+    for trial in trials:
         place = TrialFolder(folder / trial.key)
         outcomes.append(run_trial(trial, place, cluster=cluster))
         anomalies.append(Reading.read(place.reader_file).anomalies)
-    exercised = f"{sum(outcome.exercised for outcome in outcomes)} of {trials}"
-    red = f"{sum(map(bool, anomalies))} of {trials}"
+    exercised = f"{sum(outcome.exercised for outcome in outcomes)} of {len(trials)}"
+    red = f"{sum(map(bool, anomalies))} of {len(trials)}"
     seconds = [outcome.seconds["total"] for outcome in outcomes]
-    name = f"{cell.releases} {cell.scenario} {cell.variant}"
     times = f"{statistics.median(seconds):>9.1f} {max(seconds):>6.1f}"
     return f"{name:52} {exercised:>10} {red:>9} {times}  {'; '.join(spans(anomalies))}"
 
 
-def spans(anomalies: Sequence[dict[str, Any]]) -> list[str]:
+def spans(anomalies: Sequence[Mapping[str, Any]]) -> list[str]:
     """Of each anomaly, the fewest and the most witnesses in a trial that showed any."""
     red = [found for found in anomalies if found]
     counts = {name: [found.get(name, 0) for found in red] for name in sorted({n for found in red for n in found})}
