@@ -10,12 +10,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from onceproof.lab import trial as lab
+from onceproof.lab import reading
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.load import encode_integer
 from onceproof.lab.processes import await_condition
 from onceproof.lab.segments import Dump, Logs, read_segments
 from onceproof.lab.topics import Topics
+from onceproof.lab.trial import run_trial
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan
 from onceproof.model.record import Record
@@ -128,10 +129,10 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
         read.append(arguments)
         return list(compare_segments(*arguments))
 
-    monkeypatch.setattr(lab, "compare_segments", kept)
+    monkeypatch.setattr(reading, "compare_segments", kept)
     parameters = {"committed": 300, "burst": 2_200}
     folder = TrialFolder(tmp_path)
-    undisturbed(lambda: lab.run_trial(a_trial("4.3.1", scenario="crash", **parameters), folder, cluster=cluster))
+    undisturbed(lambda: run_trial(a_trial("4.3.1", scenario="crash", **parameters), folder, cluster=cluster))
     assert TrialPlan.read(folder.trial_file).not_looked_at == {}
     entries, topics, topology, facts = read[-1]
     assert read_segments(folder.segments_file) == entries
