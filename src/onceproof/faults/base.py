@@ -297,6 +297,22 @@ def processed(ground: Ground) -> int:
     return sum(instance.processed for instance in ground.running.values())
 
 
+def draw_busy(ground: Ground, others: int = 0) -> Instance:
+    """An instance that is drawn from those that hold active tasks, if so many others run beside it.
+
+    Raises:
+        NoTargetError: there is none, or there are too few others.
+    """
+    running = ground.running
+    busy = sorted(name for name, instance in running.items() if instance.tasks("active"))
+    if not busy or len(running) <= others:
+        beside = " and another one beside it" if others else ""
+        raise NoTargetError(
+            f"it takes an instance with an active task{beside}, but {len(running)} ran, of which {len(busy)} had a task"
+        )
+    return running[ground.rng.choice(busy)]
+
+
 def told_in(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iterator[tuple[int, str]]:
     """What a log tells from this position on: when, in epoch milliseconds, and the text that matches.
 

@@ -25,8 +25,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import Ground, Instance, NoTargetError, Strike
-from onceproof.model.timeline import Event, time_of_line
+from onceproof.faults.base import Ground, Instance, Strike, draw_busy, told_in
+from onceproof.model.timeline import Event
 
 SESSION = 4.0  # seconds after which a member is missed that was killed
 WRITE_BUFFER = 65_536  # bytes: the least that RocksDB takes
@@ -89,6 +89,8 @@ def held(directory: Path) -> dict[str, Any]:
 class DirectoryStrike(Strike):
     """Befalls the state directory of an instance that holds active tasks; the instance is started again over it."""
 
+    patience = 40.0
+
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         super().__init__(ground)
@@ -101,15 +103,7 @@ class DirectoryStrike(Strike):
 
     def _choose(self, others: int = 0) -> Instance:
         """An instance that is drawn from those that hold active tasks, if so many others run beside it."""
-        running = self.ground.running
-        busy = sorted(name for name, instance in running.items() if instance.tasks("active"))
-        if not busy or len(running) <= others:
-            beside = " and another one beside it" if others else ""
-            raise NoTargetError(
-                f"it takes an instance with an active task{beside}, but {len(running)} ran, of which {len(busy)} had "
-                "a task"
-            )
-        self._victim = running[self.ground.rng.choice(busy)]
+        self._victim = draw_busy(self.ground, others)
         return self._victim
 
     def _directory(self, name: str) -> Path:
@@ -257,13 +251,9 @@ class WritesRefused(DirectoryStrike):
         """When it told of a write that was refused, and in which words: those of its log, or of what it died of."""
         if self._victim is None:
             return None
-        t = round(self._refused_at * 1_000)
-        with self._victim.log.open(errors="replace") as log:
-            log.seek(self._log_end)
-            for line in log:
-                t = time_of_line(line) or t
-                if found := REFUSED.search(line):
-                    return t, found[0]
+        since = round(self._refused_at * 1_000)
+        if told := next(told_in(self._victim.log, self._log_end, REFUSED, since), None):
+            return told
         death = self._death()
         found = REFUSED.search(_cause(death)) if death else None
         return (death["t"], found[0]) if death and found else None

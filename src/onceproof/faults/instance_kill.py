@@ -15,8 +15,6 @@ from onceproof.faults.directory import DirectoryStrike, config
 class InstanceKill(DirectoryStrike):
     """An instance that holds active tasks is killed."""
 
-    patience = 40.0
-
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         super().__init__(ground)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, NoTargetError, Strike, told_in
+from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, told_in
 from onceproof.model.parameter import Parameter
 
 SESSION = 4.0  # seconds after which a member is missed
@@ -56,15 +56,8 @@ class Pause(Strike):
 
     def apply(self) -> str:
         """Stop an instance that is drawn from those that hold active tasks, if there is another one."""
-        running = self.ground.running
-        busy = sorted(name for name, instance in running.items() if instance.tasks("active"))
-        if len(running) < 2 or not busy:
-            raise NoTargetError(
-                f"it takes an instance with an active task and another one beside it, but {len(running)} ran, of which "
-                f"{len(busy)} had a task"
-            )
-        zombie = self._zombie = running[self.ground.rng.choice(busy)]
-        self._others = [instance for name, instance in running.items() if name != zombie.name]
+        zombie = self._zombie = draw_busy(self.ground, others=1)
+        self._others = [instance for name, instance in self.ground.running.items() if name != zombie.name]
         self._tasks = zombie.tasks("active")
         self._before = {task: self._processed_elsewhere(task) for task in self._tasks}
         self._log_end = zombie.log.stat().st_size

@@ -14,7 +14,7 @@ instances fence each other again and again, and hardly get on, until the operato
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground
+from onceproof.faults.base import Fault, Ground, told_in
 from onceproof.faults.directory import PROCESS_FILE, DirectoryStrike, config
 from onceproof.faults.pause import FENCED
 from onceproof.model.parameter import Parameter
@@ -28,8 +28,6 @@ PARAMETERS = {
 
 class StateCopied(DirectoryStrike):
     """An instance is started over the state directory of another one."""
-
-    patience = 40.0
 
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
@@ -59,12 +57,11 @@ class StateCopied(DirectoryStrike):
         """How often each of both told that it was fenced since they have one id."""
         other = self.ground.running.get(self._other)
         logs = [(self._name, self._over, 0), (self._other, other, self._log_end)]
-        found = {}
-        for name, instance, since in logs:
-            if instance is not None:
-                with instance.log.open(errors="replace") as log:
-                    log.seek(since)
-                    found[name] = sum(bool(FENCED.search(line)) for line in log)
+        found = {
+            name: sum(1 for _ in told_in(instance.log, since, FENCED))
+            for name, instance, since in logs
+            if instance is not None
+        }
         return {name: count for name, count in found.items() if count}
 
     def recovered(self) -> bool:

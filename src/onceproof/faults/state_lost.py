@@ -15,8 +15,6 @@ from onceproof.faults.directory import DirectoryStrike, config, held
 class StateLost(DirectoryStrike):
     """An instance that holds active tasks is started over no state."""
 
-    patience = 40.0
-
     def apply(self) -> str:
         """Kill an instance that holds active tasks, and remove what it had."""
         victim = self._choose()

@@ -25,8 +25,6 @@ PARAMETERS = {
 class StateRestored(DirectoryStrike):
     """An instance is started over an older snapshot of its own directory."""
 
-    patience = 40.0
-
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         super().__init__(ground)
