@@ -1,6 +1,6 @@
 """How often a trial under each fault shows a bug that is planted beside it, and that without the bug it shows nothing.
 
-    .venv/bin/python benchmarks/faults.py [--trials N] [--fault NAME]...
+    .venv/bin/python benchmarks/faults.py [--trials N] [--unplanted N] [--fault NAME]...
 
 Prints two rows for each fault as they are done, with the plant and without it: trials in which the fault bit, that
 showed an anomaly, how often each anomaly was seen in a trial, and seconds of a trial, its own brokers included. A plant
@@ -62,15 +62,16 @@ def main() -> None:
     """Run the trials and print what was seen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20, metavar="N")
+    parser.add_argument("--unplanted", type=int, metavar="N", help="so many trials without the plant; else as many")
     parser.add_argument("--fault", action="append", choices=FAULTS, metavar="NAME")
     asked = parser.parse_args()
     print(HEAD)
     for case in CASES:
         if asked.fault is None or case.fault in asked.fault:
-            for plant in (case.plant, None):
+            for plant, trials in ((case.plant, asked.trials), (None, asked.unplanted or asked.trials)):
                 name = f"{case.cell.releases} {case.fault}{f' with {plant}' if plant else ''}"
                 with tempfile.TemporaryDirectory() as folder:
-                    print(row(Path(folder), name, case.trials(asked.trials, plant)), flush=True)
+                    print(row(Path(folder), name, case.trials(trials, plant)), flush=True)
 
 
 if __name__ == "__main__":
