@@ -176,7 +176,7 @@ def rows(releases: Sequence[str], names: Sequence[str], done: Sequence[Done]) ->
                 )
 
 
-def outcome(tried: Sequence[Done], what: str) -> tuple[str, str]:
+def outcome(tried: Sequence[Done], noun: str) -> tuple[str, str]:
     """What one side came to for a plant, and its seconds."""
     if not tried:
         return "not tried", ""
@@ -185,7 +185,7 @@ def outcome(tried: Sequence[Done], what: str) -> tuple[str, str]:
         return f"{found.job.name}: {found.how}", seconds
     if any(d.found is None for d in tried):
         return f"error: {tried[-1].how}", seconds
-    return f"{'not found' if any(d.fired for d in tried) else 'never fired'} in {len(tried)} {what}", seconds
+    return f"{'not found' if any(d.fired for d in tried) else 'never fired'} in {len(tried)} {noun}", seconds
 
 
 def totals(release: str, done: Sequence[Done]) -> str:

@@ -3,7 +3,7 @@
 `plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells.
 A `cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the
 machine and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the
-other. `sense` plants a few bugs into releases of which too little is known (DAG `sensitivity` plants all). `strengthen`
+other. `sense` plants a few bugs into releases of which too little is known (DAG `sensitivity` plants all). `add_trials`
 gives further trials to cells whose claim does not stand yet. A Spark application reads the topics and finds the
 anomalies, Great Expectations validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run
 pass. `alert` is skipped unless a cell is newly red.
@@ -165,20 +165,20 @@ def regression() -> None:
     @task_group
     def cell(item: dict[str, str]) -> None:
         provisioned = step(steps.provision, **NAMED)(RUN, item=item)
-        seeded = step(steps.seed, **NAMED)(RUN, item=item)
+        preloaded = step(steps.preload, **NAMED)(RUN, item=item)
         driven = step(steps.drive, pool="drive", **NAMED)(RUN, item=item)
-        provisioned >> seeded >> driven
+        provisioned >> preloaded >> driven
 
     sensed = step(steps.sense, pool="drive", **GOES_ON)(RUN)
-    strengthened = step(steps.strengthen, pool="drive", **GOES_ON)(RUN)
+    added = step(steps.add_trials, pool="drive", **GOES_ON)(RUN)
     checked = collect_and_check()
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 
     planned >> [brokers, cells]
-    started >> [cell.expand(item=cells), step(steps.beside)(RUN)] >> sensed >> strengthened >> checked >> stopped
+    started >> [cell.expand(item=cells), step(steps.beside)(RUN)] >> sensed >> added >> checked >> stopped
     checked >> step(steps.validate)(RUN) >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
-    planned >> [sensed, strengthened, checked, judged]
+    planned >> [sensed, added, checked, judged]
 
 
 regression()

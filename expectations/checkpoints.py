@@ -101,10 +101,10 @@ def _context(run: RunFolder) -> Any:
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-def _validate(context: Any, run: RunFolder, trial: Trial, what: Suite, name: str) -> dict[str, Any]:
+def _validate(context: Any, run: RunFolder, trial: Trial, ours: Suite, name: str) -> dict[str, Any]:
     label = f"{trial.key} {name}"
-    with _batch(context, run, trial, what) as (batch, data):
-        suite = _suite(context, what, name)
+    with _batch(context, run, trial, ours) as (batch, data):
+        suite = _suite(context, ours, name)
         definition = context.validation_definitions.add(gx.ValidationDefinition(name=label, data=batch, suite=suite))
         checkpoint = gx.Checkpoint(
             name=label,
@@ -112,7 +112,7 @@ def _validate(context: Any, run: RunFolder, trial: Trial, what: Suite, name: str
             result_format={
                 "result_format": "SUMMARY",
                 "partial_unexpected_count": SHOWN,
-                "unexpected_index_column_names": INDEX[what.table],
+                "unexpected_index_column_names": INDEX[ours.table],
             },
         )
         result = context.checkpoints.add(checkpoint).run(
@@ -125,20 +125,20 @@ def _validate(context: Any, run: RunFolder, trial: Trial, what: Suite, name: str
     return outcome(validated.to_json_dict())
 
 
-def _suite(context: Any, what: Suite, name: str) -> gx.ExpectationSuite:
+def _suite(context: Any, ours: Suite, name: str) -> gx.ExpectationSuite:
     """The suite of this name, once per context."""
     known = {suite.name: suite for suite in context.suites.all()}
-    return known[name] if name in known else context.suites.add(what.make())
+    return known[name] if name in known else context.suites.add(ours.make())
 
 
 @contextmanager
-def _batch(context: Any, run: RunFolder, trial: Trial, what: Suite) -> Any:
+def _batch(context: Any, run: RunFolder, trial: Trial, ours: Suite) -> Any:
     """The trial's rows as a batch of the engine that fits their number; Data Docs name it by release and variant."""
     sources = context.data_sources
-    named = ", ".join(what.promises) or what.table
-    if tables.rows_of(run, what.table, trial.key) <= PANDAS_ROWS:
+    named = ", ".join(ours.promises) or ours.table
+    if tables.rows_of(run, ours.table, trial.key) <= PANDAS_ROWS:
         asset = sources.add_or_update_pandas(named).add_dataframe_asset(trial.title)
-        rows = tables.in_pandas(run, what.table, trial.key, what.promises)
+        rows = tables.in_pandas(run, ours.table, trial.key, ours.promises)
         yield asset.add_batch_definition_whole_dataframe("trial"), rows
         return
     from pyspark.sql import SparkSession
@@ -146,7 +146,7 @@ def _batch(context: Any, run: RunFolder, trial: Trial, what: Suite) -> Any:
     spark = SparkSession.builder.appName(f"validate {run.run_id}").getOrCreate()
     try:
         asset = sources.add_or_update_spark(f"{named} in Spark", persist=False).add_dataframe_asset(trial.title)
-        frame = tables.in_spark(spark, run, what.table, trial.key, what.promises)
+        frame = tables.in_spark(spark, run, ours.table, trial.key, ours.promises)
         yield asset.add_batch_definition_whole_dataframe("trial"), frame
     finally:
         spark.stop()

@@ -246,8 +246,8 @@ class ToyCluster(Cluster):
                 "    from onceproof.lab.toy import ToyCluster\n    from onceproof.lab.trial import run_trial\n",
             ),
             (
-                "run_trial(what, folder, report, given=given)",
-                "run_trial(what, folder, report, toy and ToyCluster(toy), given)",
+                "run_trial(trial_, folder, report, given=given)",
+                "run_trial(trial_, folder, report, toy and ToyCluster(toy), given)",
             ),
         ],
     },
@@ -259,8 +259,8 @@ from onceproof.lab.plan import check_capabilities, plan_of
 from onceproof.model.errors import UsageError
 from tests.conftest import a_trial
 
-def run_trial(what, folder, report, cluster, given):
-    assert set(plan_of(what, cluster).not_looked_at) == {"atomicity", "isolation", "fencing"}
+def run_trial(trial_, folder, report, cluster, given):
+    assert set(plan_of(trial_, cluster).not_looked_at) == {"atomicity", "isolation", "fencing"}
     with pytest.raises(UsageError, match="needs to kill .*, which the brokers at nowhere do not allow"):
         check_capabilities(a_trial("4.3.1", fault="broker-kill", nodes=3), cluster)
     raise UsageError("It got there.")

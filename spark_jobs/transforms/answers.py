@@ -106,5 +106,5 @@ def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
 
 
-def _published(what: str, role: str, offset: str) -> Column:
-    return f.when(f.col(offset).isNotNull(), f.concat(f.lit(f"{what} "), text_of_place(role, offset=offset)))
+def _published(noun: str, role: str, offset: str) -> Column:
+    return f.when(f.col(offset).isNotNull(), f.concat(f.lit(f"{noun} "), text_of_place(role, offset=offset)))

@@ -139,7 +139,7 @@ def stated(
         "facts": list(facts.items()),
         "logs": [asdict(log) for log in chosen.logs(facts)],
         "dumps": [
-            {"store": d.store, "partition": d.partition, "role": d.role, "offset": d.offset, "title": d.title}
+            {"store": d.store, "partition": d.partition, "task_type": d.task_type, "offset": d.offset, "title": d.title}
             for d in dumps
         ],
     }

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from spark_jobs.transforms.comparisons import COMPARISONS, comparison, fingerprint, in_memory, value_text
 from spark_jobs.transforms.places import text_of_place
 
-DUMPS = "array<struct<store:string,partition:int,role:string,offset:long,title:string>>"
+DUMPS = "array<struct<store:string,partition:int,task_type:string,offset:long,title:string>>"
 CHANGELOG = ("trial", "store", "partition", "end")  # the changelog of a store before the offset `end`
 
 
@@ -85,7 +85,7 @@ def breaches(dumps: DataFrame, records: DataFrame, entries: DataFrame) -> DataFr
     return wrong.join(dumps, ["trial", "dump"]).select(
         *comparison(
             "stores",
-            anomaly=f.when(f.col("role") == "standby", "wrong-standby").otherwise("wrong-store"),
+            anomaly=f.when(f.col("task_type") == "standby", "wrong-standby").otherwise("wrong-store"),
             partition=f.col("partition"),
             key=f.col("key"),
             place=f.when(

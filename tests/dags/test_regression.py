@@ -40,7 +40,7 @@ def test_it_runs_nightly_one_at_a_time_and_makes_up_for_nothing(dag):
 
 
 def test_its_docstring_is_the_runbook(dag):
-    for name in ("plan", "drive", "sense", "strengthen", "judge", "publish", "gate", "alert"):
+    for name in ("plan", "drive", "sense", "add_trials", "judge", "publish", "gate", "alert"):
         assert f"`{name}`" in dag.doc_md
 
 
@@ -71,8 +71,8 @@ def before(dag, task: str) -> set[str]:
 
 
 def test_everything_happens_in_the_order_of_the_design(dag):
-    for driven in (["cell.provision", "cell.seed", "cell.drive"], ["beside"]):
-        order = ["plan", "start_cluster", *driven, "sense", "strengthen", "collect_and_check", "validate", "judge"]
+    for driven in (["cell.provision", "cell.preload", "cell.drive"], ["beside"]):
+        order = ["plan", "start_cluster", *driven, "sense", "add_trials", "collect_and_check", "validate", "judge"]
         order += ["publish"]
         for number, name in enumerate(order):
             assert set(order[:number]) <= before(dag, name)
@@ -99,7 +99,7 @@ def test_the_gate_comes_after_everything_is_published(dag):
 
 
 def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag):
-    for name in ("sense", "strengthen", "collect_and_check", "judge"):
+    for name in ("sense", "add_trials", "collect_and_check", "judge"):
         assert dag.get_task(name).trigger_rule == "all_done_min_one_success"
     for name in ("publish", "gate", "alert"):  # else the run would pass without having published
         assert dag.get_task(name).trigger_rule == "all_success"
@@ -107,7 +107,7 @@ def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag)
 
 def test_only_trials_wait_for_the_machine(dag):
     pools = {task.task_id: task.pool for task in dag.tasks if task.pool != "default_pool"}
-    assert pools == dict.fromkeys(("cell.drive", "sense", "strengthen"), "drive")
+    assert pools == dict.fromkeys(("cell.drive", "sense", "add_trials"), "drive")
 
 
 def test_what_has_come_furthest_goes_first(dag):
@@ -118,7 +118,7 @@ def test_what_has_come_furthest_goes_first(dag):
 
 def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
     """No rule that makes Airflow wait for all cells (`one_...`) or that lets a part start without its forerunner."""
-    assert {dag.get_task(f"cell.{part}").trigger_rule for part in ("provision", "seed", "drive")} == {"all_success"}
+    assert {dag.get_task(f"cell.{part}").trigger_rule for part in ("provision", "preload", "drive")} == {"all_success"}
 
 
 # --- a run, in one process, with cardboard where real things would be

@@ -286,23 +286,23 @@ class FakeTicker:
 
 def tasks_of(trial: Trial) -> list[Task]:
     """The tasks of the trial's topology: one sub-topology, but where the deletion comes downstream of the answer."""
-    what = scenario(trial.cell.scenario)
-    sinks = [name for name, role in what.system(trial).roles.items() if name != "input" and role.topic is None]
+    scenario_ = scenario(trial.cell.scenario)
+    sinks = [name for name, role in scenario_.system(trial).roles.items() if name != "input" and role.topic is None]
     parts: list[tuple[str, list[str]]] = [("input", sinks)]
-    if what.values(trial).get("delete") == "downstream":
+    if scenario_.values(trial).get("delete") == "downstream":
         parts = [("input", ["output"]), ("output", ["records-changelog"])]
     return [
         Task(f"{number}_{partition}", source, partition, written)
         for number, (source, written) in enumerate(parts)
-        for partition in range(what.partitions(trial))
+        for partition in range(scenario_.partitions(trial))
     ]
 
 
 def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Driver:
-    """The real driver of a trial in a fake world, seeded, with its run folder below `path`."""
-    what, clock = scenario(trial.cell.scenario), FakeClock()
-    first = what.workload(trial).first
-    group = Group(clock, nature or Nature(), tasks_of(trial), int(what.config(trial)["num.standby.replicas"]))
+    """The real driver of a trial in a fake world, preloaded, with its run folder below `path`."""
+    scenario_, clock = scenario(trial.cell.scenario), FakeClock()
+    first = scenario_.workload(trial).first
+    group = Group(clock, nature or Nature(), tasks_of(trial), int(scenario_.config(trial)["num.standby.replicas"]))
 
     def bulk(_cluster: object, _topic: str, partition: Callable[[int], int], *rest: Any) -> FakeBulk:
         return FakeBulk(group, partition, *rest)
@@ -312,12 +312,12 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
 
     def on_disk(_release: object, directory: Path, *_: Path) -> dict[str, dict[int, int]]:
         """Of the first records of a task those that its store has on disk."""
-        records = [*first, *what.workload(trial).second][: group.on_disk[directory.name]]
+        records = [*first, *scenario_.workload(trial).second][: group.on_disk[directory.name]]
         kept = {key: value for key, value in dict(records).items() if value != DELETE}
         held = {"counter": {0: len(records) - 1}} if records else {}
         return {"seen": dict(records), "ids": dict(records), "records": kept, **held}
 
-    names = [*(trial.topic(role) for role in what.system(trial).roles), OFFSETS, COORDINATOR]
+    names = [*(trial.topic(role) for role in scenario_.system(trial).roles), OFFSETS, COORDINATOR]
     world = World(
         brokers=lambda _cluster, _release, log, note: FakeBrokers(group, names, log.parent, note),  # type: ignore[arg-type, return-value]
         links=lambda _proxy, note: FakeLinks(group, note),  # type: ignore[arg-type, return-value]
@@ -332,8 +332,8 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
         monotonic=clock.now,
         sleep=clock.sleep,
     )
-    plan = replace(plan_of(trial, FakeCluster()), seeded=len(first))
+    plan = replace(plan_of(trial, FakeCluster()), preloaded=len(first))
     driver = Driver(plan, FakeCluster(), TrialFolder(path), lambda _: None, world)
     for key, _ in first:
-        group.ends["input", (key + 1) % what.partitions(trial)] += 1
+        group.ends["input", (key + 1) % scenario_.partitions(trial)] += 1
     return driver

@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from onceproof.lab.processes import KEEPER, await_condition, open_pipes, spawn, tail
+from onceproof.lab.processes import REAPER, await_condition, open_pipes, spawn, tail
 from onceproof.model.errors import HarnessError
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -19,9 +19,9 @@ def gone(process: psutil.Process) -> bool:
 
 
 def command_of(process) -> psutil.Process:
-    keeper = psutil.Process(process.pid)
-    await_condition("the command", keeper.children, timeout=5)
-    return keeper.children()[0]
+    reaper = psutil.Process(process.pid)
+    await_condition("the command", reaper.children, timeout=5)
+    return reaper.children()[0]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_command_is_stopped_in_good_order(kept):
 def test_a_command_is_killed_as_by_a_crash(kept):
     command_of(kept)
     kept.kill()
-    await_condition("the keeper to end", lambda: not kept.alive(), timeout=5)
+    await_condition("the reaper to end", lambda: not kept.alive(), timeout=5)
     assert kept.poll() == 128 + signal.SIGKILL
 
 
@@ -76,7 +76,7 @@ def test_a_command_is_refused_to_write_files_until_the_limit_is_lifted(tmp_path)
     process.limit_files(0)  # nobody is there
 
 
-def test_a_command_dies_with_its_keeper(kept):
+def test_a_command_dies_with_its_reaper(kept):
     command = command_of(kept)
     os.kill(kept.pid, signal.SIGKILL)
     await_condition("the command to die", lambda: gone(command), timeout=5)
@@ -95,7 +95,7 @@ def test_an_owner_that_is_gone_already_keeps_nothing(tmp_path):
     owner = subprocess.Popen([sys.executable, "-c", ""])
     owner.wait()
     process = spawn(SLEEP, log=tmp_path / "log", owner=owner.pid)
-    await_condition("the keeper to give up", lambda: process.poll() is not None, timeout=5)
+    await_condition("the reaper to give up", lambda: process.poll() is not None, timeout=5)
 
 
 def test_a_command_that_does_not_exist_says_so_in_its_log(tmp_path):
@@ -117,9 +117,9 @@ def test_the_pipes_are_the_commands(tmp_path):
     assert out == "a line\n"
 
 
-def test_the_keeper_needs_no_site_packages():
+def test_the_reaper_needs_no_site_packages():
     assert (
-        subprocess.run([sys.executable, "-I", "-S", str(KEEPER), str(os.getpid()), "true"], check=False).returncode == 0
+        subprocess.run([sys.executable, "-I", "-S", str(REAPER), str(os.getpid()), "true"], check=False).returncode == 0
     )
 
 

@@ -64,8 +64,8 @@ def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_a
     altered = [dump for dump in folder.dumps() if STRANGER in dump.entries()]
     assert {dump.instance for dump in altered} == {"instance-2"}
     assert found.anomalies == {
-        "wrong-standby": sum(dump.role == "standby" for dump in altered),
-        "wrong-store": sum(dump.role == "active" for dump in altered),
+        "wrong-standby": sum(dump.task_type == "standby" for dump in altered),
+        "wrong-store": sum(dump.task_type == "active" for dump in altered),
     }
     assert {(w.key, w.expected) for w in found.witnesses} == {(STRANGER, "nothing")}
 

@@ -14,7 +14,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 @pytest.fixture
 def orphan(tmp_path):
-    """A process that bears our mark and has no keeper."""
+    """A process that bears our mark and has no reaper."""
     process = subprocess.Popen([*SLEEP, f"-Donceproof.mark={tmp_path}/runs/r/clusters/3.9.1"])
     yield process
     process.kill()

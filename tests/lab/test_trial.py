@@ -22,7 +22,7 @@ from onceproof.lab.given import GivenCluster
 from onceproof.lab.limits import Limits
 from onceproof.lab.processes import await_condition
 from onceproof.lab.ticker import MISSED
-from onceproof.lab.trial import _explained, drive, provision, run_trial, seed
+from onceproof.lab.trial import _explained, drive, preload, provision, run_trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
@@ -64,7 +64,7 @@ def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_pa
     outcome = undisturbed(lambda: run_trial(a_trial("4.3.1"), TrialFolder(tmp_path), cluster=external))
     assert outcome.exercised, outcome.reason
     assert Reading.read(tmp_path / "reader.json").anomalies == {}
-    dumps = [(dump.store, dump.partition, dump.role) for dump in TrialFolder(tmp_path).dumps()]
+    dumps = [(dump.store, dump.partition, dump.task_type) for dump in TrialFolder(tmp_path).dumps()]
     assert sorted(dumps) == sorted(product(("counter", "ids"), (0, 1), ("active", "standby")))
     attested = outcome.attested["instance-1"]
     assert attested["streams_version"] == attested["clients_version"] == "4.3.1"
@@ -129,7 +129,7 @@ def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, 
 
 
 def run_with_corrupt_record(trial, role, folder, cluster):
-    plan = seed(provision(trial, cluster, folder), cluster, folder)
+    plan = preload(provision(trial, cluster, folder), cluster, folder)
     producer = Producer(cluster.client())
     producer.produce(trial.topic(role), partition=0, key=b"seven b", value=b"....")
     assert producer.flush(10) == 0

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome, Planted
+from onceproof.model.files import Outcome, Planted, Produced, TrialPlan
 from onceproof.model.json_file import read_json, write_json
 from tests.conftest import a_trial
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_plan, an_outcome
 
 TRIAL = a_trial("4.1.2", scenario="crash", restart_on="4.3.1", burst=5)
 WHOLE = an_outcome(
@@ -57,6 +57,17 @@ def test_a_file_of_before_a_field_was_there_has_its_default(tmp_path):
     WHOLE.write(tmp_path / "outcome.json")
     write_json(tmp_path / "outcome.json", without(read_json(tmp_path / "outcome.json"), "failed"))
     assert Outcome.read(tmp_path / "outcome.json") == replace(WHOLE, failed=None)
+
+
+def test_a_plan_of_before_the_first_records_were_called_preloaded_is_read(tmp_path):
+    file, promises = tmp_path / "trial.json", {"state": "preloaded"}
+    plan = a_plan(TRIAL, preloaded=300, promises=promises)
+    plan.write(file)
+    older = {**without(read_json(file), "preloaded"), "seeded": 300, "promises": {"state": "seeded"}}
+    write_json(file, older)
+    read = TrialPlan.read(file)
+    assert replace(read, promises=promises) == plan
+    assert read.least("state", Produced(900, 900)) == plan.least("state", Produced(900, 900)) == 300
 
 
 @pytest.mark.parametrize(("spoil", "told"), ODD.values(), ids=ODD)

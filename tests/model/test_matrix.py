@@ -151,7 +151,7 @@ def test_every_broker_has_its_controls():
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_control_must_be_red(name):
-    variant, release = CATALOGUE[name].control
+    variant, release = CATALOGUE[name].positive_control
     [cell] = expand(Request(scenarios=(name,), streams=(release,), variants=(variant,)), CATALOGUE).cells
     assert registry().affecting(cell)
 

@@ -10,7 +10,7 @@ from onceproof.scenarios.liveness import PROMISE as LIVENESS
 ROW = """
 [[plant]]
 name = "p"
-what = "w"
+effect = "w"
 bug = "b"
 first = "3.4.1"
 last = "4.2.1"
@@ -47,7 +47,7 @@ def test_only_breaches_of_the_promises_that_must_show_it_count():
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (ROW.replace('what = "w"', ""), "p lacks the field 'what'"),
+        (ROW.replace('effect = "w"', ""), "p lacks the field 'effect'"),
         (ROW.replace('["state"]', '["stat"]'), "there is no promise 'stat'"),
         (ROW.replace("bug", "bugs"), "there is no field 'bugs'"),
         (ROW.partition("[[plant.claim]]")[0], "no scenario must find it"),

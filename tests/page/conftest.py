@@ -72,7 +72,7 @@ def make_run(runs: Path, run_id: str, verdicts: dict[Cell, str], judged: bool = 
 
 def _make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
     folder = run.trial(trial)
-    a_plan(trial, description=f"The variant {SCRIPT}", partitions=1, seeded=10).write(folder.trial_file)
+    a_plan(trial, description=f"The variant {SCRIPT}", partitions=1, preloaded=10).write(folder.trial_file)
     told = {"streams_version": "3.3.1", "streams_commit": None, "clients_version": "3.3.1", "java": "17.0.15"}
     reason = f"Task 0_0 came back {SCRIPT}"
     fault = Suffered("pause", bit=True, told="It stood still.", observed={"stood_still_ms": 7_091, "by": SCRIPT})

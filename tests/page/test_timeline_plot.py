@@ -242,8 +242,8 @@ def test_with_too_many_rows_only_tasks_that_came_back_are_shown_else_those_that_
 # --- series ------------------------------------------------------------------------------------------------------
 
 
-def test_lag_is_what_was_produced_and_seeded_less_what_all_threads_processed():
-    points = flow(JOURNEY, seeded=10)
+def test_lag_is_what_was_produced_less_what_all_threads_processed():
+    points = flow(JOURNEY, preloaded=10)
     assert points[0] == Flow(T0, 10, 0)
     assert Flow(T0 + 300, 10, 10) in points
     assert Flow(T0 + 2600, 100, 60) in points
@@ -260,10 +260,10 @@ def test_what_a_killed_instance_processed_in_vain_is_taken_back_when_it_is_kille
         progress(40, "i", count=20),
         driver(50, "drained", committed=30),
     ]
-    assert [(p.t - T0, p.processed) for p in flow(events, seeded=30)[1:]] == [
+    assert [(p.t - T0, p.processed) for p in flow(events, preloaded=30)[1:]] == [
         (10, 30), (20, 10), (40, 30), (50, 30),
     ]  # fmt: skip
-    not_drained = flow([*events[:-1], driver(50, "x")], seeded=30)
+    not_drained = flow([*events[:-1], driver(50, "x")], preloaded=30)
     assert not_drained[-1].processed == 50
     assert not_drained[-1].lag == 0
 
@@ -389,7 +389,7 @@ DUPLICATE = Witness("duplicate-id", 0, None, (20,), ("output/0@10", "output/0@62
 @pytest.fixture
 def folder(tmp_path):
     folder = RunFolder(tmp_path / TRIAL.run).trial(TRIAL)
-    a_plan(TRIAL, seeded=10).write(folder.trial_file)
+    a_plan(TRIAL, preloaded=10).write(folder.trial_file)
     tell(folder, JOURNEY)
     return folder
 

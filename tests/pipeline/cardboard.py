@@ -93,7 +93,7 @@ def lab(home, monkeypatch) -> FakeLab:
                 raise error
 
     monkeypatch.setattr(cluster, "EmbeddedCluster", FakeCluster)
-    for name in ("provision", "seed", "drive"):
+    for name in ("provision", "preload", "drive"):
         monkeypatch.setattr(trial, name, fake.verb(name))
     monkeypatch.setattr(artifacts, "check_published", check_published)
     monkeypatch.setattr(java, "require_java", lambda *_: None)

@@ -26,7 +26,7 @@ def task(name: str, state: str | None, index: int = -1, end: str = "") -> dict[s
 
 
 def parts(*states: str | None) -> list[dict[str, object]]:
-    names = ("cell.provision", "cell.seed", "cell.drive")
+    names = ("cell.provision", "cell.preload", "cell.drive")
     return [task(name, state, 0) for name, state in zip(names, states, strict=True)]
 
 
@@ -36,7 +36,7 @@ def parts(*states: str | None) -> list[dict[str, object]]:
         ((None, None, None), "waiting"),
         (("running", None, None), "waiting"),
         (("success", "queued", None), "provisioned"),
-        (("success", "success", "scheduled"), "seeded"),
+        (("success", "success", "scheduled"), "preloaded"),
         (("success", "success", "running"), "trial 1 of 2: starting"),
         (("success", "success", "success"), "done"),
         (("success", "success", "failed"), "failed"),
@@ -89,7 +89,7 @@ def test_without_a_terminal_each_change_is_one_line():
     with Display(Console(file=out, width=200)) as display:
         for stages, phase in [
             (("plan",), "waiting"),
-            ((), "seeded"),
+            ((), "preloaded"),
             ((), "first bulk"),
             ((), "rebalance"),
             (("collect_and_check",), "done"),

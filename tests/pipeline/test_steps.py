@@ -133,16 +133,16 @@ def test_nothing_to_stop_is_no_error(tmp_path):
 
 
 def test_a_cell_goes_through_its_parts(up, lab):
-    for verb in (steps.provision, steps.seed, steps.drive):
+    for verb in (steps.provision, steps.preload, steps.drive):
         verb(up, CELL)
-    assert [name for name, _ in lab.done[1:]] == ["provision"] * 2 + ["seed"] * 2 + ["drive"] * 2
+    assert [name for name, _ in lab.done[1:]] == ["provision"] * 2 + ["preload"] * 2 + ["drive"] * 2
     assert {trial.cell.key for trial in up.driven_trials()} == {CELL}
 
 
 def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
-    lab.failing["seed", f"{CELL}-t1"] = BROKEN
+    lab.failing["preload", f"{CELL}-t1"] = BROKEN
     steps.provision(up, CELL)
-    steps.seed(up, CELL)
+    steps.preload(up, CELL)
     with pytest.raises(HarnessError, match=r"1 of 2 trials failed: The broker died\."):
         steps.drive(up, CELL)
     assert [trial.key for trial in up.driven_trials()] == [f"{CELL}-t2"]
@@ -166,7 +166,7 @@ def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
 
 def test_an_interrupted_run_goes_on_where_it_was(up, lab):
     lab.failing["drive", f"{CELL}-t2"] = BROKEN
-    for verb in (steps.provision, steps.seed):
+    for verb in (steps.provision, steps.preload):
         verb(up, CELL)
     with pytest.raises(HarnessError):
         steps.drive(up, CELL)
@@ -174,11 +174,11 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
     lab.done.clear()
     assert steps.plan(RUN, REQUEST).path == up.path  # as a task of the next Airflow run does
     steps.start_cluster(up, "3.9.1")
-    for verb in (steps.provision, steps.seed, steps.drive):
+    for verb in (steps.provision, steps.preload, steps.drive):
         verb(up, CELL)
     assert [done for done in lab.done if done[0] != "start"] == [
         ("provision", f"{CELL}-t2"),
-        ("seed", f"{CELL}-t2"),
+        ("preload", f"{CELL}-t2"),
         ("drive", f"{CELL}-t2"),
     ]
     assert len(up.driven_trials()) == 2
@@ -187,7 +187,7 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
 
 
 def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
-    for verb in (steps.provision, steps.seed, steps.drive):
+    for verb in (steps.provision, steps.preload, steps.drive):
         verb(up, CELL)
     VerdictRow.write_all(up.verdicts_file, [])
     steps.plan(RUN, REQUEST)
@@ -231,7 +231,7 @@ def test_cells_get_further_trials_until_their_claims_stand(up, lab, monkeypatch)
     monkeypatch.setattr("onceproof.lab.trial.run_trial", run_trial)
     for trial in up.trials():
         lab.end(trial, up.trial(trial))
-    steps.strengthen(up)
+    steps.add_trials(up)
     # The control was green twice. When it had been red, the other cells' greens were enough.
     assert [key for name, key in lab.done if name == "further"] == [f"{CELL}-t3"]
     assert len({trial.seed for trial in up.trials()}) == 9

@@ -37,7 +37,7 @@ class PostgreSQL:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
-    """Started once, and gone with the tests: the keeper kills it if they are killed."""
+    """Started once, and gone with the tests: the reaper kills it if they are killed."""
     if not INITDB:
         pytest.skip("no PostgreSQL in /usr/lib/postgresql: apt-get install postgresql")
     # Not below pytest's folder, which is closed to other users.

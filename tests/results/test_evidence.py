@@ -207,6 +207,12 @@ def test_the_archive_tells_the_red_trial_whole(tmp_path, run):
     assert members["trial/timeline.jsonl"].endswith('"{\\"t\\": 17952645"\n')  # a line that was cut off is kept
 
 
+@pytest.mark.parametrize("name", ["preload.jsonl", "seed.jsonl"])  # the latter in runs of before it was renamed
+def test_the_first_records_are_in_the_archive(tmp_path, run, name):
+    (run.trial(f"{RED.key}-t2").path / name).write_text('{"t": 1}\n')
+    assert f"trial/{name}" in contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
+
+
 def test_the_command_repeats_the_trial_that_is_shown(tmp_path, run):
     page = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))["README.md"]
     command = page.partition("```\nonceproof ")[2].partition("\n")[0]

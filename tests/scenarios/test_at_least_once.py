@@ -1,4 +1,4 @@
-"""Seed 004: the independent reader's judgement on the specimens, and what the scenario may be run with."""
+"""Reproduction 004: the independent reader's judgement on the specimens, and what the scenario may be run with."""
 
 from collections import Counter
 

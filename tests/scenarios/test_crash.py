@@ -1,4 +1,4 @@
-"""Seed 002: the independent reader's judgement on the specimens, and what is read off logs and checkpoints."""
+"""Reproduction 002: the independent reader's judgement on the specimens, and what is read off logs and checkpoints."""
 
 import time
 from collections import Counter

@@ -355,7 +355,7 @@ def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
 
 @pytest.mark.parametrize(("driver", "way"), [(way, way) for way in WAYS], ids=map(named, WAYS), indirect=["driver"])
 def test_what_is_concluded(driver: Driver, way: Way) -> None:
-    told = driver.what.drive(driver.lab)
+    told = driver.scenario.drive(driver.lab)
     assert (told.exercised, bool(re.search(way.reason, told.reason))) == (way.exercised, True), told.reason
     assert way.all_steps_tried in (None, told.all_steps_tried)
     assert driver.site.events[-1]["action"] == "closed"
@@ -400,7 +400,7 @@ FAILING = [
 )
 def test_what_ends_a_drive_is_named(driver: Driver, way: Way) -> None:
     with pytest.raises(OnceproofError, match=way.reason):
-        driver.what.drive(driver.lab)
+        driver.scenario.drive(driver.lab)
     assert "drained" not in {event["event"] for event in driver.site.events} or way in UNCLEAN
 
 
@@ -462,7 +462,7 @@ def test_a_machine_that_has_too_much_to_do_accuses_no_quota(driver: Driver) -> N
 
 @pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
 def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(driver: Driver) -> None:
-    driver.what.drive(driver.lab)
+    driver.scenario.drive(driver.lab)
     [told] = [c for c in compare_liveness(driver.site.events) if c.anomaly]
     assert told.anomaly == "thread-died"
     assert "died of java.lang.IllegalStateException: There is no such task., at org.apache" in told.observed
@@ -478,9 +478,9 @@ def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(driver: Dr
     indirect=["driver"],
 )
 def test_how_the_store_was_initialised_after_the_crash_is_told(driver: Driver, how: str) -> None:
-    driver.what.drive(driver.lab)
+    driver.scenario.drive(driver.lab)
     assert [event["how"] for event in driver.site.events if event["event"] == "initialised"] == [how]
-    observed = driver.what.observe(driver.site.trial, driver.site.events)
+    observed = driver.scenario.observe(driver.site.trial, driver.site.events)
     assert {comparison.anomaly for comparison in observed} - {None} == {
         "wiped": set(),
         "kept": set(),
@@ -490,8 +490,8 @@ def test_how_the_store_was_initialised_after_the_crash_is_told(driver: Driver, h
 
 @pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(fails_throttled=True))], indirect=True)
 def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(driver: Driver) -> None:
-    driver.what.drive(driver.lab)
-    [told] = [c for c in driver.what.observe(driver.site.trial, driver.site.events) if c.anomaly]
+    driver.scenario.drive(driver.lab)
+    [told] = [c for c in driver.scenario.observe(driver.site.trial, driver.site.events) if c.anomaly]
     assert (told.anomaly, told.expected) == ("aborted-by-throttle", "no InvalidProducerEpochException")
     [held] = [event for event in driver.site.events if event["event"] == "held"]
     assert (held["request"], held["ms"] >= 30_000) == ("AddOffsetsToTxn", True)

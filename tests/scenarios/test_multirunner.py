@@ -1,4 +1,4 @@
-"""Seed 001: the independent reader's judgement on the specimens, and the programs that are run."""
+"""Reproduction 001: the independent reader's judgement on the specimens, and the programs that are run."""
 
 import random
 from collections import Counter, defaultdict

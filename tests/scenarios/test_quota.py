@@ -1,4 +1,4 @@
-"""Seed 003: the independent reader's judgement on the specimens, and what is read off logs and the timeline."""
+"""Reproduction 003: the independent reader's judgement on the specimens, and what is read off logs and the timeline."""
 
 import time
 from collections import Counter
@@ -220,7 +220,7 @@ def test_every_variant_can_be_run(variant):
 
 
 BULK = {"t": 10_000, "source": "driver", "event": "bulk", "name": "load", "records": 9, "rate": 1.0}
-SEEDED = {**BULK, "t": 1, "name": "seeded"}
+PRELOADED = {**BULK, "t": 1, "name": "preloaded"}
 THROTTLED = {"t": 9, "source": "driver", "event": "load", "max": 1_234.4, "avg": 56.0, "lag": 242, "explained": 189}
 SLIGHTLY = Comparison(
     "throttle",
@@ -238,7 +238,7 @@ def exception(at, name="TimeoutException", message="late"):
 
 
 def test_throttling_alone_is_no_anomaly():
-    told, *slowdown = observe(trial(), [SEEDED, BULK, {**THROTTLED, "stall_ms": 500}])
+    told, *slowdown = observe(trial(), [PRELOADED, BULK, {**THROTTLED, "stall_ms": 500}])
     assert told == SLIGHTLY
     assert [(row.anomaly, row.observed) for row in slowdown] == [
         (None, "1,234 ms at most, 56 on average"),
@@ -269,7 +269,7 @@ def test_the_lag_that_load_and_quota_explain(variant, seconds, lag):
 
 def test_exceptions_are_told_of_by_class_with_the_first_of_each():
     events = [
-        SEEDED,
+        PRELOADED,
         BULK,
         exception(41_500),
         exception(42_000, "TaskMigratedException", "fenced"),

@@ -32,7 +32,7 @@ class Held:
 
     store: str
     partition: int
-    role: str
+    task_type: str
     offset: int
     last: Mapping[int, Record]  # of each key the last record of the changelog before that offset
 
@@ -44,13 +44,13 @@ class Held:
     @property
     def title(self) -> str:
         """For people."""
-        role, instance = self.role, INSTANCES[self.role]
-        return f"{role} store {self.store} of {instance}, partition {self.partition}, at offset {self.offset}"
+        task_type, instance = self.task_type, INSTANCES[self.task_type]
+        return f"{task_type} store {self.store} of {instance}, partition {self.partition}, at offset {self.offset}"
 
     @property
     def file(self) -> str:
         """The name of its dump."""
-        return f"{INSTANCES[self.role]}.{self.store}.{self.partition}.{self.role}.{self.offset}.csv"
+        return f"{INSTANCES[self.task_type]}.{self.store}.{self.partition}.{self.task_type}.{self.offset}.csv"
 
 
 def stores_of(topics: Mapping[str, Iterable[Record]], partition: int) -> list[Held]:
@@ -94,8 +94,8 @@ def stray_entry(_held: Held, _rng: random.Random) -> Entries:
 def altered(clean: Clean, rng: random.Random, change: Change, among: Sequence[Held]) -> Mutation:
     """One of these stores is not what it must be."""
     held = rng.choice(among)
-    mutation = Mutation(f"{held.role} store {held.store}: {change.__name__.replace('_', ' ')}", clean)
-    mutation.held[held.store, held.partition, held.role] = change(held, rng)
+    mutation = Mutation(f"{held.task_type} store {held.store}: {change.__name__.replace('_', ' ')}", clean)
+    mutation.held[held.store, held.partition, held.task_type] = change(held, rng)
     return mutation
 
 
@@ -104,7 +104,7 @@ def kinds(clean: Clean) -> Iterator[Callable[[Clean, random.Random], Mutation]]:
     of_all: dict[tuple[str, str], list[Held]] = defaultdict(list)
     for partition in range(clean.facts["partitions"]):
         for held in stores_of(clean.topics, partition):
-            of_all[held.store, held.role].append(held)
+            of_all[held.store, held.task_type].append(held)
     for among in of_all.values():
         yield partial(altered, change=stray_entry, among=among)
         if filled := [held for held in among if held.entries]:

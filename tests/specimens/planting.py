@@ -144,12 +144,12 @@ class Planted:
 
     def _of_stores(self) -> Iterator[Witness]:
         for held in self.stores:
-            changed = self.mutation.held.get((held.store, held.partition, held.role), {})
+            changed = self.mutation.held.get((held.store, held.partition, held.task_type), {})
             for key, value in changed.items():
                 last, expected = held.last.get(key), held.entries.get(key)
                 place = str(Place(f"{held.store}-changelog", held.partition, last.offset)) if last else held.title
                 told = ["nothing" if number is None else str(number) for number in (expected, value)]
-                anomaly = "wrong-standby" if held.role == "standby" else "wrong-store"
+                anomaly = "wrong-standby" if held.task_type == "standby" else "wrong-store"
                 yield Witness(anomaly, held.partition, key, (), (place,), told[0], f"{told[1]}: {held.title}")
 
 
@@ -214,7 +214,7 @@ def write_folder(run: RunFolder, planted: Planted) -> None:
         partitions=len(_partitions(planted)),
         stores=system.stores,
         partition_stores=system.stores * len(_partitions(planted)),
-        seeded=len(clean.topics.get("seen-contents", ())),
+        preloaded=len(clean.topics.get("seen-contents", ())),
     )
     plan.write(folder.trial_file)
     produced = Produced(len(clean.topics["input"]), len(clean.by_key["input"]))
@@ -247,7 +247,7 @@ def write_stores(run: RunFolder, planted: Sequence[Planted]) -> None:
         folder = run.trial(trial.trial)
         folder.dumps_folder.mkdir()
         for place in {(partition, role) for _, partition, role in trial.mutation.held}:
-            stores = [held for held in trial.stores if (held.partition, held.role) == place]
+            stores = [held for held in trial.stores if (held.partition, held.task_type) == place]
             changes = {s: entries for (s, *of), entries in trial.mutation.held.items() if tuple(of) == place}
             task = folder.state / place[1] / f"0_{place[0]}"
             laid_out |= directories.lay_out(task, stores, changes, trial.trial.topic)

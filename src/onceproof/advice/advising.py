@@ -89,7 +89,7 @@ class Question:
         offer = self.catalogue[scenario]
         own = [v for v in offer.variants if (v in offer.rolling) == rolling and self.concerns(scenario, v)]
         showing = [v for v in own if any(i.concerns(scenario, v) and not i.incidental for i in self.issues)]
-        return sorted(showing or own, key=lambda variant: variant != offer.control[0])
+        return sorted(showing or own, key=lambda variant: variant != offer.positive_control[0])
 
 
 def advise(question: Question) -> Advice:

@@ -18,8 +18,8 @@ BINDING = ("caching", "standbys", "quotas")  # a cell with one of these is about
 @cache
 def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
     """What the application of a variant uses: of each feature the values that hold."""
-    what, trial = scenario(name), _trial(name, variant)
-    config, app = what.config(trial), what.app(trial)
+    scenario_, trial = scenario(name), _trial(name, variant)
+    config, app = scenario_.config(trial), scenario_.app(trial)
     is_cached = bool(app["caching"]) and config.get(trial.cell.running.cache_size_config) != "0"
     return {
         "guarantee": (config["processing.guarantee"],),
@@ -29,7 +29,7 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
         "static_membership": ("group.instance.id" in config,),
         "protocol": (config.get("group.protocol", "classic"),),
         "quotas": (name == "quota",),
-        "joins": what.system(trial).joins,
+        "joins": scenario_.system(trial).joins,
         "windows": (False,),
         "punctuators": ("punctuate.ms" in app,),
     }
@@ -59,7 +59,7 @@ def promises_looked_at(name: str, variant: str) -> frozenset[str]:
 @cache
 def never_used() -> Mapping[str, tuple[Value, ...]]:
     """The features, and of each the values, that no variant of any scenario uses; False is the lack of one."""
-    variants = [(name, variant) for name, what in SCENARIOS.items() for variant in what.variants]
+    variants = [(name, variant) for name, scenario_ in SCENARIOS.items() for variant in scenario_.variants]
     return unused({name: feature.values for name, feature in FEATURES.items()}, variants)
 
 

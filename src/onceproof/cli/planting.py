@@ -36,7 +36,7 @@ def plants_(as_json: JsonOption = False) -> None:
     for one in plants().values():
         must = [f"{claim.scenario}: {', '.join(claim.promises)}" for claim in one.claims]
         cannot = [f"[dim]{name}: cannot show. {escape(why)}[/]" for name, why in one.equivalent.items()]
-        table.add_row(one.name, one.what, one.resembles or "", one.releases, "\n".join(must + cannot))
+        table.add_row(one.name, one.effect, one.resembles or "", one.releases, "\n".join(must + cannot))
     out.print(table)
 
 

@@ -38,19 +38,19 @@ MATRIX, WHICH_MATRIX = "NAME|FILE", "One that `onceproof list` names, or a TOML 
 @group.command("list")
 def list_() -> None:
     """Show scenarios, variants, matrices."""
-    for what in SCENARIOS.values():
+    for one in SCENARIOS.values():
         table = Table(
             "variant",
             "what it changes",
-            title=f"scenario {what.name}: {what.title}",
+            title=f"scenario {one.name}: {one.title}",
             title_justify="left",
             box=None,
         )
-        for variant in what.variants.values():
+        for variant in one.variants.values():
             table.add_row(variant.name, variant.description)
         out.print(table)
         table = Table("parameter", "default", "what it is", box=None)
-        for name, parameter in what.parameters.items():
+        for name, parameter in one.parameters.items():
             table.add_row(name, str(parameter.default), parameter.description)
         out.print(table, "")
     table = Table("matrix", "cells", "what it is for", title_justify="left", box=None)

@@ -142,15 +142,15 @@ def trial(
     [restart_on] = named_streams([restart_on], maven_repo) if restart_on else [None]
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
-    what = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
+    trial_ = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
     given = None if brokers is None else GivenCluster.read(brokers, cell.broker)
     if plant_ is not None:
         check_plantable(plant(plant_), cell.running)
     if given is not None:
-        check_access(given, what)
-    folder = RunFolder(get_settings().runs / what.run).trial(what)
+        check_access(given, trial_)
+    folder = RunFolder(get_settings().runs / trial_.run).trial(trial_)
     with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
-        outcome = run_trial(what, folder, report, given=given)
+        outcome = run_trial(trial_, folder, report, given=given)
     found, plan = Reading.read(folder.reader_file), TrialPlan.read(folder.trial_file)
     answer = TrialAnswer(
         **cell.to_dict(),
@@ -185,8 +185,8 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
     counts += f", {answer.ids:,} IDs" if answer.ids else ""
     out.print(f"  {seen or '[green]no anomaly[/]'} in {counts}")
     if planted := answer.plant:
-        what = plant(planted.name).what
-        out.print(f"  [magenta]planted: {planted.name}[/], fired {planted.fired:,} times. {what}", soft_wrap=True)
+        effect = plant(planted.name).effect
+        out.print(f"  [magenta]planted: {planted.name}[/], fired {planted.fired:,} times. {effect}", soft_wrap=True)
     if answer.fault:
         bit = "it bit" if answer.fault.bit else "it did not bite"
         out.print(f"  [magenta]fault: {answer.fault.name}[/], {bit}")

@@ -47,7 +47,7 @@ class Instance(Protocol):
     def log(self) -> Path:
         """Its log."""
 
-    def tasks(self, role: str) -> list[str]:
+    def tasks(self, task_type: str) -> list[str]:
         """Tasks that it holds as `active` or `standby`."""
 
 
@@ -232,7 +232,7 @@ class Fault:
     """A fault that can befall the application of a scenario, beside or instead of the scenario's own."""
 
     name: str
-    what: str  # it does, in one sentence
+    effect: str  # what it does, in one sentence
     undone: str  # how, in one sentence
     needs: str  # what a scenario must have for it to bite, in one clause
     strike: Callable[[Ground], Strike]
@@ -254,7 +254,7 @@ def at_work(fault: Fault, ground: Ground) -> Iterator[Strike]:
     strike = fault.strike(ground)
     try:
         target = strike.apply()
-        ground.note("fault", name=fault.name, action="applied", label=f"{fault.name} {target}", text=fault.what)
+        ground.note("fault", name=fault.name, action="applied", label=f"{fault.name} {target}", text=fault.effect)
         yield strike
     finally:
         strike.heal()

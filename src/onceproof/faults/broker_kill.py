@@ -49,7 +49,7 @@ class BrokerKill(LeaderStrike):
 
 FAULT = Fault(
     name=NAME,
-    what="The broker that leads a partition is killed (SIGKILL, or SIGTERM for an orderly shutdown).",
+    effect="The broker that leads a partition is killed (SIGKILL, or SIGTERM for an orderly shutdown).",
     undone="It is started again over its data.",
     needs="it takes three brokers, and topics that two of them may serve",
     strike=BrokerKill,

@@ -88,7 +88,7 @@ class BrokerPause(LeaderStrike):
 
 FAULT = Fault(
     name=NAME,
-    what="The broker that leads a partition stands still (SIGSTOP), beyond its session with the controller.",
+    effect="The broker that leads a partition stands still (SIGSTOP), beyond its session with the controller.",
     undone="It goes on (SIGCONT), as a zombie.",
     needs="it takes three brokers, and topics that two of them may serve",
     strike=BrokerPause,

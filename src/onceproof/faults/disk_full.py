@@ -26,7 +26,7 @@ class DiskFull(WritesRefused):
 
 FAULT = Fault(
     name="disk-full",
-    what="An instance can write no file any more, as if its disk were full.",
+    effect="An instance can write no file any more, as if its disk were full.",
     undone="It can write again, and is killed and started again over its state directory.",
     needs="it takes stores on disk",
     strike=DiskFull,

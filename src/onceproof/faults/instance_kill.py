@@ -40,7 +40,7 @@ class InstanceKill(DirectoryStrike):
 
 FAULT = Fault(
     name="instance-kill",
-    what="An instance is killed (SIGKILL).",
+    effect="An instance is killed (SIGKILL).",
     undone="It is started again over its state directory.",
     needs="nothing of the scenario may hang on when an instance dies",
     strike=InstanceKill,

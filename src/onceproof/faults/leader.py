@@ -23,8 +23,8 @@ Partition = tuple[str, int]
 
 def leads(name: str, default: str = TRANSACTIONS) -> dict[str, Parameter]:
     """The parameter of a fault that says what the broker leads that it befalls."""
-    what = f"what the broker leads that the fault `{name}` befalls"
-    return {f"{name}.leads": Parameter(default, what, choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG))}
+    described = f"what the broker leads that the fault `{name}` befalls"
+    return {f"{name}.leads": Parameter(default, described, choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG))}
 
 
 def partition_led(led: str, ground: Ground) -> Partition:

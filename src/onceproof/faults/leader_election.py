@@ -55,7 +55,7 @@ class LeaderElection(LeaderStrike):
 
 FAULT = Fault(
     name=NAME,
-    what="The broker that leads a partition gives up all that it leads: others are elected (preferred leaders).",
+    effect="The broker that leads a partition gives up all that it leads: others are elected (preferred leaders).",
     undone="It is elected again.",
     needs="it takes three brokers, and topics that two of them may serve",
     strike=LeaderElection,

@@ -314,7 +314,7 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
 
 FAULT = Fault(
     name=NAME,
-    what="The link between an instance and a broker is cut, or its connections are reset, or all comes late.",
+    effect="The link between an instance and a broker is cut, or its connections are reset, or all comes late.",
     undone="All passes as before.",
     needs="it takes an instance whose work others can take over, and transactions to be fenced",
     strike=lambda ground: KINDS[ground.parameters[KIND]](ground),

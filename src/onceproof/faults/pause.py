@@ -150,7 +150,7 @@ class Pause(Strike):
 
 FAULT = Fault(
     name="pause",
-    what="An instance stands still (SIGSTOP), beyond its session and its transaction.",
+    effect="An instance stands still (SIGSTOP), beyond its session and its transaction.",
     undone="It goes on (SIGCONT), as a zombie.",
     needs="it takes a second instance that goes on with the tasks, and transactions to be fenced",
     strike=Pause,

@@ -103,7 +103,7 @@ class ReadOnly(WritesRefused):
 
 FAULT = Fault(
     name="read-only",
-    what="The state directory of an instance becomes read-only.",
+    effect="The state directory of an instance becomes read-only.",
     undone="It can be written again, and the instance is killed and started again over it.",
     needs="it takes stores on disk",
     strike=ReadOnly,

@@ -201,7 +201,7 @@ def _release(instance: Instance) -> str:
 
 FAULT = Fault(
     name=NAME,
-    what="Each instance is closed and started again on another release, one after the other.",
+    effect="Each instance is closed and started again on another release, one after the other.",
     undone="Nothing is undone: the application stays on the release to which it went.",
     needs="it takes two instances, and a release to go to",
     strike=RollingBounce,

@@ -97,7 +97,7 @@ class StateCopied(DirectoryStrike):
 
 FAULT = Fault(
     name="state-copied",
-    what="An instance gets a copy of the state directory of another one.",
+    effect="An instance gets a copy of the state directory of another one.",
     undone="It goes on over the copy, with an id of its own.",
     needs="it takes two instances, and stores on disk",
     strike=StateCopied,

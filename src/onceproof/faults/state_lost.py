@@ -44,7 +44,7 @@ class StateLost(DirectoryStrike):
 
 FAULT = Fault(
     name="state-lost",
-    what="An instance is killed, and its state directory is lost.",
+    effect="An instance is killed, and its state directory is lost.",
     undone="It is started again over nothing.",
     needs="it takes stores on disk",
     strike=StateLost,

@@ -68,7 +68,7 @@ class StateRestored(DirectoryStrike):
 
 FAULT = Fault(
     name="state-restored",
-    what="A snapshot of the state directory of an instance is put back, from before the last commits.",
+    effect="A snapshot of the state directory of an instance is put back, from before the last commits.",
     undone="Nothing is undone: the instance goes on over the snapshot.",
     needs="it takes stores on disk",
     strike=StateRestored,

@@ -1,1 +1,1 @@
-"""Real processes and real brokers: artifacts, clusters, instances, topics, seeding, trials."""
+"""Real processes and real brokers: artifacts, clusters, instances, topics, load, trials."""

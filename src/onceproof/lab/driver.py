@@ -1,4 +1,4 @@
-"""Drives one trial that is provisioned and seeded: through its scenario, to its end, to what is found and told."""
+"""Drives one trial that is provisioned and preloaded: through its scenario, to its end, to what is found and told."""
 
 from onceproof.faults import chosen
 from onceproof.harness import harness_version
@@ -25,9 +25,9 @@ class Driver:
 
     def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
         """Bring together what takes part; nothing is started but the watch over the machine."""
-        self.what = scenario(plan.trial.cell.scenario)
-        parameters = self.what.values(plan.trial)
-        workload = self.what.workload(plan.trial)
+        self.scenario = scenario(plan.trial.cell.scenario)
+        parameters = self.scenario.values(plan.trial)
+        workload = self.scenario.workload(plan.trial)
         self.site = Site(plan, cluster, folder, report, world)
         self._fault = chosen(parameters)
         self._instances = Instances(self.site)
@@ -45,7 +45,7 @@ class Driver:
             StoodStillError: some process was not given any time.
         """
         try:
-            exercise = self.what.drive(self.lab)
+            exercise = self.scenario.drive(self.lab)
         except KafkaFailedError as failure:
             exercise = self._failed(failure)
         self._ticker.stop()
@@ -74,7 +74,7 @@ class Driver:
         """
         findings = judge(self.site, self._input, self._topics, self._segments)
         events = self.site.events
-        observed = [*self.what.observe(self.site.trial, events), *compare_liveness(events)]
+        observed = [*self.scenario.observe(self.site.trial, events), *compare_liveness(events)]
         findings.add(observed)
         return findings, observed
 

@@ -1,4 +1,4 @@
-"""The input of a trial: what was seeded, and what is produced while it is driven."""
+"""The input of a trial: what was preloaded, and what is produced while it is driven."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -36,9 +36,9 @@ def start_bulk(
 class Input:
     """Produces records, and knows all that were delivered."""
 
-    def __init__(self, site: Site, seeded: Sequence[tuple[int, int]]) -> None:
-        """Nothing is produced yet but what was seeded."""
-        self._site, self._seeded = site, seeded
+    def __init__(self, site: Site, preloaded: Sequence[tuple[int, int]]) -> None:
+        """Nothing is produced yet but what was preloaded."""
+        self._site, self._preloaded = site, preloaded
         self._bulks: list[Bulk] = []
 
     def produce(
@@ -88,7 +88,7 @@ class Input:
 
     def produced(self) -> Produced:
         """What was delivered, in numbers."""
-        delivered = self._site.plan.seeded + sum(bulk.delivered for bulk in self._bulks)
+        delivered = self._site.plan.preloaded + sum(bulk.delivered for bulk in self._bulks)
         return Produced(delivered, len({key for key, _ in self._generated()}))
 
     def compare(self, inputs: Sequence[Record]) -> None:
@@ -104,4 +104,4 @@ class Input:
 
     def _generated(self) -> Iterator[tuple[int, int]]:
         """Key and value of all that was delivered, in order."""
-        return chain(self._seeded, *(bulk.sent for bulk in self._bulks))
+        return chain(self._preloaded, *(bulk.sent for bulk in self._bulks))

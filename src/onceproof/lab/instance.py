@@ -172,9 +172,9 @@ class Instance:
         """Records it has processed since it started."""
         return sum(p["count"] for p in self.last.get("progress", {}).get("processed", []))
 
-    def tasks(self, role: str) -> list[str]:
+    def tasks(self, task_type: str) -> list[str]:
         """Tasks that its threads hold as `active` or `standby`."""
-        return sorted(task for thread in self.threads for task in thread[role])
+        return sorted(task for thread in self.threads for task in thread[task_type])
 
     def await_hello(self) -> dict[str, Any]:
         """Wait for the greeting and check that the release that loaded is the one of the cell.

@@ -36,8 +36,8 @@ def java_version(java: str) -> int:
     return int(match[1])
 
 
-def require_java(java: str, oldest: int, what: str) -> None:
-    """Check that the Java is new enough for `what`.
+def require_java(java: str, oldest: int, needed_by: str) -> None:
+    """Check that the Java is new enough for that which it is `needed_by`.
 
     Raises:
         UsageError: it is missing or too old.
@@ -45,7 +45,7 @@ def require_java(java: str, oldest: int, what: str) -> None:
     version = java_version(java)
     if version < oldest:
         raise UsageError(
-            f"Java {version} is too old: {what} needs Java {oldest}; install a JDK {oldest} or set ONCEPROOF_JAVA."
+            f"Java {version} is too old: {needed_by} needs Java {oldest}; install a JDK {oldest} or set ONCEPROOF_JAVA."
         )
 
 

@@ -1,4 +1,4 @@
-"""What is planned of a trial, from its scenario: all that seeding, driving and judging it go by."""
+"""What is planned of a trial, from its scenario: all that preloading, driving and judging it go by."""
 
 from collections.abc import Iterable
 
@@ -31,11 +31,11 @@ SESSION = "main.consumer.session.timeout.ms"
 
 def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     """The plan of a trial that is not provisioned yet: the brokers' files may still change."""
-    what = scenario(trial.cell.scenario)
-    system, partitions = what.system(trial), what.partitions(trial)
-    values = what.values(trial)
+    scenario_ = scenario(trial.cell.scenario)
+    system, partitions = scenario_.system(trial), scenario_.partitions(trial)
+    values = scenario_.values(trial)
     fault = chosen(values)
-    config = {**LAB_CONFIG, **what.config(trial), **(fault.config(values) if fault else {})}
+    config = {**LAB_CONFIG, **scenario_.config(trial), **(fault.config(values) if fault else {})}
     of_group = OF_GROUP if config.get("group.protocol") == "streams" else {}
     if cluster.is_claimed:  # Kafka Streams closes without leaving the group, which can be deleted when all are missed
         config.setdefault(SESSION, "0")
@@ -46,7 +46,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     return TrialPlan(
         trial=trial,
         application_id=trial.application_id,
-        description=what.variant(trial.cell.variant).description,
+        description=scenario_.variant(trial.cell.variant).description,
         parameters=trial.parameters,
         plant=plant(trial.plant).to_dict() if trial.plant else None,
         partitions=partitions,
@@ -56,7 +56,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         not_looked_at=not_looked_at,
         stores=system.stores,
         partition_stores=system.stores * partitions,
-        app=what.app(trial),
+        app=scenario_.app(trial),
         streams_config={name: value for name, value in config.items() if name not in of_group},
         group_config={of_group[name]: value for name, value in config.items() if name in of_group},
         producer_config=producer_config(cluster),
@@ -78,10 +78,10 @@ def needs_dead_broker(trial: Trial) -> bool:
 
 def needs_of(trial: Trial) -> frozenset[Capability]:
     """What the brokers must allow for the trial to be driven; what promises need is not among it."""
-    what = scenario(trial.cell.scenario)
-    fault = chosen(what.values(trial))
-    by_protocol = {Capability.CONFIGURE_GROUPS} if what.config(trial).get("group.protocol") == "streams" else set()
-    return what.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
+    scenario_ = scenario(trial.cell.scenario)
+    fault = chosen(scenario_.values(trial))
+    by_protocol = {Capability.CONFIGURE_GROUPS} if scenario_.config(trial).get("group.protocol") == "streams" else set()
+    return scenario_.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
 
 
 def check_capabilities(trial: Trial, cluster: Cluster) -> None:

@@ -17,12 +17,12 @@ from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, OnceproofError
 
 WIDTH = 300  # of a log's line in an error; the log has the rest
-KEEPER = Path(__file__).with_name("keeper.py")
+REAPER = Path(__file__).with_name("reaper.py")
 
 
 @dataclass
 class Process:
-    """A kept process; `pid` and `started` are the keeper's, which is the command's only parent."""
+    """A process below a reaper; `pid` and `started` are the reaper's, which is the command's only parent."""
 
     pid: int
     started: float
@@ -45,7 +45,7 @@ class Process:
         return None if self.alive() else -1
 
     def kill(self) -> None:
-        """SIGKILL the command as a crash would; the keeper then ends by itself.
+        """SIGKILL the command as a crash would; the reaper then ends by itself.
 
         Does nothing if it has ended, or if its id belongs to somebody else by now.
         """
@@ -103,7 +103,7 @@ def spawn(
     owner: int | None = None,
     piped: bool = False,
 ) -> Process:
-    """Start a command under a keeper; it dies with `owner` (default: this process).
+    """Start a command under a reaper; it dies with `owner` (default: this process).
 
     Output goes to `log`; with `piped`, stdin and stdout are pipes of `process.popen` and only stderr is logged.
     `env` is added to our environment.
@@ -115,7 +115,7 @@ def spawn(
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
             popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(KEEPER), str(owner or os.getpid()), *argv],
+                [sys.executable, "-I", "-S", str(REAPER), str(owner or os.getpid()), *argv],
                 stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if piped else out,
                 stderr=out,
@@ -212,11 +212,11 @@ def holds_within(
 
 
 def marked(folder: Path) -> Iterator[tuple[psutil.Process, Path]]:
-    """Our processes that bear a mark below `folder`, with the marked folder; not their keepers."""
+    """Our processes that bear a mark below `folder`, with the marked folder; not their reapers."""
     prefix = f"-D{MARK}.mark="
     for process in psutil.process_iter(["cmdline"]):
         command = process.info["cmdline"] or []
-        if str(KEEPER) in command:
+        if str(REAPER) in command:
             continue
         for word in command:
             place = Path(word.removeprefix(prefix))
@@ -224,11 +224,11 @@ def marked(folder: Path) -> Iterator[tuple[psutil.Process, Path]]:
                 yield process, place
 
 
-def is_kept(process: psutil.Process) -> bool:
-    """Whether a keeper stands above it; the keeper ends it with its owner."""
+def has_reaper(process: psutil.Process) -> bool:
+    """Whether a reaper stands above it; the reaper ends it with its owner."""
     try:
         parent = process.parent()
-        return parent is not None and str(KEEPER) in parent.cmdline()
+        return parent is not None and str(REAPER) in parent.cmdline()
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False
 

@@ -13,7 +13,7 @@ from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.processes import is_kept, marked
+from onceproof.lab.processes import has_reaper, marked
 from onceproof.model.cell import MARK, is_run_id
 
 TIMEOUT = 30.0
@@ -31,14 +31,14 @@ PLACES = (
 
 
 def sweep(runs: Path) -> Iterator[str]:
-    """Kill processes of these runs that have no keeper, then delete data of brokers and state that nobody uses.
+    """Kill processes of these runs that have no reaper, then delete data of brokers and state that nobody uses.
 
     Yields:
         What was removed, in words.
     """
     in_use = []
     for process, folder in list(marked(runs)):
-        if is_kept(process):
+        if has_reaper(process):
             in_use.append(folder)
         else:
             with suppress(psutil.NoSuchProcess):

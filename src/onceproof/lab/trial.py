@@ -1,4 +1,4 @@
-"""The way of one trial, in three parts that may run in different processes: provision, seed, drive."""
+"""The way of one trial, in three parts that may run in different processes: provision, preload, drive."""
 
 import shutil
 import time
@@ -68,21 +68,21 @@ def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
             yield NewTopic(trial.topic(name), partitions)
 
 
-def seed(plan: TrialPlan, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
+def preload(plan: TrialPlan, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
     """Produce the first bulk, and write down how many records it had; returns the plan that says so.
 
     Raises:
         HarnessError: a record was not delivered.
     """
     begin = time.monotonic()
-    timeline = Timeline(folder.path / "seed.jsonl")
+    timeline = Timeline(folder.preload)
     try:
         records = scenario(plan.trial.cell.scenario).workload(plan.trial).first
         bulk = start_bulk(plan, cluster, timeline, "first", records)
         bulk.await_delivered()
     finally:
         timeline.close()
-    plan = replace(plan, seconds={**plan.seconds, "seed": _since(begin)}, seeded=bulk.delivered)
+    plan = replace(plan, seconds={**plan.seconds, "preload": _since(begin)}, preloaded=bulk.delivered)
     plan.write(folder.trial_file)
     return plan
 
@@ -93,7 +93,7 @@ def drive(
     """Run the application through the scenario, let the independent reader judge, and write the outcome.
 
     Args:
-        plan: of the trial to be run; its topics are provisioned and seeded.
+        plan: of the trial to be run; its topics are provisioned and preloaded.
         cluster: the brokers.
         folder: takes timeline, logs, `reader.json`, and `outcome.json` last.
         report: called with the name of each phase as it begins.
@@ -154,7 +154,7 @@ def run_trial(
     cluster: Cluster | None = None,
     given: GivenCluster | None = None,
 ) -> Outcome:
-    """One whole trial: brokers up (unless a cluster is passed, or others are given), provision, seed, drive, clean up.
+    """One whole trial: brokers up (unless a cluster is passed or given), provision, preload, drive, clean up.
 
     That given brokers allow it is taken for granted: whoever gives them asks `given.check_access`.
 
@@ -171,6 +171,6 @@ def run_trial(
         up = _since(begin)
         report("provision")
         plan = provision(trial, brokers, folder)
-        report("seed")
-        plan = seed(replace(plan, seconds={"cluster": up, **plan.seconds}), brokers, folder)
+        report("preload")
+        plan = preload(replace(plan, seconds={"cluster": up, **plan.seconds}), brokers, folder)
         return drive(plan, brokers, folder, report)

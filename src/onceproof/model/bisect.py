@@ -96,7 +96,7 @@ class Bisection:
             for releases in self.lines.values():
                 self._settle(releases)
             for release in self.good:
-                self._strengthen(release)
+                self._add_trials(release)
         for releases in self.lines.values():
             for release in self._open(releases):
                 self.unknown.setdefault(release, "The trials were used up before it was tried.")
@@ -151,7 +151,7 @@ class Bisection:
             self.reds, key=lambda bad: (bad.line != good.line, abs(place[bad] - place[good]), place[bad]), default=None
         )
 
-    def _strengthen(self, release: Release) -> None:
+    def _add_trials(self, release: Release) -> None:
         """Repeat its control as often as it takes, and then a green until it carries the claim or turns red."""
         control = self._control(release)
         if control is None:

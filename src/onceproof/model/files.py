@@ -145,12 +145,13 @@ class TrialPlan(JsonFile):
     broker_config: Mapping[str, str]  # files of embedded brokers by name
     broker_is_claimed: bool = False  # whether the cell's broker release is what somebody claims of brokers of their own
     seconds: Mapping[str, float]  # by phase
-    seeded: int = 0  # records, when it was
+    preloaded: int = field(default=0, metadata={"formerly": "seeded"})  # records, when it was
 
     def least(self, promise: str, produced: Produced) -> int:
         """The least number of comparisons that a promise must have had."""
         rule = self.promises[promise]
-        return rule if isinstance(rule, int) else {"keys": produced.keys, **vars(self)}[rule]
+        counts = {"keys": produced.keys, "seeded": self.preloaded, **vars(self)}  # `seeded` is what old files say
+        return rule if isinstance(rule, int) else counts[rule]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,7 +87,7 @@ class JsonFile:
     """Base of a frozen dataclass that is a JSON file: nobody else writes it, nobody else reads it.
 
     A field with a default may be missing in the file, which is older than the field then; others must be there, and no
-    further ones.
+    further ones. The metadata `formerly` of a field is the name that it has in older files.
     """
 
     @classmethod
@@ -171,6 +171,8 @@ def _made(make: Callable[[Any], Any], value: Any, name: str) -> Any:
 
 def _object(kind: Any, data: Mapping[str, Any], name: str) -> Any:
     own = {field.name: field for field in fields(kind)}
+    renamed = {field.metadata["formerly"]: field.name for field in own.values() if "formerly" in field.metadata}
+    data = {renamed.get(entry, entry): value for entry, value in data.items()}
     if unknown := sorted(data.keys() - own.keys()):
         raise ValueError(f"{name} has {', '.join(unknown)}, which is not known")
     needed = [name for name, field in own.items() if field.default is MISSING and field.default_factory is MISSING]

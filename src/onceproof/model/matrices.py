@@ -152,9 +152,9 @@ def _is_list(value: object, of: type) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(one, of) for one in value)
 
 
-def _checked(data: Mapping[str, Any], what: type[Matrix | Block], where: str) -> dict[str, Any]:
+def _checked(data: Mapping[str, Any], kind: type[Matrix | Block], where: str) -> dict[str, Any]:
     """The fields of a table, each of which must be one of the class and of its type; lists as tuples."""
-    known = {field.name: field for field in fields(what)}
+    known = {field.name: field for field in fields(kind)}
     for name, value in data.items():
         if name not in known:
             raise UsageError(f"{where}: there is no {name!r}; there is {', '.join(known)}.")

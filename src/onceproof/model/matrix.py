@@ -15,12 +15,12 @@ from onceproof.model.release import Release
 class Offer:
     """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot.
 
-    `control` is the variant and the release of Kafka Streams that must be red. Of the variants, `rolling` go over to
-    another release while they work.
+    `positive_control` is the variant and the release of Kafka Streams that must be red. Of the variants, `rolling` go
+    over to another release while they work.
     """
 
     variants: tuple[str, ...]
-    control: tuple[str, str]
+    positive_control: tuple[str, str]
     refuse: Callable[[Cell], str | None] = lambda _: None
     rolling: tuple[str, ...] = ()
 
@@ -108,7 +108,7 @@ def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: R
     """
     cells = dict.fromkeys(expansion.cells)
     for scenario, broker in dict.fromkeys((cell.scenario, cell.broker) for cell in expansion.cells):
-        usual, release = catalogue[scenario].control
+        usual, release = catalogue[scenario].positive_control
         own = [cell for cell in cells if (cell.scenario, cell.broker) == (scenario, broker)]
         affected = {cell.variant for cell in own if known.affecting(cell)}
         for variant in dict.fromkeys(cell.variant for cell in own):

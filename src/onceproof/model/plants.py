@@ -54,7 +54,7 @@ class Plant:
     """A bug that the agent can put into Kafka Streams."""
 
     name: str
-    what: str
+    effect: str
     bug: str  # why it is not equivalent to the healthy program
     claims: tuple[Claim, ...]
     first: Release = OLDEST
@@ -87,10 +87,10 @@ class Plant:
         return next((claim for claim in self.claims if claim.scenario == scenario), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form: name, what, bug, resembles, first, last, claims, equivalent."""
+        """JSON form: name, effect, bug, resembles, first, last, claims, equivalent."""
         return {
             "name": self.name,
-            "what": self.what,
+            "effect": self.effect,
             "bug": self.bug,
             "resembles": self.resembles,
             "first": str(self.first),
@@ -149,7 +149,7 @@ def _plant(entry: Mapping[str, Any]) -> Plant:
         raise ValueError(f"it must be found in {both[0]}, and yet cannot show there.")
     return Plant(
         entry["name"],
-        entry["what"],
+        entry["effect"],
         entry["bug"],
         claims,
         Release.parse(entry["first"]) if "first" in entry else OLDEST,

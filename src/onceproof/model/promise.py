@@ -15,7 +15,7 @@ from onceproof.model.capability import Capability
 Least = str | int
 RULES = {
     "keys": "a key that was delivered",
-    "seeded": "a record that was seeded",
+    "preloaded": "a record that was preloaded",
     "partitions": "a partition",
     "stores": "a store of the topology",
     "partition_stores": "a store of the topology in each partition",
@@ -338,7 +338,7 @@ PROMISES = {
             "Every record that was committed before the crash was looked for in the store after it.",
             ("uncommitted-state", "lost-state"),
             "state_recovery",
-            "seeded",
+            "preloaded",
             dated=Dated(("contents",), role="any"),
         ),
         Promise(

@@ -8,6 +8,7 @@
   trials/<trial>.attempt-<n>/      what attempts left that failed or were cut off; of runs that were resumed
   trials/<trial>/
     trial.json                     the trial and every config that was used
+    preload.jsonl                  events of what was produced before the trial was driven
     timeline.jsonl                 every event in order: bulks, states, assignments, faults, drains
     instances/<name>.log           log of each instance
     threads/<name>.txt             what the threads of each instance were doing when the trial was stuck
@@ -61,20 +62,21 @@ class Dump:
     instance: str
     store: str
     partition: int
-    role: str  # `active` or `standby`
+    task_type: str  # `active` or `standby`
     offset: int
     file: Path  # one line `key,value` an entry
 
     @staticmethod
     def of(file: Path) -> "Dump":
         """The dump in a file, by the file's name."""
-        instance, store, partition, role, offset, _ = file.name.rsplit(".", 5)
-        return Dump(instance, store, int(partition), role, int(offset), file)
+        instance, store, partition, task_type, offset, _ = file.name.rsplit(".", 5)
+        return Dump(instance, store, int(partition), task_type, int(offset), file)
 
     @property
     def title(self) -> str:
         """For people."""
-        return f"{self.role} store {self.store} of {self.instance}, partition {self.partition}, at offset {self.offset}"
+        where = f"partition {self.partition}, at offset {self.offset}"
+        return f"{self.task_type} store {self.store} of {self.instance}, {where}"
 
     def entries(self) -> dict[int, int]:
         """What the store held."""
@@ -92,6 +94,11 @@ class TrialFolder:
     def trial_file(self) -> Path:
         """The trial and every config that was used."""
         return self.path / "trial.json"
+
+    @property
+    def preload(self) -> Path:
+        """Events of the records that were produced before the trial was driven, as in the timeline."""
+        return self.path / "preload.jsonl"
 
     @property
     def timeline(self) -> Path:

@@ -170,7 +170,7 @@ def returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
     The thread must have held the task as a standby in between (so that it was recycled and not closed), unless `closed`
     ones count, too. The thread of an instance that was started again is another thread, whatever its name.
     """
-    roles: dict[tuple[str, str], str] = {}  # (thread, task) -> active | standby
+    types: dict[tuple[str, str], str] = {}  # (thread, task) -> active | standby
     threads_of: dict[str, set[str]] = {}  # source -> its threads
     left: dict[tuple[str, str], int] = {}  # when the thread lost it as active
     back: list[tuple[str, str, int, int]] = []
@@ -183,8 +183,8 @@ def returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
         names = {thread["thread"] for thread in event["threads"]}
         for gone in threads_of.get(event["source"], set()) - names:
             # A later thread may get its name, and has nothing of its cache.
-            for place in [place for place in roles if place[0] == gone]:
-                del roles[place]
+            for place in [place for place in types if place[0] == gone]:
+                del types[place]
                 left.pop(place, None)
         threads_of[event["source"]] = names
         for thread in event["threads"]:
@@ -192,19 +192,19 @@ def returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
             if not thread["active"] and not thread["standby"]:
                 continue
             now = dict.fromkeys(thread["standby"], "standby") | dict.fromkeys(thread["active"], "active")
-            for task in {task for name, task in roles if name == thread["thread"]} | set(now):
+            for task in {task for name, task in types if name == thread["thread"]} | set(now):
                 place = (thread["thread"], task)
-                before, role = roles.get(place), now.get(task)
-                if before == "active" and (role == "standby" or (closed and role is None)):
+                before, after = types.get(place), now.get(task)
+                if before == "active" and (after == "standby" or (closed and after is None)):
                     left[place] = event["t"]
-                elif role == "active" and place in left:
+                elif after == "active" and place in left:
                     back.append((*place, left.pop(place), event["t"]))
-                elif role is None and not closed:
+                elif after is None and not closed:
                     left.pop(place, None)
-                if role is None:
-                    roles.pop(place, None)
+                if after is None:
+                    types.pop(place, None)
                 else:
-                    roles[place] = role
+                    types[place] = after
     return [
         Return(
             task,

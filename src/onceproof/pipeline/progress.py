@@ -18,8 +18,8 @@ from onceproof.pipeline.steps import lanes
 
 GROUP = "cell."
 BESIDE = "beside"
-PARTS = ("provision", "seed", "drive")
-WAITING = {-1: "waiting", 0: "provisioned", 1: "seeded"}  # by the last part that is over
+PARTS = ("provision", "preload", "drive")
+WAITING = {-1: "waiting", 0: "provisioned", 1: "preloaded"}  # by the last part that is over
 STAGES = (
     "plan",
     "brokers",
@@ -27,7 +27,7 @@ STAGES = (
     "cells",
     BESIDE,
     "sense",
-    "strengthen",
+    "add_trials",
     "collect_and_check",
     "validate",
     "judge",
@@ -36,7 +36,7 @@ STAGES = (
     "alert",
     "stop_clusters",
 )
-STYLES = {"failed": "red", "seeded": "dim", "provisioned": "dim", "waiting": "dim", "done": "green"}
+STYLES = {"failed": "red", "preloaded": "dim", "provisioned": "dim", "waiting": "dim", "done": "green"}
 
 
 @dataclass(frozen=True)

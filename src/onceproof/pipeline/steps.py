@@ -256,7 +256,7 @@ def provision(run: RunFolder, cell: str) -> None:
     _require_open_trials(run, cell)
 
 
-def seed(run: RunFolder, cell: str) -> None:
+def preload(run: RunFolder, cell: str) -> None:
     """Produce the first bulk of the cell's trials.
 
     Raises:
@@ -265,7 +265,7 @@ def seed(run: RunFolder, cell: str) -> None:
     from onceproof.lab import trial as lab
 
     _for_each_open_trial(
-        run, cell, lambda _, cluster, folder: lab.seed(TrialPlan.read(folder.trial_file), cluster, folder)
+        run, cell, lambda _, cluster, folder: lab.preload(TrialPlan.read(folder.trial_file), cluster, folder)
     )
     _require_open_trials(run, cell)
 
@@ -289,7 +289,7 @@ def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> N
 
 
 def beside(run: RunFolder) -> None:
-    """Provision, seed and drive the cells whose trials mostly wait, beside those that need the machine.
+    """Provision, preload and drive the cells whose trials mostly wait, beside those that need the machine.
 
     Raises:
         HarnessError: trials have failed; the others have run all the same.
@@ -297,7 +297,7 @@ def beside(run: RunFolder) -> None:
     failed = []
     for cell in lanes(run)[1]:
         try:
-            for verb in (provision, seed, drive):
+            for verb in (provision, preload, drive):
                 verb(run, cell["key"])
         except HarnessError as error:
             failed.append(f"{cell['title']}: {error}")
@@ -305,7 +305,7 @@ def beside(run: RunFolder) -> None:
         raise HarnessError("\n".join(failed))
 
 
-def strengthen(run: RunFolder, report: Callable[[str], None] = print) -> None:
+def add_trials(run: RunFolder, report: Callable[[str], None] = print) -> None:
     """Give cells further trials until their claims stand or their budget ends, the positive controls first.
 
     A cell that was red gets no more: one witness is proof. Nor does one whose trials failed, or that cannot be

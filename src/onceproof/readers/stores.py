@@ -45,5 +45,5 @@ def _compare(dump: Dump, folded: dict[int | None, Record]) -> Iterator[Compariso
             place = str(Place(f"{dump.store}-changelog", dump.partition, changed.offset)) if changed else dump.title
             observed = f"{value_text(held.get(key))}: {dump.title}"
             yield Comparison(
-                "stores", ANOMALIES[dump.role], dump.partition, key, place, value_text(expected.get(key)), observed
+                "stores", ANOMALIES[dump.task_type], dump.partition, key, place, value_text(expected.get(key)), observed
             )

@@ -86,7 +86,7 @@ class TrialRow(Base):
     number: Mapped[int]
     seed: Mapped[int]
     exercised: Mapped[bool]
-    planned: Mapped[bool] = mapped_column(server_default=false())  # before the first trial; not added by `strengthen`
+    planned: Mapped[bool] = mapped_column(server_default=false())  # before the first trial; not added by `add_trials`
     reason: Mapped[str]
     error: Mapped[str | None]
     records: Mapped[int | None]

@@ -1,4 +1,4 @@
-"""The systems of the seeds and of further known issues, one module each, always the same parts in the same order."""
+"""The systems of reproductions and further known issues, one module each, always the same parts in the same order."""
 
 from onceproof.faults import fault, rolling_bounce
 from onceproof.model.errors import UsageError
@@ -23,7 +23,7 @@ SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for modu
 CATALOGUE: dict[str, Offer] = {
     name: Offer(
         tuple(s.variants),
-        s.control,
+        s.positive_control,
         s.refuse,
         tuple(variant.name for variant in s.variants.values() if rolls(variant.parameters)),
     )
@@ -77,5 +77,5 @@ def rolling_variant(name: str, asked: str) -> str:
     return rolling[0]
 
 
-def _allows(what: Scenario, fault_name: str) -> bool:
-    return "fault" in what.parameters and fault_name in what.parameters["fault"].choices
+def _allows(scenario_: Scenario, fault_name: str) -> bool:
+    return "fault" in scenario_.parameters and fault_name in scenario_.parameters["fault"].choices

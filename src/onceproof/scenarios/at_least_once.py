@@ -1,4 +1,4 @@
-"""Seed 004: an answer and the change behind it are two records; without transactions one may come without the other.
+"""Reproduction 004: an answer and the change behind it are two records; without transactions either may come alone.
 
 An input record asks the application to delete a key of its store; the answer says whether it was there (1, true) or
 not (0, false). The deletion goes into the changelog, the answer into the output. The offset of the input is
@@ -26,9 +26,9 @@ What Kafka Streams does promise under either guarantee is looked at all the whil
 only after its change and its answer were flushed (`early-commit`). The ends of both topics are sampled after the
 committed offset; where one topic refuses, the variants with a rebalance hold that for more than two commit intervals.
 
-The remedy that the seed discusses, to delete in a second sub-topology when the answer has come back from the output,
-is a variant. It has a race: the request that is delivered again may be processed before or after the deletion that
-the first answer causes, so a key gets two answers, which may be true and true, or true and false.
+The remedy that the reproduction discusses, to delete in a second sub-topology when the answer has come back from the
+output, is a variant. It has a race: the request that is delivered again may be processed before or after the deletion
+that the first answer causes, so a key gets two answers, which may be true and true, or true and false.
 """
 
 import random
@@ -351,7 +351,7 @@ def system(trial: Trial) -> System:
 
 SCENARIO = Scenario(
     name="at-least-once",
-    title="What at-least-once allows, and exactly-once forbids (seed 004)",
+    title="What at-least-once allows, and exactly-once forbids (reproduction 004)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=system,
@@ -361,6 +361,6 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     observe=observe,
-    control=("DEFAULT_CONFIG", "4.3.1"),
+    positive_control=("DEFAULT_CONFIG", "4.3.1"),
     refusal=refusal,
 )

@@ -123,7 +123,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Workload:
-    """The (key, value) records of a trial: those that are seeded, and those that flow while it is driven."""
+    """The (key, value) records of a trial: those that are preloaded, and those that flow while it is driven."""
 
     first: Sequence[tuple[int, int]]
     second: Sequence[tuple[int, int]]
@@ -253,7 +253,7 @@ def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One system of the seeds. Its functions of a trial find the parameters with `values`."""
+    """One system under test. Its functions of a trial find the parameters with `values`."""
 
     name: str
     title: str
@@ -265,7 +265,7 @@ class Scenario:
     app: Callable[[Trial], Mapping[str, Any]]  # what the topology needs to know
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
     drive: Callable[[Lab], Exercise]
-    control: tuple[str, str]  # variant and release that show the anomaly, without which a green says nothing
+    positive_control: tuple[str, str]  # variant and release that show the anomaly, without which a green says nothing
     # What the timeline says of promises that do not show in the topics.
     observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
     # Why a cell cannot be run with these values of the parameters, if it cannot.
@@ -341,7 +341,7 @@ def variants_of(*variants: Variant) -> dict[str, Variant]:
 
 
 def partition_of_key(key: int, partitions: int) -> int:
-    """The seed's partitioning of the input, which the application uses for its output, too."""
+    """The reproduction's partitioning of the input, which the application uses for its output, too."""
     return (key + 1) % partitions
 
 

@@ -1,4 +1,4 @@
-"""Seed 002, KAFKA-20685: an application is killed in the middle of a transaction, and must forget what it did there.
+"""Reproduction 002, KAFKA-20685: an application is killed in a transaction, and must forget what it did there.
 
 Under exactly-once a store may hold writes of the transaction that was open when the process died. Nothing tells them
 apart, so the next start must wipe the store and restore it from what was committed. Kafka Streams knows by the
@@ -103,12 +103,12 @@ VARIANTS = variants_of(
     Variant("DURING_RESTORATION", "Killed while its store is restored; the wipe must fire.", {"during": "restoration"}),
     Variant(
         "STATE_UPDATER_DISABLED",
-        "The control: without the state updater, where the release can do without.",
+        "Negative control: without the state updater, where the release can do without.",
         {"state.updater": False},
     ),
     Variant(
         "SHORT_COMMIT_INTERVAL",
-        "Committed every 500 ms, as in the seed: the open transaction holds what came since.",
+        "Committed every 500 ms, as in the reproduction: the open transaction holds what came since.",
         {"commit.interval.ms": 500},
     ),
     Variant(
@@ -116,7 +116,7 @@ VARIANTS = variants_of(
         "RocksDB's write buffer as Kafka Streams has it: nothing of the burst is on disk, so nothing can be lost.",
         {"write.buffer.bytes": 0},
     ),
-    Variant("TIMESTAMPED", "The seed's kind of store: timestamped RocksDB.", {"stores": "rocksdb-timestamped"}),
+    Variant("TIMESTAMPED", "The reproduction's kind of store: timestamped RocksDB.", {"stores": "rocksdb-timestamped"}),
     Variant(
         "PUNCTUATOR",
         "A wall-clock punctuator writes to the store, too: what no record that is delivered again writes again.",
@@ -552,7 +552,7 @@ def system(trial: Trial) -> System:
 
 SCENARIO = Scenario(
     name="crash",
-    title="What a killed process wrote into an open transaction is forgotten (seed 002, KAFKA-20685)",
+    title="What a killed process wrote into an open transaction is forgotten (reproduction 002, KAFKA-20685)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=system,
@@ -561,7 +561,7 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
-    control=("DEFAULT_CONFIG", "4.1.2"),
+    positive_control=("DEFAULT_CONFIG", "4.1.2"),
     observe=observe,
     refusal=refusal,
 )

@@ -1,4 +1,4 @@
-"""Seed 000, KAFKA-14172: a stream that gives each key an ID, and must never give one ID to two keys.
+"""Reproduction 000, KAFKA-14172: a stream that gives each key an ID, and must never give one ID to two keys.
 
 The application keeps a counter and the IDs given so far in two stores, with a standby replica, under exactly-once.
 An ID is `counter * partitions + partition`, so the output is a pure function of the input's order within a
@@ -10,11 +10,11 @@ from an old counter and gives IDs a second time. So a trial is *exercised* when 
 came back like this, another thread had advanced it meanwhile, and the thread processed records of it afterwards.
 With caching off, or a cache of no bytes, the same journey must do no harm.
 
-The seed makes the group rebalance by a third stream. As a rule that is a thread that comes and goes in the second
-instance, which takes no time; `THIRD_INSTANCE` starts a process, and stops the second. `SEED_SCHEDULE` keeps the seed's
-own schedule: 60,000 records at full speed, 5 seconds, a third instance. On brokers as quick as these all is processed
-before that, so no ID comes twice and a healthy release is not exercised; the stale counter shows all the same, in the
-store at the end (`wrong-store`).
+The reproduction makes the group rebalance by a third stream. As a rule that is a thread that comes and goes in the
+second instance, which takes no time; `THIRD_INSTANCE` starts a process, and stops the second. `SEED_SCHEDULE` keeps the
+reproduction's own schedule: 60,000 records at full speed, 5 seconds, a third instance. On brokers as quick as these all
+is processed before that, so no ID comes twice and a healthy release is not exercised; the stale counter shows all the
+same, in the store at the end (`wrong-store`).
 
 Where a fault befalls the application, the group is not scaled: the trial is exercised when the fault bit. What must
 come out is the same under each.
@@ -63,7 +63,7 @@ PARTITIONS = 2
 FIRST, SECOND = 3_000, 60_000
 RATE = 5_000.0  # records/s while the group is scaled: unpaced, all is processed before any rebalance
 ROUNDS = 2  # how often the driver scales out and in before it gives up
-SEED_WAITS = 5.0  # seconds of the seed between the records and the third stream
+WAITS = 5.0  # seconds of the reproduction between the records and the third stream
 PATIENCE = 2.0  # seconds that the group is given to answer
 SESSION = 4.0  # seconds after which a thread is missed that was removed without leaving the group
 LASTS = 8.0  # seconds for which there are records when a step begins
@@ -101,7 +101,7 @@ VARIANTS = variants_of(
     ),
     Variant(
         "SEED_SCHEDULE",
-        "The seed's own schedule: 60,000 records at full speed, 5 s, a third instance.",
+        "The reproduction's own schedule: 60,000 records at full speed, 5 s, a third instance.",
         {"scale": "instance", "paced": False},
     ),
     Variant(
@@ -162,7 +162,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration of the seed."""
+    """Kafka Streams configuration of the reproduction."""
     own = values(trial)
     chosen = {
         trial.cell.running.cache_size_config: own["cache.bytes"],
@@ -187,7 +187,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 
 def drive(lab: Lab) -> Exercise:
-    """The flow of the seed, with conditions for its waits."""
+    """The flow of the reproduction, with conditions for its waits."""
     with lab.phase("first bulk"):
         lab.start_instance("instance-1")
         lab.await_(f"{FIRST:,} records to be committed", lambda: lab.committed() >= FIRST)
@@ -206,7 +206,7 @@ def drive(lab: Lab) -> Exercise:
         if fault:
             suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
         elif not paced:
-            steps = _join_as_in_the_seed(lab, bulk)
+            steps = _join_as_in_the_reproduction(lab, bulk)
         elif lab.parameters["scale"] == "instance":
             steps, second = _replace_until_returned(lab, second, bulk)
         else:
@@ -279,11 +279,11 @@ def _replace_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> tuple[Ste
     return steps, second
 
 
-def _join_as_in_the_seed(lab: Lab, bulk: Bulk) -> Steps:
+def _join_as_in_the_reproduction(lab: Lab, bulk: Bulk) -> Steps:
     """Five seconds after the records a third instance joins; with two tasks it may get none."""
     steps = Steps()
     bulk.await_delivered()
-    lab.holds_within(SEED_WAITS, lambda: False)
+    lab.holds_within(WAITS, lambda: False)
     _join(lab, "instance-3", bulk, steps)
     return steps
 
@@ -357,7 +357,7 @@ SYSTEM = System(
 )
 SCENARIO = Scenario(
     name="enumerator",
-    title="IDs given by a counter stay unique and stable when tasks move (seed 000, KAFKA-14172)",
+    title="IDs given by a counter stay unique and stable when tasks move (reproduction 000, KAFKA-14172)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
@@ -366,6 +366,6 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
-    control=("DEFAULT_CONFIG", "3.3.1"),
+    positive_control=("DEFAULT_CONFIG", "3.3.1"),
     refusal=refusal,
 )

@@ -178,6 +178,6 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
-    control=("DEFAULT_CONFIG", "4.0.0"),
+    positive_control=("DEFAULT_CONFIG", "4.0.0"),
     refusal=refusal,
 )

@@ -1,11 +1,11 @@
-"""Seed 001, KAFKA-14624: instances start and stop after a program, and a store must never give an old value.
+"""Reproduction 001, KAFKA-14624: instances start and stop after a program, and a store must never give an old value.
 
 Each record of a key carries the number after the one before it. The application keeps the last number of each key in
 a cached store with a standby replica, and so knows what it must find there: a smaller number is a *stale read*.
 
-A program is a list of instances; each of its steps toggles one: starts it if it does not run, else stops it. `1 2 3`
-is the seed's. Where the seed waits 15 seconds, a step here waits until the group is stable and a number of records
-was processed since.
+A program is a list of instances; each of its steps toggles one: starts it if it does not run, else stops it. `1 2 3` is
+the reproduction's. Where the reproduction waits 15 seconds, a step here waits until the group is stable and a number of
+records was processed since.
 
 What can go wrong is what goes wrong with the enumerator (a thread that held a task active, standby, active again
 finds its old record cache), so the precondition is the same: a task came back to its thread; and a key that the thread
@@ -78,17 +78,19 @@ PARAMETERS = {
     **MEMBERSHIP,
     **parameters_of(*OF_GROUPS),
 }
-SEED = {"program": "1 2 3"}
+REPRODUCED = {"program": "1 2 3"}
 VARIANTS = variants_of(
     Variant(
         "DEFAULT_CONFIG", f"A program of up to {STEPS} steps drawn from the trial's seed; a cached in-memory store."
     ),
-    Variant("SEED_PROGRAM", "As DEFAULT_CONFIG with the seed's program, `1 2 3`.", SEED),
-    Variant("ROCKSDB", "As SEED_PROGRAM with a persistent store.", {**SEED, "stores": "rocksdb"}),
-    Variant("AT_LEAST_ONCE", "As SEED_PROGRAM without transactions.", {**SEED, "guarantee": "at_least_once"}),
-    Variant("CACHING_DISABLED", "As SEED_PROGRAM; the store is not cached.", {**SEED, "caching": False}),
+    Variant("SEED_PROGRAM", "As DEFAULT_CONFIG with the reproduction's program, `1 2 3`.", REPRODUCED),
+    Variant("ROCKSDB", "As SEED_PROGRAM with a persistent store.", {**REPRODUCED, "stores": "rocksdb"}),
+    Variant("AT_LEAST_ONCE", "As SEED_PROGRAM without transactions.", {**REPRODUCED, "guarantee": "at_least_once"}),
+    Variant("CACHING_DISABLED", "As SEED_PROGRAM; the store is not cached.", {**REPRODUCED, "caching": False}),
     Variant(
-        "NO_STANDBY", "As SEED_PROGRAM without a standby replica, so no task is recycled.", {**SEED, "standbys": 0}
+        "NO_STANDBY",
+        "As SEED_PROGRAM without a standby replica, so no task is recycled.",
+        {**REPRODUCED, "standbys": 0},
     ),
     Variant(
         "STAYING_IN_GROUP",
@@ -98,7 +100,7 @@ VARIANTS = variants_of(
     Variant(
         "PAUSED",
         "The program `1 2 3`; then an instance stands still, loses its tasks, and wakes as a zombie.",
-        {**SEED, "fault": "pause"},
+        {**REPRODUCED, "fault": "pause"},
     ),
     *(replace(rolling, parameters={"program": "1 2", **rolling.parameters}) for rolling in (ROLLING, ROLLING_BACK)),
     replace(
@@ -109,7 +111,7 @@ VARIANTS = variants_of(
     replace(
         STATIC_MEMBERSHIP,
         description="As SEED_PROGRAM; each instance has a group.instance.id.",
-        parameters={**SEED, **STATIC_MEMBERSHIP.parameters},
+        parameters={**REPRODUCED, **STATIC_MEMBERSHIP.parameters},
     ),
 )
 
@@ -180,7 +182,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 
 def workload(trial: Trial) -> Workload:
-    """Records of keys drawn from the seed; the n-th record of a key has the value n. None is seeded."""
+    """Records of keys drawn from the seed; the n-th record of a key has the value n. None is preloaded."""
     own = values(trial)
     rng = random.Random(trial.seed)
     numbers: Counter[int] = Counter()
@@ -342,7 +344,7 @@ SYSTEM = System(
 )
 SCENARIO = Scenario(
     name="multirunner",
-    title="A store never gives an old value while instances start and stop (seed 001, KAFKA-14624)",
+    title="A store never gives an old value while instances start and stop (reproduction 001, KAFKA-14624)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
@@ -351,7 +353,7 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
-    control=("SEED_PROGRAM", "3.3.1"),
+    positive_control=("SEED_PROGRAM", "3.3.1"),
     observe=observe,
     refusal=refusal,
 )

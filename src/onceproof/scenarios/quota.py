@@ -1,4 +1,4 @@
-"""Seed 003, KAFKA-17455: a producer that is only throttled must not lose its transaction.
+"""Reproduction 003, KAFKA-17455: a producer that is only throttled must not lose its transaction.
 
 One stream thread writes a random value of 1 KiB to its store for each input record, one each 25 to 30 ms, and so
 slightly more to the changelog than the quota of its producer allows. It is then throttled, a little, and falls
@@ -10,15 +10,14 @@ A trial is *exercised* when the producer told of throttling, a request of its tr
 went on for longer than a failure takes, and the generator was not throttled itself: it is another client, without a
 quota. The producer's own log (at DEBUG) tells how long each request of a transaction waited until it was sent. One that
 waited for much longer than the producer was ever throttled (event `held`: `request`, `ms`) is what the known issue
-explains. And the generator is the control: where it fell behind its pace, the machine or the brokers had too much to
-do, and the trial is void, whatever it showed. It
-ends at the first exception, or after 45 s of load; then the quota is lifted and the rest is drained. Looked at are the
-exceptions in the log by class, threads that had to be replaced, and, from the topics alone, the transactions that were
-aborted: the changelog is read both with and without what was not committed. Every record must be in the changelog
-once.
+explains. And the generator tells whether all else was well: where it fell behind its pace, the machine or the brokers
+had too much to do, and the trial is void, whatever it showed. It ends at the first exception, or after 45 s of load;
+then the quota is lifted and the rest is drained. Looked at are the exceptions in the log by class, threads that had to
+be replaced, and, from the topics alone, the transactions that were aborted: the changelog is read both with and without
+what was not committed. Every record must be in the changelog once.
 
-Throttle and lag are judged, too. The seed expects some 100 ms on average, and a lag that grows slowly. How long a
-throttle may be, and how fast the lag must grow, load and quota tell. A throttle lasts as long as the request that
+Throttle and lag are judged, too. The reproduction expects some 100 ms on average, and a lag that grows slowly. How long
+a throttle may be, and how fast the lag must grow, load and quota tell. A throttle lasts as long as the request that
 exceeded the quota takes at its rate, a full batch at most, and a second more where the window has just lost one;
 `long-throttle` is said of twice that, since a throttle of more than a second can cost two. The longest is judged and
 not the average: who waits long sends little, so that the average over responses hardly grows with the throttle.
@@ -75,14 +74,14 @@ MARGIN = 5.0  # seconds that the load must go on for after a failure would have 
 PARAMETERS = {
     "rate": Parameter(35_000, "the producer's quota in bytes a second", least=1),
     "record.bytes": Parameter(1_024, "size of the values that are stored", least=4),
-    "sleep.ms": Parameter(27.5, "time between two input records; the seed's is drawn from 25 to 30 ms", least=1),
+    "sleep.ms": Parameter(27.5, "time between two input records; the reproduction draws 25 to 30 ms", least=1),
     "commit.interval.ms": Parameter(100, "commit interval", least=1),
     "transaction.timeout.ms": Parameter(10_000, "transaction timeout; Kafka Streams' own is 10 s", least=1_000),
     "request.timeout.ms": Parameter(30_000, "the producer's request timeout; Kafka's own is 30 s", least=1_000),
     "seconds": Parameter(45, "seconds of load, unless it fails before", least=1),
 }
 VARIANTS = variants_of(
-    Variant("DEFAULT_CONFIG", "The seed's: 35,000 bytes/s, 1 KiB each 25 to 30 ms, Kafka's own timeouts."),
+    Variant("DEFAULT_CONFIG", "The reproduction's: 35,000 bytes/s, 1 KiB each 25 to 30 ms, Kafka's own timeouts."),
     Variant(
         "SHORT_REQUEST_TIMEOUT",
         "request.timeout.ms of 12 s, so that a trial is short: it fails one request timeout after the throttle.",
@@ -90,10 +89,10 @@ VARIANTS = variants_of(
     ),
     Variant(
         "SLEEP_25",
-        "The generator sleeps 25 ms, the least of the seed: 43,500 bytes/s.",
+        "The generator sleeps 25 ms, the reproduction's least: 43,500 bytes/s.",
         {"sleep.ms": 25.0, "seconds": 40},
     ),
-    Variant("SLEEP_30", "The generator sleeps 30 ms, the most of the seed: 36,300 bytes/s.", {"sleep.ms": 30.0}),
+    Variant("SLEEP_30", "The generator sleeps 30 ms, the reproduction's most: 36,300 bytes/s.", {"sleep.ms": 30.0}),
     Variant(
         "LONG_TRANSACTION_TIMEOUT",
         "transaction.timeout.ms of 60 s, longer than a request timeout: the broker has no reason to abort.",
@@ -127,7 +126,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 
 def workload(trial: Trial) -> Workload:
-    """Distinct keys in order, one for each time the generator can wake up; key and value are equal. None is seeded."""
+    """Distinct keys in order, one for each time the generator can wake up, each its own value. None is preloaded."""
     own = values(trial)
     return Workload([], [(key, key) for key in range(int(own["seconds"] * 1_000 / own["sleep.ms"]))])
 
@@ -143,7 +142,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration of the seed."""
+    """Kafka Streams configuration of the reproduction."""
     own = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
@@ -438,7 +437,7 @@ def system(trial: Trial) -> System:
 
 SCENARIO = Scenario(
     name="quota",
-    title="A throttled producer keeps its transaction (seed 003, KAFKA-17455)",
+    title="A throttled producer keeps its transaction (reproduction 003, KAFKA-17455)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=system,
@@ -447,7 +446,7 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
-    control=("DEFAULT_CONFIG", "3.8.1"),
+    positive_control=("DEFAULT_CONFIG", "3.8.1"),
     observe=observe,
     refusal=refusal,
     mostly_waits=True,

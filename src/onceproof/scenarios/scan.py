@@ -152,5 +152,5 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
-    control=("DEFAULT_CONFIG", "3.9.0"),
+    positive_control=("DEFAULT_CONFIG", "3.9.0"),
 )

@@ -175,6 +175,6 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
-    control=("DEFAULT_CONFIG", "3.4.0"),
+    positive_control=("DEFAULT_CONFIG", "3.4.0"),
     refusal=refusal,
 )

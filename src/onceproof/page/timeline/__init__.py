@@ -37,7 +37,7 @@ def figure(folder: TrialFolder, witnesses: Sequence[Witness], dark: bool = False
     reading = Reading.read(folder.reader_file) if folder.reader_file.exists() else None
     try:
         found = moments(folder, plan.trial, witnesses, events)
-        story = Story.of(events, plan.seeded, found)
+        story = Story.of(events, plan.preloaded, found)
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise HarnessError(

@@ -48,7 +48,7 @@ class Flow:
         return max(0, self.produced - self.processed)
 
 
-def flow(events: Sequence[Event], seeded: int) -> list[Flow]:
+def flow(events: Sequence[Event], preloaded: int) -> list[Flow]:
     """Records produced and processed over time.
 
     What a killed instance had processed in vain, so that it came again, is taken back when it is killed. How much that
@@ -56,7 +56,7 @@ def flow(events: Sequence[Event], seeded: int) -> list[Flow]:
 
     Args:
         events: of the trial.
-        seeded: records that were produced before the trial was driven.
+        preloaded: records that were produced before the trial was driven.
     """
     steps: list[tuple[int, str, int]] = [(event["t"], "", 0) for event in (*events[:1], *events[-1:])]
     delivered: dict[str, int] = {}
@@ -65,8 +65,8 @@ def flow(events: Sequence[Event], seeded: int) -> list[Flow]:
             steps.append((event["t"], "produced", event["records"] - delivered.get(event["name"], 0)))
             delivered[event["name"]] = event["records"]
     steps += [(advance.t, "processed", advance.records) for advance in advances_of(events)]
-    steps += [(t, "processed", -records) for t, records in _in_vain(events, seeded + sum(delivered.values()))]
-    totals = {"produced": seeded, "processed": 0, "": 0}
+    steps += [(t, "processed", -records) for t, records in _in_vain(events, preloaded + sum(delivered.values()))]
+    totals = {"produced": preloaded, "processed": 0, "": 0}
     points = []
     for t, name, records in sorted(steps):
         totals[name] += records

@@ -29,7 +29,7 @@ class Story:
     left_out: int  # tasks
 
     @classmethod
-    def of(cls, events: Sequence[Event], seeded: int, moments: Sequence[Moment]) -> "Story":
+    def of(cls, events: Sequence[Event], preloaded: int, moments: Sequence[Moment]) -> "Story":
         """The story of these events."""
         all_tasks = bands.task_bands(events)
         all_rows = {band.row for band in all_tasks}
@@ -41,7 +41,7 @@ class Story:
             max(events[-1]["t"], events[0]["t"] + 1),
             bands.phases(events),
             marks(events),
-            thinned(flow(events, seeded)),
+            thinned(flow(events, preloaded)),
             [(event["t"], event["records"]) for event in events if event["event"] == "lag"],
             [(event["t"], event["committed"]) for event in events if event["event"] == "drained"],
             bands.instance_bands(events),

@@ -4,7 +4,7 @@
 README.md                              verdict, rate, how to repeat it, versions, witnesses, timeline
 verdict.json                           the verdict as the run has it
 trial/                                 the first red trial (of a cell that is not red: the first that ended well)
-  trial.json, outcome.json, reader.json, observations.json, timeline.jsonl, seed.jsonl, contents/, dumps/
+  trial.json, outcome.json, reader.json, observations.json, timeline.jsonl, preload.jsonl, contents/, dumps/
   state/files.csv, state/.../.checkpoint   state directories, where a failed trial left them
 tables/records-around-witnesses.csv    records of each role with a witness's key, or near its place
 tables/findings.csv                    what Spark found in the trial
@@ -102,7 +102,7 @@ def _members(case: Case) -> Iterator[Member]:
     yield Member("verdict.json", encoded(case.verdict), "json")
     for file in (folder.trial_file, folder.outcome_file, folder.reader_file, folder.observations_file):
         yield from _json_member(file, f"trial/{file.name}")
-    for file in (folder.timeline, folder.path / "seed.jsonl"):
+    for file in (folder.timeline, folder.preload, folder.path / "seed.jsonl"):  # the last is what older runs have
         if file.exists():
             yield Member(f"trial/{file.name}", _json_lines(file), "jsonl")
     for file in sorted(folder.contents.glob("*.csv")):

@@ -59,7 +59,7 @@ FILES = """\
 - `trial/trial.json`: the trial with every config of application, producer and brokers; `outcome.json`: how it ended;
   `reader.json`: counts and witnesses of the independent reader; `observations.json`: promises compared with what
   was seen.
-- `trial/timeline.jsonl`: every event; `t` is epoch milliseconds. `seed.jsonl`: the records produced before.
+- `trial/timeline.jsonl`: every event; `t` is epoch milliseconds. `preload.jsonl`: the records produced before.
 - `trial/contents/`: what stores held when an instance began to work, as `store,partition,number,key,value`; where
   the scenario asks for it.
 - `trial/state/`: files and checkpoints of the state directories, where a failed trial left them. Of a trial that

@@ -15,7 +15,8 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Seed 002, KAFKA-20685: puts out the first record of each key and drops the others. The store {@code seen} remembers.
+ * Reproduction 002, KAFKA-20685: puts out the first record of each key and drops the others. The store {@code seen}
+ * remembers.
  *
  * <p>With {@code punctuate.ms} a wall-clock punctuator writes, too, while records flow: each time it is called, it puts
  * a key of its own (negative, told by the clock) and the number of records that came since. Nothing ever writes these

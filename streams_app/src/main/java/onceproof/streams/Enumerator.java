@@ -14,7 +14,8 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Seed 000, KAFKA-14172: gives each key an ID that no other key has, and the same one whenever the key comes again.
+ * Reproduction 000, KAFKA-14172: gives each key an ID that no other key has, and the same one whenever the key comes
+ * again.
  *
  * <p>Two stores, both with a changelog: {@code ids} (key to ID) and {@code counter} (at key 0, the counter of the ID
  * given last). A new key gets {@code counter * partitions + partition}.

@@ -5,7 +5,7 @@ import java.util.Set;
 import org.apache.kafka.streams.processor.StreamPartitioner;
 
 /**
- * The rule of the seed: a key belongs to partition `(key + 1) mod partitions`.
+ * The rule of the reproduction: a key belongs to partition `(key + 1) mod partitions`.
  *
  * <p>Until 3.3 the interface has only {@code partition}, from 4.0 on only {@code partitions}, in between both. This
  * class has both on every release. It implements the raw type because the compiler makes no bridge from

@@ -12,7 +12,8 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Seed 003, KAFKA-17455: stores a large random value for each record, so that the changelog is what the producer sends.
+ * Reproduction 003, KAFKA-17455: stores a large random value for each record, so that the changelog is what the
+ * producer sends.
  *
  * <p>The values of the store {@code values} begin with the record's own value; the rest is random, so that nothing
  * compresses it.

@@ -49,7 +49,7 @@ class EnumeratorTest {
     private String stores = "rocksdb";
 
     @Test
-    void worked_example_of_the_seed_partition_0() {
+    void worked_example_of_the_reproduction_partition_0() {
         Outcome outcome = run(0, 1, 1);
         assertEquals(pairs(1, 0, 1, 0), outcome.ids());
         assertEquals(pairs(0, 0), outcome.counterChangelog);
@@ -57,7 +57,7 @@ class EnumeratorTest {
     }
 
     @Test
-    void worked_example_of_the_seed_partition_1() {
+    void worked_example_of_the_reproduction_partition_1() {
         Outcome outcome = run(1, 0, 2);
         assertEquals(pairs(0, 1, 2, 3), outcome.ids());
         assertEquals(pairs(0, 0, 0, 1), outcome.counterChangelog);
@@ -65,7 +65,7 @@ class EnumeratorTest {
     }
 
     @Test
-    void worked_example_of_the_seed_is_split_by_the_partitioner() {
+    void worked_example_of_the_reproduction_is_split_by_the_partitioner() {
         int[] input = {0, 1, 2, 1};
         for (int partition : new int[] {0, 1}) {
             int[] own = IntStream.of(input).filter(k -> KeyPartitioner.partition(k, 2) == partition).toArray();

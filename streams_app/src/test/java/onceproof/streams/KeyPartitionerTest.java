@@ -15,7 +15,7 @@ class KeyPartitionerTest {
         "0,6,1", "4,6,5", "5,6,0", "6,6,1", "-1,6,0", "-2,6,5", "-7,6,0",
         "2147483647,2,0", "2147483647,6,2", "-2147483648,2,1", "-2147483648,6,5", "9,1,0",
     })
-    void rule_of_the_seed_for_every_integer_and_by_the_methods_of_every_release(int key, int partitions, int expected) {
+    void reproduced_rule_for_every_integer_and_by_the_methods_of_every_release(int key, int partitions, int expected) {
         KeyPartitioner partitioner = new KeyPartitioner();
         assertEquals(expected, KeyPartitioner.partition(key, partitions));
         assertEquals(expected, partitioner.partition("topic", key, 0, partitions));

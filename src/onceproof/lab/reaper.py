@@ -1,8 +1,8 @@
-"""Keeps one process for its owner: nothing of the lab outlives the process that is responsible for it.
+"""Reaps one process for its owner: nothing of the lab outlives the process that is responsible for it.
 
-Run as a script: `python keeper.py OWNER_PID COMMAND...`. The command shares the keeper's standard streams. It
-is killed when the owner is gone, when the keeper is told to stop (SIGTERM: passed on) and, by the kernel, when
-the keeper itself is killed. The keeper ends with the command, with its exit code.
+Run as a script: `python reaper.py OWNER_PID COMMAND...`. The command shares the reaper's standard streams. It
+is killed when the owner is gone, when the reaper is told to stop (SIGTERM: passed on) and, by the kernel, when
+the reaper itself is killed. The reaper ends with the command, with its exit code.
 
 Standard library only, and started without site-packages: it must cost milliseconds.
 """
@@ -18,20 +18,20 @@ PR_SET_PDEATHSIG = 1  # prctl(2)
 CANNOT_START = 127
 
 
-def _die_with_keeper(keeper: int) -> None:
-    """In the child, before exec: ask the kernel for SIGKILL when the keeper dies."""
+def _die_with_reaper(reaper: int) -> None:
+    """In the child, before exec: ask the kernel for SIGKILL when the reaper dies."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != keeper:  # it died before we asked
+    if os.getppid() != reaper:  # it died before we asked
         os._exit(CANNOT_START)
 
 
 def _start(command: list[str]) -> int:
-    keeper = os.getpid()
+    reaper = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
-        _die_with_keeper(keeper)
+        _die_with_reaper(reaper)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
         os.execvp(command[0], command)  # noqa: S606 - an argument list, no shell
     except OSError as error:
@@ -45,13 +45,13 @@ def _send(child_fd: int, number: int) -> None:
         signal.pidfd_send_signal(child_fd, number)
 
 
-def keep(owner: int, command: list[str]) -> int:
+def reap(owner: int, command: list[str]) -> int:
     """Start the command and return its exit code; kill it as soon as the owner is gone."""
     try:
         owner_fd = os.pidfd_open(owner)
     except ProcessLookupError:
         return CANNOT_START
-    # Blocked until there is somebody to pass it on to: an early SIGTERM is not lost, and does not end the keeper.
+    # Blocked until there is somebody to pass it on to: an early SIGTERM is not lost, and does not end the reaper.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = _start(command)
     # Our copies of the pipes would keep them open after the child is gone.
@@ -74,4 +74,4 @@ def keep(owner: int, command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(int(sys.argv[1]), sys.argv[2:]))
+    sys.exit(reap(int(sys.argv[1]), sys.argv[2:]))
