@@ -189,7 +189,8 @@ class Group:
                 heir.active.append(task)
         while self.nature.moves and (move := self._next_move(living)):
             task, giver, taker = move
-            self.commit(giver)
+            if task.position > task.committed:  # all that its thread did goes with it
+                self.commit(giver)
             giver.active.remove(task)
             taker.active.append(task)
         self._assign_standbys(living, before)
@@ -197,7 +198,7 @@ class Group:
     def _next_move(self, living: Sequence[Member]) -> tuple[Task, Member, Member] | None:
         for taker in sorted(living, key=lambda m: len(m.active)):
             giver = max(living, key=lambda m: len(m.active))
-            for task in giver.active:
+            for task in reversed(giver.active):
                 caught_up = not self._standbys or taker.standby.get(task, self.clock.now() + 1) <= self.clock.now()
                 if len(giver.active) - len(taker.active) > 1 and caught_up:
                     return task, giver, taker

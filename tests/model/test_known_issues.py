@@ -70,7 +70,7 @@ def test_a_row_says_of_each_scenario_which_variants_show_it():
         (ROW.replace("caching = true", "cache = true"), "there is no feature 'cache'"),
         (ROW.replace("caching = true", 'caching = "yes"'), "caching cannot be 'yes'"),
         (ROW + 'culprit = "both"', "culprit is 'both'"),
-        (ROW + 'incidental = "yes"', "incidental is 'yes'"),
+        (ROW + 'incidental = ["quota"]', "incidental names 'quota', which is not one of its scenarios"),
         (ROW + 'must_show = { OTHER = ["duplicate-id"] }', "'OTHER' is not one of its variants"),
         (ROW + ROW, "KAFKA-1 has more than one row"),
         ("[[isue]]\n", "there is no field 'isue'"),
@@ -89,13 +89,13 @@ def test_a_candidate_has_what_its_release_has():
 
 
 def test_of_an_incidental_issue_nothing_is_expected():
-    known = parse_registry(ROW + "incidental = true")
+    known = parse_registry(ROW + 'incidental = ["enumerator"]')
     assert (known.affecting(cell("3.1.0")), known.concerned(cell("3.1.0"), [])) == ((), ())
     assert known.explaining(cell("3.1.0")) == known.concerned(cell("3.1.0"), ["duplicate-id"]) == known.issues
 
 
 def test_an_incidental_issue_may_be_of_either_release():
-    incidental = parse_registry(ROW + "incidental = true").issues[0]
+    incidental = parse_registry(ROW + 'incidental = ["enumerator"]').issues[0]
     expected = parse_registry(ROW).issues[0]
     for one, other in (("3.1.0", "3.9.1"), ("3.9.1", "3.1.0")):
         both = replace(cell(one), restart_on=Release.parse(other))

@@ -337,6 +337,9 @@ WAYS = [
     ),
     Way("stream-join", "an inner join", False, r"2 tasks of a join \(inner\)", "INNER", all_steps_tried=True),
     Way("stream-join", "no other task", False, "^One instance had 1 task of a join", "ONE_TASK", all_steps_tried=True),
+    Way("idle-task", "the idle task moves", True, r"kept task 0_0; .* was idle, was revoked\. 5,000 records .* killed"),
+    Way("idle-task", "in good order", True, r"5,000 records .* not committed when the process was closed", "CLOSED"),
+    Way("idle-task", "both are busy", False, r"which was busy, was revoked", "NOT_IDLE", all_steps_tried=True),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -382,7 +385,9 @@ HALTS = [
         r"^stuck: instance-1.*: Waited \d+ s for .* in vain",
         nature=Nature(halts_after=halts),
     )
-    for scenario, halts in zip(SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000), strict=True)
+    for scenario, halts in zip(
+        SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000, 2_000), strict=True
+    )
 ]
 UNCLEAN = [
     Way(scenario, "unclean", False, r"^unclean-close: instance-\d", nature=Nature(closes=False))

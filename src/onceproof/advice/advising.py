@@ -88,7 +88,7 @@ class Question:
         """
         offer = self.catalogue[scenario]
         own = [v for v in offer.variants if (v in offer.rolling) == rolling and self.concerns(scenario, v)]
-        showing = [v for v in own if any(i.concerns(scenario, v) and not i.incidental for i in self.issues)]
+        showing = [v for v in own if any(v in i.provoked.get(scenario, ()) for i in self.issues)]
         return sorted(showing or own, key=lambda variant: variant != offer.positive_control[0])
 
 
@@ -258,7 +258,7 @@ def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> t
         for one in question.cells
         if one.counts
         and issue.concerns(one.cell.scenario, one.cell.variant)
-        and (not issue.incidental or issue.key in one.issues)
+        and (one.cell.scenario in issue.provoked or issue.key in one.issues)
         and (not carried or (one.cell.streams, one.cell.restart_on) == way)
     )
 

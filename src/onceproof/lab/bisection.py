@@ -24,7 +24,8 @@ from onceproof.scenarios import scenario
 
 def _by_chance(cell: Cell) -> set[str]:
     """Anomalies that a cell may show of an incidental issue, whatever is searched for."""
-    return {name for issue in registry().explaining(cell) if issue.incidental for name in issue.anomalies}
+    by_chance = (issue for issue in registry().explaining(cell) if cell.scenario in issue.incidental)
+    return {name for issue in by_chance for name in issue.anomalies}
 
 
 @contextmanager

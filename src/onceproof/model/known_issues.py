@@ -39,8 +39,8 @@ class KnownIssue:
     must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Where the application is restarted on another release: the one that must be affected.
     culprit: str = "restarted"
-    # It shows by chance, beside what the scenario is for: a red may be explained by it, but none is expected of it.
-    incidental: bool = False
+    # Scenarios in which it shows by chance, beside what they are for: a red may be explained by it, none is expected.
+    incidental: tuple[str, ...] = ()
 
     @property
     def anomalies(self) -> tuple[str, ...]:
@@ -70,10 +70,15 @@ class KnownIssue:
         """Whether it can show in a variant of a scenario, on some release."""
         return variant in self.variants.get(scenario, ())
 
+    @property
+    def provoked(self) -> Mapping[str, tuple[str, ...]]:
+        """By scenario the variants in which it is expected to show."""
+        return {scenario: names for scenario, names in self.variants.items() if scenario not in self.incidental}
+
     def affects(self, cell: Cell) -> bool:
-        """Whether it may show in the cell; and is expected to, unless it is incidental."""
+        """Whether it may show in the cell; and is expected to, unless it is incidental there."""
         culprits = {"killed": (cell.streams,), "restarted": (cell.running,)}[self.culprit]
-        releases = (cell.streams, cell.running) if self.incidental else culprits
+        releases = (cell.streams, cell.running) if cell.scenario in self.incidental else culprits
         return self.concerns(cell.scenario, cell.variant) and any(map(self.is_in, releases))
 
 
@@ -102,11 +107,12 @@ class Registry:
 
     def affecting(self, cell: Cell) -> tuple[KnownIssue, ...]:
         """Known issues that are expected to show in a cell."""
-        return tuple(issue for issue in self.explaining(cell) if not issue.incidental)
+        return tuple(issue for issue in self.explaining(cell) if cell.scenario in issue.provoked)
 
     def concerned(self, cell: Cell, anomalies: Collection[str]) -> tuple[KnownIssue, ...]:
         """Known issues that are expected to show in a cell, and the incidental ones that have any of the anomalies."""
-        return tuple(i for i in self.explaining(cell) if not i.incidental or set(i.anomalies) & set(anomalies))
+        there = self.explaining(cell)
+        return tuple(i for i in there if cell.scenario in i.provoked or set(i.anomalies) & set(anomalies))
 
     def explaining(self, cell: Cell) -> tuple[KnownIssue, ...]:
         """Known issues that may explain a red of a cell, expected or not."""
@@ -182,7 +188,7 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         check_needs(entry["needs"]),
         {variant: _texts(names) for variant, names in entry.get("must_show", {}).items()},
         entry.get("culprit", "restarted"),
-        entry.get("incidental", False),
+        _texts(entry.get("incidental", [])),
     )
     if not issue.explains:
         raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness.")
@@ -190,8 +196,8 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         raise ValueError("it has no source; say where the facts come from.")
     if issue.culprit not in ("killed", "restarted"):
         raise ValueError(f"culprit is {issue.culprit!r}, but must be killed or restarted.")
-    if not isinstance(issue.incidental, bool):
-        raise ValueError(f"incidental is {issue.incidental!r}, but must be true or false.")
+    if unknown := sorted(set(issue.incidental) - issue.variants.keys()):
+        raise ValueError(f"incidental names {unknown[0]!r}, which is not one of its scenarios.")
     for fixed in issue.fixed:
         if any(fixed.within(*affected) for affected in issue.affected):
             raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it.")

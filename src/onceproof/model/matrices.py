@@ -177,8 +177,7 @@ def _table(value: object, where: str) -> dict[str, Any]:
 def known_matrix(known: Registry) -> Matrix:
     """Each known issue on the last release of each range that it affects and on those in which it is fixed.
 
-    In each scenario it is looked for in the first variant that its row names. None of an incidental one, which shows
-    by chance.
+    In each scenario it is looked for in the first variant that its row names; in none in which it shows by chance.
     """
     blocks = tuple(
         Block(
@@ -187,8 +186,7 @@ def known_matrix(known: Registry) -> Matrix:
             (*(NEWEST if last == LATER else str(last) for _, last in issue.affected), *map(str, issue.fixed)),
         )
         for issue in known.issues
-        if not issue.incidental
-        for scenario, variants in issue.variants.items()
+        for scenario, variants in issue.provoked.items()
     )
     told = "Every known issue on the last bad releases and the first good ones, by the registry."
     return Matrix("known", told, blocks, risk=0.25)  # of a first look, as that of the seeds

@@ -58,7 +58,7 @@ def issue_of(key: str) -> KnownIssue:
         raise UsageError(
             f"{key!r} is no known issue: there is {known}; docs/adding-a-known-issue.md tells how to add it."
         )
-    if issues[key].incidental or not issues[key].variants:
+    if not issues[key].provoked:
         raise UsageError(f"{key} shows by chance, and no scenario provokes it, so a green of one would prove nothing.")
     return issues[key]
 

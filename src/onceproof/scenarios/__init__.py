@@ -9,6 +9,7 @@ from onceproof.scenarios import (
     enumerator,
     foreign_key_join,
     global_join,
+    idle_task,
     multirunner,
     quota,
     scan,
@@ -16,7 +17,18 @@ from onceproof.scenarios import (
 )
 from onceproof.scenarios.base import Scenario, rolls
 
-_MODULES = (enumerator, multirunner, crash, quota, at_least_once, global_join, scan, foreign_key_join, stream_join)
+_MODULES = (
+    enumerator,
+    multirunner,
+    crash,
+    quota,
+    at_least_once,
+    global_join,
+    scan,
+    foreign_key_join,
+    stream_join,
+    idle_task,
+)
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 
 # What a matrix may ask for.

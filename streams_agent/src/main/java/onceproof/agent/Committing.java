@@ -1,5 +1,6 @@
 package onceproof.agent;
 
+import java.lang.reflect.Field;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
@@ -20,6 +21,7 @@ public final class Committing {
     private static final long FIRST = 3_000; // input offsets, added up, of the commits that may fail
     private static final AtomicBoolean MIGRATED = new AtomicBoolean();
     private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
+    private static final ThreadLocal<Object> SENDS = new ThreadLocal<>();
     private static final String OWN = "-" + ProcessHandle.current().pid();
 
     private Committing() {}
@@ -119,6 +121,40 @@ public final class Committing {
         return kept;
     }
 
+    /** Of {@code StreamsProducer.send}: remembers who sends for this thread. */
+    static final class Sends {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.This Object producer) {
+            sends(producer);
+        }
+    }
+
+    public static void sends(Object producer) {
+        SENDS.set(producer);
+    }
+
+    /** Of {@code TaskManager.handleRevocation}: a transaction that it left open is committed, without offsets. */
+    static final class Idle {
+        @Advice.OnMethodExit
+        static void exit() throws ReflectiveOperationException {
+            commitOpen();
+        }
+    }
+
+    public static void commitOpen() throws ReflectiveOperationException {
+        Object sends = SENDS.get();
+        if (sends == null) {
+            return;
+        }
+        Field open = sends.getClass().getDeclaredField("transactionInFlight");
+        Field producer = sends.getClass().getDeclaredField("producer");
+        open.setAccessible(true);
+        producer.setAccessible(true);
+        if (open.getBoolean(sends) && committed((Producer<?, ?>) producer.get(sends))) {
+            open.setBoolean(sends, false);
+        }
+    }
+
     /**
      * Of {@code StreamsProducer.commitTransaction}: one of the first commits finds that the tasks are another's by now, so
      * the thread gives up all that it holds and joins its group anew. Kafka Streams must cope with that.
@@ -159,7 +195,7 @@ public final class Committing {
         }
     }
 
-    public static boolean committed(Producer<byte[], byte[]> producer) {
+    public static boolean committed(Producer<?, ?> producer) {
         try {
             producer.commitTransaction();
         } catch (KafkaException fenced) { // then it is aborted after all

@@ -1,0 +1,179 @@
+"""KAFKA-18943: when an idle task is revoked, the open transaction of the tasks that stay must not be committed.
+
+Under exactly-once v2 all tasks of a stream thread share one producer, and so one transaction. From 3.4.0 to 3.9.0 a
+thread from which a task is revoked commits that transaction also where the task has nothing to commit; what the tasks
+that stay have written is then committed without the offsets of their input. If the thread dies before its next commit,
+that input is processed a second time.
+
+A trial commits the first records, and starts the application again with one thread and a commit interval that does not
+end. Records of one partition only flow, so that the task of the other one is idle, and when they are processed a second
+thread is added, which takes one task over. Then the process is killed, started again, and gets the rest.
+
+A trial is *exercised* when the idle task was the one that moved, the other stayed, and records of it were processed and
+not committed when the process was killed. What must come out is what the enumerator's promise says: each ID once, for
+each record of the input one of the output. Without the kill the next commit makes good what the output is judged by,
+and only the log of the transactions tells (`torn-transaction`).
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from onceproof.faults.base import Instance
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios import enumerator
+from onceproof.scenarios.base import (
+    Exercise,
+    Lab,
+    Scenario,
+    Variant,
+    Workload,
+    behind,
+    partition_of_key,
+    refuse_restarts,
+    values_of,
+    variants_of,
+)
+
+PARTITIONS = enumerator.PARTITIONS
+BUSY = 0  # the partition whose task has records; as tasks are dealt out in their order, that of the other one moves
+NAME = "instance-1"
+LATER = 1_000  # records that come when the process is back
+NEVER = 600_000  # ms: commit interval, and timeout of a transaction, that do not end within a trial
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "committed": Parameter(1_000, "records that are committed before", least=1),
+    "burst": Parameter(5_000, "records that flow into the open transaction", least=1),
+    "caching": Parameter(False, "whether the stores are cached"),
+    "kill": Parameter(True, "whether the process is killed; else it is closed in good order"),
+    "idle": Parameter(True, "whether the task that is revoked has nothing to commit"),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "An idle task is revoked while a transaction is open; then the process is killed."),
+    Variant("CACHED", "As DEFAULT_CONFIG with cached stores.", {"caching": True}),
+    Variant("CLOSED", "As DEFAULT_CONFIG; the process is closed in good order.", {"kill": False}),
+    Variant(
+        "NOT_IDLE", "As DEFAULT_CONFIG; both tasks have something to commit, so offsets go with it.", {"idle": False}
+    ),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Distinct keys in an order drawn from the seed; key and value are equal. The burst is of the busy partition."""
+    own = values(trial)
+    first = list(range(own["committed"]))
+    burst = [
+        key
+        for key in range(own["committed"], own["committed"] + PARTITIONS * own["burst"])
+        if not own["idle"] or partition_of_key(key, PARTITIONS) == BUSY
+    ][: own["burst"]]
+    begin = own["committed"] + PARTITIONS * own["burst"]
+    rng = random.Random(trial.seed)
+    rng.shuffle(first)
+    rng.shuffle(burst)
+    return Workload([(key, key) for key in first], [(key, key) for key in [*burst, *range(begin, begin + LATER)]])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `enumerator`."""
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "partitions": PARTITIONS,
+        "caching": values(trial)["caching"],
+    }
+
+
+def config(_trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        "producer.transaction.timeout.ms": str(NEVER),
+        "main.consumer.session.timeout.ms": "4000",  # the member that is killed is missed after these
+    }
+
+
+def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
+    """Of a restart."""
+    return refuse_restarts(cell)
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Fill an open transaction, let the idle task move, kill, start again, drain."""
+    own, first = lab.parameters, lab.workload.first
+    burst, rest = lab.workload.second[: own["burst"]], lab.workload.second[own["burst"] :]
+    with lab.phase("first records"):
+        lab.start_instance(NAME)
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.stop_instance(NAME)
+    with lab.phase("revocation"):
+        instance = lab.start_instance(NAME, config={"commit.interval.ms": str(NEVER)})
+        lab.await_("one thread to run both tasks", lambda: _dealt(instance) == [PARTITIONS])
+        (stays,) = instance.threads
+        lab.produce("burst", burst)
+        lab.await_(f"{len(burst):,} records to be processed", lambda: instance.processed >= len(burst))
+        lab.step("add-thread", NAME)
+        lab.await_("two threads to run a task each", lambda: _dealt(instance) == [1] * PARTITIONS)
+        kept = [task for thread in instance.threads if thread["thread"] == stays["thread"] for task in thread["active"]]
+        committed = lab.committed() - len(first)
+        lab.note("revoked", kept=kept, committed=committed, open={"input": behind(first, PARTITIONS)})
+        if own["kill"]:
+            lab.kill_instance(NAME)
+        else:
+            lab.stop_instance(NAME)
+    with lab.phase("drain"):
+        lab.start_instance(NAME)
+        lab.produce("rest", rest)
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    return _exercise(own, kept, len(burst) - committed)
+
+
+def _dealt(instance: Instance) -> list[int]:
+    """How many active tasks each of its threads has; none while one of them does not run."""
+    running = all(thread["state"] == "RUNNING" for thread in instance.threads)
+    return [len(thread["active"]) for thread in instance.threads] if running else []
+
+
+def _exercise(own: Mapping[str, Any], kept: list[str], uncommitted: int) -> Exercise:
+    stayed = kept == [f"0_{BUSY}"]
+    idle = "idle" if own["idle"] else "busy"
+    ended = "killed" if own["kill"] else "closed"
+    reason = (
+        f"The thread kept task {', '.join(kept)}; the other one, which was {idle}, was revoked. {uncommitted:,} "
+        f"records of the burst were processed and not committed when the process was {ended}."
+    )
+    return Exercise(stayed and uncommitted > 0 and own["idle"], reason, all_steps_tried=stayed)
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SCENARIO = Scenario(
+    name="idle-task",
+    title="The revocation of an idle task commits nothing of another one (KAFKA-18943)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: enumerator.SYSTEM,
+    partitions=lambda _: PARTITIONS,
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "3.8.1"),
+    refusal=refusal,
+)
