@@ -7,9 +7,12 @@ A record is told apart by its key and its number among the records of the key; u
 come again, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
@@ -54,10 +57,13 @@ class Log:
 
 
 # With these columns a trial states its logs.
-LOG = (
-    "struct<promise string, role string, replay string, judged string, key int, folded boolean, counted boolean, "
-    "beside string, punctuated boolean, grows boolean>"
+COLUMNS = (
+    "promise string, role string, replay string, judged string, key int, folded boolean, counted boolean, "
+    "beside string, punctuated boolean, grows boolean"
 )
+LOG = f"struct<{COLUMNS}>"
+LOGS = f"log int, trial int, exactly_once boolean, {COLUMNS}"
+Logs = list[dict[str, Any]]  # rows of LOGS: there are a few of each trial, and what they say shapes the queries
 
 
 def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> DataFrame:
@@ -72,82 +78,94 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
     )
     if FOREIGN_KEY_JOIN in checks:
         records = by_foreign_key(records, trials)
-    exactly_once = f.coalesce(fact("exactly_once"), f.lit(1)) == 1
-    logs = trials.select("trial", exactly_once.alias("exactly_once"), f.explode("logs").alias("log")).select(
-        "trial", "exactly_once", "log.*"
-    )
-    topics = fingerprinted(records, logs).collect()  # a row a topic; that all is well costs nothing more
     spark = records.sparkSession
-    together = in_memory(spark, [{**row.asDict(), **WELL} for row in topics if row["comparisons"]], COMPARISONS)
-    for folded_, once in sorted({(row["folded"], row["exactly_once"]) for row in topics if row["differs"]}):
-        differing = [
-            {"trial": row["trial"], "role": row["place"]}
-            for row in topics
-            if row["differs"] and (row["folded"], row["exactly_once"]) == (folded_, once)
-        ]
-        closer = f.broadcast(in_memory(spark, differing, "trial int, role string"))
-        compare = folded if folded_ else numbered if once else repeated
-        together = together.unionByName(breaches(records, logs.join(closer, ["trial", "role"]), compare))
+    logs = logs_of(trials)
+    looked_at = {row["log"]: row for row in fingerprinted(records, logs).collect()} if logs else {}  # a row a topic
+    well = [
+        {**log, "place": log["role"], "comparisons": looked_at[log["log"]]["comparisons"], **WELL}
+        for log in logs
+        if log["log"] in looked_at and looked_at[log["log"]]["comparisons"]
+    ]
+    together = in_memory(spark, well, COMPARISONS)
+    differing = [log for log in logs if log["log"] in looked_at and looked_at[log["log"]]["differs"]]
+    for (is_folded, once), alike in grouped(differing, "folded", "exactly_once"):
+        compare = folded if is_folded else numbered if once else repeated
+        together = together.unionByName(breaches(records, in_memory(spark, alike, LOGS), compare))
     return together
 
 
 WELL = {"anomaly": None, "partition": 0, "key": None, "expected": "what the replay says", "observed": "the same"}
 
 
-def fingerprinted(records: DataFrame, logs: DataFrame) -> DataFrame:
+def logs_of(trials: DataFrame) -> Logs:
+    """The logs that the trials state, numbered: rows with a number are narrower than with a trial and a role."""
+    exactly_once = f.coalesce(fact("exactly_once"), f.lit(1)) == 1
+    stated = trials.select("trial", exactly_once.alias("exactly_once"), f.explode("logs").alias("log")).select(
+        "trial", "exactly_once", "log.*"
+    )
+    return [{"log": number, **row.asDict()} for number, row in enumerate(stated.collect())]
+
+
+def grouped(logs: Logs, *names: str) -> Iterator[tuple[Any, Logs]]:
+    """The logs that have the same in these columns, with what they have."""
+    same = itemgetter(*names)
+    return ((of, list(alike)) for of, alike in groupby(sorted(logs, key=same), same))
+
+
+def fingerprinted(records: DataFrame, logs: Logs) -> DataFrame:
     """Each topic beside what the replay gives.
 
-    Out: trial, promise, place STRING (the role), comparisons LONG (records that are or should be there), differs
-    BOOLEAN, and of the log folded, exactly_once.
+    Out: log, comparisons LONG (records that are or should be there), differs BOOLEAN.
     """
-    causes = inputs_of(records, logs)
-    sides = (
-        fingerprints(prints(causes.where("replay != 'first'")).unionByName(first_prints(causes)), "wanted"),
-        fingerprints(prints(written(records, logs)), "found"),
-    )
+    spark = records.sparkSession
+    wanted, found = [], []
+    for (is_folded, replay), alike in grouped(logs, "folded", "replay"):
+        causes = inputs_of(records, in_memory(spark, alike, LOGS))
+        rows = first_prints(causes) if replay == "first" else prints(causes)
+        wanted.append(fingerprints(rows, "wanted", in_order=not is_folded))
+    for is_folded, alike in grouped(logs, "folded"):
+        of_roles = records.where(f.col("role").isin({log["role"] for log in alike}))  # no other files are read
+        rows = prints(written(of_roles, in_memory(spark, alike, LOGS)))
+        found.append(fingerprints(rows, "found", in_order=not is_folded))
     number = {side: f.coalesce(f.sum(side), f.lit(0)) for side in ("wanted", "found")}
     return (
-        sides[0]
-        .join(sides[1], ["trial", "role", "partition"], "full")
-        .groupBy("trial", "role")
+        reduce(DataFrame.unionByName, wanted)
+        .join(reduce(DataFrame.unionByName, found), ["log", "partition"], "full")
+        .groupBy("log")
         .agg(
             f.greatest(number["wanted"], number["found"]).alias("comparisons"),
             f.bool_or(~f.col("wanted_print").eqNullSafe(f.col("found_print"))).alias("differs"),
         )
-        .join(f.broadcast(logs), ["trial", "role"])
-        .select("trial", "promise", f.col("role").alias("place"), "comparisons", "differs", "folded", "exactly_once")
     )
 
 
 def prints(rows: DataFrame, *more: str) -> DataFrame:
-    """Of each record no more than is compared. Out: trial, role, folded, partition, `more`, offset, print LONG."""
+    """Of each record no more than is compared. Out: log, partition, `more`, offset, print LONG."""
     absent = f.lit(-(2**62))
     of_record = f.xxhash64("key", f.coalesce("value", absent), f.unix_micros("timestamp"), "headers")
-    return rows.select("trial", "role", "folded", "partition", *more, "offset", of_record.alias("print"))
+    return rows.select("log", "partition", *more, "offset", of_record.alias("print"))
 
 
 def first_prints(causes: DataFrame) -> DataFrame:
     """The prints of the first input record of each key, where that alone gives one; whole numbers need no sort."""
     return (
-        prints(causes.where("replay = 'first'"), "of_key")
-        .groupBy("trial", "role", "folded", "partition", "of_key")
+        prints(causes, "of_key")
+        .groupBy("log", "partition", "of_key")
         .agg(f.min("offset").alias("offset"), f.min_by("print", "offset").alias("print"))
         .drop("of_key")
     )
 
 
-def fingerprints(records: DataFrame, side: str) -> DataFrame:
-    """Of each partition the records and a fingerprint of them; the order counts unless the log is folded.
+def fingerprints(records: DataFrame, side: str, *, in_order: bool) -> DataFrame:
+    """Of each partition the records and a fingerprint of them, and of their order, if that is wanted.
 
-    In: as `prints`. Out: trial, role, partition, `<side>` LONG, `<side>_print`.
+    In: as `prints`. Out: log, partition, `<side>` LONG, `<side>_print`.
     """
-    in_order = Window.partitionBy("trial", "role", "partition").orderBy("offset")
-    numbered = f.xxhash64(f.row_number().over(in_order), "print")
+    order = Window.partitionBy("log", "partition").orderBy("offset")
+    of_record = f.xxhash64(f.row_number().over(order), "print") if in_order else f.col("print")
     return (
-        records.where("not folded")
-        .withColumn("print", numbered)
-        .unionByName(records.where("folded"))
-        .groupBy("trial", "role", "partition")
+        records.withColumn("print", of_record)
+        .groupBy("log", "partition")
         .agg(f.count("*").alias(side), fingerprint(f.col("print")).alias(f"{side}_print"))
     )
 
