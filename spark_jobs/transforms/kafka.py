@@ -43,15 +43,17 @@ def headers_text(headers: Column) -> Column:
 
 def integer(binary: Column) -> Column:
     """The number, as LONG, that Java's IntegerSerializer wrote in four bytes; null when there are not four."""
-    unsigned = f.conv(f.hex(binary), 16, 10).cast("long")
-    signed = f.when(unsigned >= 2**31, unsigned - 2**32).otherwise(unsigned)
-    return f.when(f.octet_length(binary) == 4, signed)
+    return f.when(f.octet_length(binary) == 4, f.shiftright(f.shiftleft(_number(binary), 32), 32))  # with its sign
 
 
 def long(binary: Column) -> Column:
     """The number, as LONG, that Java's LongSerializer wrote in eight bytes; null when there are not eight."""
-    high, low = integer(f.substring(binary, 1, 4)), integer(f.substring(binary, 5, 4))
-    return f.shiftleft(high, 32).bitwiseOR(low.bitwiseAND(f.lit(2**32 - 1)))
+    return f.when(f.octet_length(binary) == 8, _number(binary))
+
+
+def _number(binary: Column) -> Column:
+    """The number in up to eight bytes, the eighth with the sign. Named once by who uses it: each time, it is made."""
+    return f.conv(f.hex(binary), 16, -10).cast("long")
 
 
 def fault_of(column: str, bytes_: Column) -> Column:
