@@ -162,13 +162,10 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
     isolation = "read_committed" if topics[0].committed else "read_uncommitted"
     faulty = Observation("faulty")
     faulty_topics = f.collect_set(f.when(f.col("fault").isNotNull(), f.col("topic")))
+    messages = decoded(read_topics(spark, bootstrap, [topic.name for topic in topics], isolation), named)
+    records = messages.observe(faulty, faulty_topics.alias("topics")).where(f.col("fault").isNull())
     (
-        decoded(read_topics(spark, bootstrap, [topic.name for topic in topics], isolation), named)
-        .observe(faulty, faulty_topics.alias("topics"))
-        .where(f.col("fault").isNull())
-        .select(*tables.RECORDS.names)
-        # Spark would make a task and a file of each partition of each topic; both cost more than what is in them.
-        .coalesce(2 * spark.sparkContext.defaultParallelism)
+        tables.in_few_files(records.select(*tables.RECORDS.names))
         .write.mode("append")
         .partitionBy("role")  # each check looks at the records of one role
         .parquet(str(draft))

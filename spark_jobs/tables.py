@@ -146,8 +146,17 @@ def write(run_folder: RunFolder, name: str, rows: DataFrame) -> None:
     Not partitioned by trial: each file costs some 40 ms of CPU, whatever is in it.
     """
     folder = draft(run_folder, name)
-    rows.write.parquet(str(folder))
+    in_few_files(rows).write.parquet(str(folder))
     publish(run_folder, name, folder)
+
+
+def in_few_files(rows: DataFrame) -> DataFrame:
+    """The rows in two tasks for each core.
+
+    Spark would make a task and a file of each partition of each topic, and of each part of a union: both cost more
+    than what is in them.
+    """
+    return rows.coalesce(2 * rows.sparkSession.sparkContext.defaultParallelism)
 
 
 def read(spark: SparkSession, run_folder: RunFolder, name: str) -> DataFrame:
