@@ -19,6 +19,7 @@ from onceproof.model.segments import COORDINATOR, OFFSETS
 from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
 from onceproof.scenarios.at_least_once import DELETE
+from onceproof.scenarios.base import Message
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
 from tests.fakes.instance import TIMED_OUT, FakeInstance, stamped
@@ -205,6 +206,7 @@ class FakeBulk:
     rate: float | None
     timeline: Timeline
     timestamps: Sequence[int] | None = None
+    messages: Sequence[Message] = ()
     delivered: int = 0
     throttled: float = 0.0
     due: float = field(default=0.0, init=False)
@@ -321,7 +323,7 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
     world = World(
         brokers=lambda _cluster, _release, log, note: FakeBrokers(group, names, log.parent, note),  # type: ignore[arg-type, return-value]
         links=lambda _proxy, note: FakeLinks(group, note),  # type: ignore[arg-type, return-value]
-        topics=lambda _cluster, application_id: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]
+        topics=lambda _cluster, application_id, _named: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]
         instance=partial(FakeInstance, group=group, clock=clock),
         bulk=bulk,  # type: ignore[arg-type]
         reader=lambda *_: FakeReader(),  # type: ignore[arg-type, return-value]

@@ -12,7 +12,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import LATER, KnownIssue, Registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.matrix import Offer
-from onceproof.model.promise import PROMISES
+from onceproof.model.promise import OF_APPLICATIONS, PROMISES
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.results.measured import Measured
@@ -370,7 +370,8 @@ def _promises(question: Question) -> Iterator[Gap]:
     looked_at = {
         promise for name, variant in _variants_on_target(question) for promise in promises_looked_at(name, variant)
     }
-    if missing := [name for name in PROMISES if name not in looked_at]:
+    ours = [name for name, promise in PROMISES.items() if promise.suite != OF_APPLICATIONS]
+    if missing := [name for name in ours if name not in looked_at]:
         why = f"No cell on {question.target} that counts looks at them."
         names = f"The promises {', '.join(missing)}" if looked_at else "All promises"
         yield Gap(names, why, False, None, (RESULTS,))

@@ -11,6 +11,7 @@ from onceproof.advice.advice import Advice
 from onceproof.cli.trials import TrialAnswer
 from onceproof.model.files import VerdictRow
 from onceproof.model.fix import FixAnswer
+from onceproof.model.judged import AppAnswer
 
 group = typer.Typer()
 
@@ -19,6 +20,7 @@ class Published(StrEnum):
     """What has a schema."""
 
     ADVISE = "advise"  # advise --json
+    APP_RUN = "app-run"  # app run --json
     TRIAL = "trial"  # trial --json
     VERIFY_FIX = "verify-fix"  # verify-fix --json
     VERDICTS = "verdicts"  # verdicts.json of a run folder
@@ -26,6 +28,7 @@ class Published(StrEnum):
 
 FORMS: dict[Published, tuple[int, Any]] = {
     Published.ADVISE: (ADVICE, Advice),
+    Published.APP_RUN: (AppAnswer.schema, AppAnswer),
     Published.TRIAL: (TrialAnswer.schema, TrialAnswer),
     Published.VERIFY_FIX: (FixAnswer.schema, FixAnswer),
     Published.VERDICTS: (1, tuple[VerdictRow, ...]),
@@ -43,9 +46,9 @@ def schema(of: Published) -> dict[str, Any]:
 
 @group.command(name="schema")
 def schema_(
-    of: Annotated[Published, typer.Argument(metavar="NAME", help="advise, trial, verdicts or verify-fix.")],
+    of: Annotated[Published, typer.Argument(metavar="NAME", help="advise, app-run, trial, verdicts or verify-fix.")],
 ) -> None:
-    """Print the JSON schema of what `advise`, `trial` or `verify-fix --json` print, or of `verdicts.json`.
+    """Print the JSON schema of what `advise`, `app run`, `trial` or `verify-fix --json` print, or of `verdicts.json`.
 
     Exit: 0, 2 usage.
     """

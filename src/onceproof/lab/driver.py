@@ -31,7 +31,7 @@ class Driver:
         self.site = Site(plan, cluster, folder, report, world)
         self._fault = chosen(parameters)
         self._instances = Instances(self.site)
-        self._input = Input(self.site, workload.first)
+        self._input = Input(self.site, workload)
         self._limits = Limits(self.site)
         self._topics, self._segments = TopicReading(self.site), SegmentReading(self.site)
         self.lab = TrialLab(self.site, parameters, workload, self._instances, self._input, self._limits, self._topics)

@@ -1,6 +1,6 @@
 """The input of a trial: what was preloaded, and what is produced while it is driven."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
@@ -10,10 +10,11 @@ from onceproof.lab.site import Site
 from onceproof.lab.world import REAL, World
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Produced, TrialPlan
-from onceproof.model.record import Record
+from onceproof.model.record import Topics
 from onceproof.model.timeline import Timeline
 from onceproof.readers.inputs import deviation
-from onceproof.scenarios.base import partition_of_key
+from onceproof.readers.kafka import token
+from onceproof.scenarios.base import Message, Workload, partition_of_key
 
 SETTLED = 0.2  # seconds between two looks that must show the same
 
@@ -27,18 +28,20 @@ def start_bulk(
     rate: float | None = None,
     timestamps: Sequence[int] | None = None,
     world: World = REAL,
+    messages: Sequence[Message] = (),
 ) -> Bulk:
-    """Start producing to the trial's input."""
+    """Start producing to the trial's input; `messages` are what the records stand for, if not for integers."""
     partition = partial(partition_of_key, partitions=plan.partitions)
-    return world.bulk(cluster, plan.trial.topic("input"), partition, name, records, rate, timeline, timestamps)
+    topic = " and ".join(plan.topics_of("input"))
+    return world.bulk(cluster, topic, partition, name, records, rate, timeline, timestamps, messages)
 
 
 class Input:
     """Produces records, and knows all that were delivered."""
 
-    def __init__(self, site: Site, preloaded: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, site: Site, workload: Workload) -> None:
         """Nothing is produced yet but what was preloaded."""
-        self._site, self._preloaded = site, preloaded
+        self._site, self._preloaded, self._messages = site, workload.first, workload.messages
         self._bulks: list[Bulk] = []
 
     def produce(
@@ -46,7 +49,9 @@ class Input:
     ) -> Bulk:
         """Send records in the background, as `scenarios.base.Lab.produce` says."""
         site = self._site
-        bulk = start_bulk(site.plan, site.cluster, site.timeline, name, records, rate, timestamps, site.world)
+        bulk = start_bulk(
+            site.plan, site.cluster, site.timeline, name, records, rate, timestamps, site.world, self._messages
+        )
         self._bulks.append(bulk)
         return bulk
 
@@ -75,12 +80,13 @@ class Input:
             bulk.stop()
             bulk.await_sent()
 
-    def committed(self) -> dict[int, int]:
-        """How far each partition is committed, when nothing is written any more."""
-        site, topic = self._site, self._site.trial.topic("input")
+    def committed(self) -> dict[str, dict[int, int]]:
+        """How far each partition of each input is committed, by role, when nothing is written any more."""
+        site, plan = self._site, self._site.plan
         seen: tuple[object, object] = (None, None)
         while True:
-            before, offsets = seen, site.topics.offsets(topic, site.plan.partitions)
+            before = seen
+            offsets = {role: site.topics.offsets(plan.topic(role), plan.partitions) for role in plan.inputs}
             seen = (offsets, site.ends(committed=True))
             if seen == before:
                 return offsets
@@ -89,19 +95,27 @@ class Input:
     def produced(self) -> Produced:
         """What was delivered, in numbers."""
         delivered = self._site.plan.preloaded + sum(bulk.delivered for bulk in self._bulks)
-        return Produced(delivered, len({key for key, _ in self._generated()}))
+        return Produced(delivered, len({key for key, _ in self._delivered()}))
 
-    def compare(self, inputs: Sequence[Record]) -> None:
-        """Check that what was generated and delivered is what stands in the input topic.
+    def compare(self, topics: Topics) -> None:
+        """Check that what was generated and delivered is what stands in the input topics.
 
         Raises:
             HarnessError: it is not, so the trial says nothing.
         """
-        partition = partial(partition_of_key, partitions=self._site.plan.partitions)
-        told = deviation(inputs, self._generated(), partition)
-        if told is not None:
-            raise HarnessError(f"The input topic does not hold what was delivered: {told}.")
+        plan = self._site.plan
+        for role in plan.inputs:
+            generated: Iterable[tuple[int | None, int | None]] = self._delivered()
+            home = None
+            if self._messages:
+                sent = (self._messages[place] for _, place in self._delivered())
+                generated = [(token(m.key), token(m.value)) for m in sent if m.topic == plan.topic(role)]
+            else:
+                home = partial(partition_of_key, partitions=plan.partitions)
+            told = deviation(topics[role], generated, home)
+            if told is not None:
+                raise HarnessError(f"The topic {plan.topic(role)} does not hold what was delivered: {told}.")
 
-    def _generated(self) -> Iterator[tuple[int, int]]:
+    def _delivered(self) -> Iterator[tuple[int, int]]:
         """Key and value of all that was delivered, in order."""
         return chain(self._preloaded, *(bulk.sent for bulk in self._bulks))

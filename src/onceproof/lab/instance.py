@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from onceproof.lab.applications import application_class_path
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.client_properties import java_options
@@ -89,12 +90,16 @@ class Instance:
         jars = [settings.application_jar, *streams_class_path(self.release)]
         # An altered class must neither come from the archive nor get into it.
         self._class_data = ClassData.of(jars) if self.plant is None else None
+        of_people = application_class_path(app["application"], self.release) if "application" in app else []
         # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
         planted = () if self.plant is None else (f"-javaagent:{settings.agent_jar}=plant={self.plant}",)
         told = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
         options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", told, *planted, *java_options(config))
         main = ("onceproof.streams.Main",)
-        command = java_command(jars, main, self.log.parent, self._class_data, *options, records=True)
+        # What is theirs stands behind the archive's class path, and is not recorded.
+        command = java_command(
+            [*jars, *of_people], main, self.log.parent, self._class_data, *options, records=not of_people
+        )
         self._process = spawn(command, log=self.log, piped=True)
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
         self._send(json.dumps({"topology": topology, "app": app, "config": config}))

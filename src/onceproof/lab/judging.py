@@ -1,13 +1,18 @@
 """What the independent reader finds in what a drive left behind."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from onceproof.lab.input import Input
 from onceproof.lab.reading import OPEN_FOR, Read, SegmentReading, TopicReading, logs_of
 from onceproof.lab.site import Site
 from onceproof.model.anomaly import Findings
 from onceproof.model.errors import KafkaFailedError
+from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
+from onceproof.readers.application import check_application, records_of
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.stores import compare_stores
 
@@ -31,18 +36,36 @@ def judge(site: Site, produced: Input, topics: TopicReading, segments: SegmentRe
         read = topics.read()
         if site.failure is not None:
             site.measure(**_looked_at(site, read))
-        findings = CHECKS[site.plan.check](_as_far_as_committed(site, read), site.facts)
+        if site.plan.check not in CHECKS:
+            read = _beside_oracle(site, read)
+        check = CHECKS.get(site.plan.check) or partial(check_application, site.plan.roles)
+        findings = check(_as_far_as_committed(site, read), site.facts)
         findings.add(read.corrupt)
         findings.add(segments.compare(read))
         findings.add(list(compare_stores(site.folder.dumps(), read.records)))
         if site.failure is None and not read.corrupt:
-            produced.compare(read.records["input"])
+            produced.compare(read.records)
     return findings
+
+
+def _beside_oracle(site: Site, read: Read) -> Read:
+    """What was read of an application of people's own, with what it puts out without a fault, if that is known.
+
+    What was put out is written down: it is what another trial is held against. A drive that failed did not put out all.
+    """
+    outputs = {role: planned.declared for role, planned in site.plan.roles.items() if role not in site.plan.inputs}
+    Outputs.of({role: read.records[role] for role in outputs}).write(site.folder.outputs_file)
+    path = site.plan.trial.parameters.get("oracle")
+    if not path or site.failure is not None:
+        return read
+    oracle = Oracle.read(Path(path))
+    known = {f"{role}-oracle": records_of(oracle, role, declared) for role, declared in outputs.items() if declared}
+    return replace(read, records={**read.records, **known})
 
 
 def keep_ends(site: Site, produced: Input) -> None:
     """Keep how far the input of a drive that failed was committed, and so is to be judged."""
-    site.measure(**{f"input_end/{partition}": end for partition, end in produced.committed().items()})
+    site.measure(**{f"{role}_end/{p}": end for role, ends in produced.committed().items() for p, end in ends.items()})
 
 
 def _looked_at(site: Site, read: Read) -> dict[str, int]:
@@ -55,4 +78,7 @@ def _as_far_as_committed(site: Site, read: Read) -> Mapping[str, list[Record]]:
     """The records; if the drive failed, without the input that was never processed."""
     if site.failure is None:
         return read.records
-    return {**read.records, "input": [r for r in read.records["input"] if r[1] < site.facts[f"input_end/{r[0]}"]]}
+    as_far = {
+        role: [r for r in read.records[role] if r[1] < site.facts[f"{role}_end/{r[0]}"]] for role in site.plan.inputs
+    }
+    return {**read.records, **as_far}

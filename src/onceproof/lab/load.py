@@ -11,7 +11,9 @@ from confluent_kafka import KafkaException, Producer
 from onceproof.lab.cluster import Cluster
 from onceproof.model.errors import HarnessError
 from onceproof.model.timeline import Timeline
+from onceproof.scenarios.base import Message
 
+PARTITIONER = "murmur2_random"  # Java's, for messages; the partition of integers is given
 PRODUCER_CONFIG = {
     # Each record once and in order, or the trial is an error: the input itself must be beyond doubt. (An idempotent
     # producer would do as well, but takes a second to get its id.)
@@ -20,6 +22,7 @@ PRODUCER_CONFIG = {
     "max.in.flight": 1,
     "linger.ms": 5,
     "delivery.timeout.ms": 30_000,
+    "partitioner": PARTITIONER,
 }
 # Where a broker may die it must be tried again, and all the same be there once and in order.
 RETRYING = {
@@ -28,6 +31,7 @@ RETRYING = {
     "linger.ms": 5,
     "delivery.timeout.ms": 60_000,
     "topic.metadata.refresh.interval.ms": 1_000,
+    "partitioner": PARTITIONER,
 }
 TICK = 0.01  # seconds between two portions of a paced bulk
 REPORT_EVERY = 0.1  # seconds between two `produced` events
@@ -47,12 +51,16 @@ class Bulk:
         rate: float | None,
         timeline: Timeline,
         timestamps: Sequence[int] | None = None,
+        messages: Sequence[Message] = (),
     ) -> None:
-        """Start producing `records` (key, value) at `rate` records/s, None for full speed; `timestamps` are in ms."""
+        """Start producing `records` (key, value) at `rate` records/s, None for full speed; `timestamps` are in ms.
+
+        Where there are `messages`, a record stands for the one at the place that is its value.
+        """
         self._producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
         self._records, self._timeline = records, timeline
-        self._timestamps = timestamps
+        self._timestamps, self._messages = timestamps, messages
         self._sent = 0
         self._pace = (time.monotonic(), 0, rate)  # since when, from which record on, records/s
         self._error: str | None = None
@@ -126,19 +134,22 @@ class Bulk:
                 due = min(due, first + int((time.monotonic() - since) * rate))
             # In portions, so that deliveries are counted while a bulk runs at full speed.
             for key, value in self._records[self._sent : min(due, self._sent + 5_000)]:
-                self._producer.produce(
-                    self._topic,
-                    key=encode_integer(key),
-                    value=encode_integer(value),
-                    partition=self._partition(key),
-                    on_delivery=self._delivered,
-                    timestamp=self._timestamps[self._sent] if self._timestamps else 0,  # 0 is now
-                )
+                record = _fields(self._messages[value]) if self._messages else self._of_integers(key, value)
+                self._producer.produce(**record, on_delivery=self._delivered)
                 self._sent += 1
             self._producer.poll(TICK if self._sent >= due and rate is not None else 0)
             self._report(REPORT_EVERY)
         if self._stop:
             self._records = self._records[: self._sent]
+
+    def _of_integers(self, key: int, value: int) -> dict[str, Any]:
+        return {
+            "topic": self._topic,
+            "key": encode_integer(key),
+            "value": encode_integer(value),
+            "partition": self._partition(key),
+            "timestamp": self._timestamps[self._sent] if self._timestamps else 0,  # 0 is now
+        }
 
     def _delivered(self, error: Any, _message: Any) -> None:
         if error is None:
@@ -153,6 +164,13 @@ class Bulk:
         if time.monotonic() - self._reported >= every:
             self._reported = time.monotonic()
             self._timeline.add("driver", "produced", name=self._name, records=self.delivered)
+
+
+def _fields(message: Message) -> dict[str, Any]:
+    """What a producer is told of it; there is no partition that means "by the key"."""
+    place = {} if message.partition is None else {"partition": message.partition}
+    named = {name: getattr(message, name) for name in ("topic", "key", "value", "timestamp")}
+    return {**named, **place, "headers": list(message.headers)}
 
 
 def producer_config(cluster: Cluster) -> dict[str, Any]:

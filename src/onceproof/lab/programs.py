@@ -24,6 +24,7 @@ def run_program(
     line: str = "",
     check: Callable[[], None] = lambda: None,
     options: Sequence[str] = (),
+    beside: Sequence[Path] = (),
 ) -> dict[str, Any]:
     """Run a program to its end.
 
@@ -35,6 +36,7 @@ def run_program(
         line: for its standard input; may carry credentials.
         check: raises if waiting has become pointless.
         options: of its JVM.
+        beside: what stands on its class path behind these jars.
 
     Returns:
         The first event that it told; nothing if it told none.
@@ -43,7 +45,7 @@ def run_program(
         HarnessError: it failed, or did not end.
     """
     jars = [get_settings().application_jar, *streams_class_path(release)]
-    command = java_command(jars, main, log.parent, ClassData.of(jars), "-Xmx128m", *options)
+    command = java_command([*jars, *beside], main, log.parent, ClassData.of(jars), "-Xmx128m", *options)
     process = spawn(command, log=log, piped=True)
     stdin, stdout = open_pipes(process)
     try:

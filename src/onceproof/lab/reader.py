@@ -9,8 +9,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from onceproof.lab.cluster import Cluster
 from onceproof.model.anomaly import Comparison, corrupt_record
 from onceproof.model.errors import HarnessError
+from onceproof.model.files import Declared
 from onceproof.model.record import Record
-from onceproof.readers.kafka import decode_record
+from onceproof.readers.kafka import decode_record, token_record
 
 BATCH = 10_000
 FINISH_TIMEOUT = 60.0
@@ -23,6 +24,7 @@ class Source:
     topic: str
     role: str
     value_bytes: int
+    declared: Declared | None = None  # of people's own: what its records are
 
 
 class Reader:
@@ -105,7 +107,12 @@ class Reader:
             key, value, tombstones = message.key(), message.value(), topic.endswith("-changelog")
             sent = (message.timestamp()[1], message.headers() or ())
             try:
-                record = decode_record(partition, offset, key, value, source.value_bytes, *sent, tombstones=tombstones)
+                if source.declared:
+                    record = token_record(partition, offset, key, value, source.declared, *sent)
+                else:
+                    record = decode_record(
+                        partition, offset, key, value, source.value_bytes, *sent, tombstones=tombstones
+                    )
             except ValueError as fault:
                 self._corrupt.append(corrupt_record(source.role, partition, offset, str(fault)))
             else:

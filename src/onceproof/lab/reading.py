@@ -89,9 +89,9 @@ class TopicReading:
         site, plan = self._site, self._site.plan
         for committed in (True, False):
             sources = [
-                Source(topic, role, planned.value_bytes)
+                Source(topic, role, planned.value_bytes, planned.declared)
                 for role, planned in plan.roles.items()
-                if planned.committed == committed and (topic := plan.trial.topic(planned.topic)) in present
+                if planned.committed == committed and (topic := plan.topic(role)) in present
             ]
             if sources:
                 reader = site.world.reader(site.cluster, plan.application_id, sources, plan.partitions, committed)
@@ -146,5 +146,10 @@ class SegmentReading:
 
 def logs_of(plan: TrialPlan) -> Logs:
     """The logs of a trial's topics, by the roles that are read as committed."""
-    roles = {plan.trial.topic(planned.topic): role for role, planned in plan.roles.items() if planned.committed}
+    # What is in the inputs of an application of people's own is ours, and they are not called `input`.
+    roles = {
+        plan.topic(role): role
+        for role, planned in plan.roles.items()
+        if planned.committed and (planned.declared is None or role not in plan.inputs)
+    }
     return Logs(plan.application_id, roles)

@@ -23,7 +23,7 @@ class Site:
         """Connect to the brokers, and clear the folder of what a trial left that was cut off."""
         self.plan, self.trial = plan, plan.trial
         self.cluster, self.folder, self.report, self.world = cluster, folder, report, world
-        self.topics = world.topics(cluster, plan.application_id)
+        self.topics = world.topics(cluster, plan.application_id, set(map(plan.topic, plan.roles)))
         for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):
             shutil.rmtree(old, ignore_errors=True)
         self.timeline = Timeline(folder.timeline, world.now)
@@ -70,7 +70,7 @@ class Site:
         return {
             "partitions": plan.partitions,
             "exactly_once": int(plan.streams_config["processing.guarantee"] == "exactly_once_v2"),
-            "cached": int(bool(plan.app["caching"])),
+            "cached": int(bool(plan.app.get("caching"))),
             "punctuated": int(bool(plan.app.get("punctuate.ms"))),
             **self._measured,
         }
@@ -129,7 +129,7 @@ class Site:
     @property
     def wanted_topics(self) -> set[str]:
         """The topics of the trial."""
-        return {self.trial.topic(planned.topic) for planned in self.plan.roles.values()}
+        return set(map(self.plan.topic, self.plan.roles))
 
     def present_topics(self) -> set[str]:
         """Those that there are: what comes last is created by the application."""

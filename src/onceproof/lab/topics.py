@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
@@ -51,18 +51,19 @@ def _may_pass(error: BaseException) -> bool:
 class Topics:
     """The topics and the consumer group of one application id."""
 
-    def __init__(self, cluster: Cluster, application_id: str) -> None:
-        """Connect to the cluster."""
+    def __init__(self, cluster: Cluster, application_id: str, named: Collection[str] = ()) -> None:
+        """Connect to the cluster; topics that are `named` belong to the application, whatever they are called."""
         self._admin = AdminClient(cluster.client())
         # Asks for the group's offsets and never joins it. (AdminClient.list_consumer_group_offsets, asked often
         # while the coordinator loads, crashed in librdkafka 2.16.1.)
         self._offsets = Consumer({**cluster.client(), "group.id": application_id})
         self._cluster = cluster
-        self._prefix = application_id
+        self._prefix, self._named = application_id, frozenset(named)
 
     def names(self) -> set[str]:
         """Existing topics of the application, its changelogs included."""
-        return {topic for topic in self._admin.list_topics(timeout=5).topics if topic.startswith(self._prefix + "-")}
+        present = self._admin.list_topics(timeout=5).topics
+        return {topic for topic in present if topic.startswith(self._prefix + "-") or topic in self._named}
 
     def create(self, topics: Iterable[NewTopic]) -> None:
         """Create topics and wait until they are known; what is left of an earlier attempt is deleted first.
@@ -166,6 +167,38 @@ class Topics:
         """
         places = [TopicPartition(topic, p) for p in range(partitions)]
         return {place.partition: max(0, place.offset) for place in self._offsets.committed(places, timeout=5)}
+
+    def unprocessed(self, topics: Iterable[str], partitions: int) -> int:
+        """Committed records of topics behind what the group has committed: markers of transactions are none."""
+        places = [
+            TopicPartition(topic, partition, offset)
+            for topic in topics
+            for partition, offset in self.offsets(topic, partitions).items()
+        ]
+        consumer = Consumer(
+            {
+                **self._cluster.client(),
+                "group.id": f"{self._prefix}-looker",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 50,
+            }
+        )
+        left, found = {(place.topic, place.partition) for place in places}, 0
+        try:
+            consumer.assign(places)
+            while left:
+                for message in consumer.consume(1_000, timeout=0.2):
+                    if message.error() is None:
+                        found += 1
+                    elif message.error().code() == KafkaError._PARTITION_EOF:
+                        left.discard((message.topic(), message.partition()))
+                    elif not message.error().retriable():
+                        raise KafkaException(message.error())
+        finally:
+            consumer.close()
+        return found
 
     def close(self) -> None:
         """Disconnect."""

@@ -44,7 +44,7 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
     for old in (folder.outcome_file, folder.reader_file, folder.observations_file, folder.segments_file):
         old.unlink(missing_ok=True)
     with _explained(cluster):
-        topics = Topics(cluster, trial.application_id)
+        topics = Topics(cluster, trial.application_id, set(map(plan.topic, plan.roles)))
         topics.create(_new_topics(plan, cluster))
         if plan.group_config:
             topics.alter_group(plan.group_config)
@@ -58,7 +58,9 @@ def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
     """The topics that are there before the application is: it creates its changelogs itself, as a rule."""
     trial, partitions = plan.trial, plan.partitions
     for name, planned in plan.roles.items():
-        if planned.may_refuse:
+        if planned.declared:  # its records may be of any time
+            yield NewTopic(planned.declared.name, partitions, config={"retention.ms": "-1"})
+        elif planned.may_refuse:
             replicas = [[1, cluster.dead_broker()]] * partitions
             config = {"min.insync.replicas": "1"}
             if name.endswith("-changelog"):
@@ -77,8 +79,8 @@ def preload(plan: TrialPlan, cluster: Cluster, folder: TrialFolder) -> TrialPlan
     begin = time.monotonic()
     timeline = Timeline(folder.preload)
     try:
-        records = scenario(plan.trial.cell.scenario).workload(plan.trial).first
-        bulk = start_bulk(plan, cluster, timeline, "first", records)
+        workload = scenario(plan.trial.cell.scenario).workload(plan.trial)
+        bulk = start_bulk(plan, cluster, timeline, "first", workload.first, messages=workload.messages)
         bulk.await_delivered()
     finally:
         timeline.close()

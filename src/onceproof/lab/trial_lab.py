@@ -118,9 +118,9 @@ class TrialLab:
 
     def close_instances(self) -> None:
         """Have all instances write what their stores hold, then let them leave, side by side."""
-        stores = self._site.plan.partition_stores
-        # They are all there when no task is on its way.
-        self.await_("every store to be written where it is active", lambda: self._instances.dump_stores() == stores)
+        if stores := self._site.plan.partition_stores:
+            # They are all there when no task is on its way.
+            self.await_("every store to be written where it is active", lambda: self._instances.dump_stores() == stores)
         self._instances.close()
 
     def recycled(self, proof: Return) -> bool:
@@ -157,11 +157,13 @@ class TrialLab:
 
     def end(self, role: str) -> int:
         """End offset of a topic, summed over its partitions."""
-        return sum(self._site.topics.ends([self.trial.topic(role)], self._site.plan.partitions).values())
+        plan = self._site.plan
+        return sum(self._site.topics.ends(plan.topics_of(role), plan.partitions).values())
 
     def committed(self, role: str = "input") -> int:
         """Records of a topic, the input as a rule, whose processing is committed."""
-        return self._site.topics.committed(self.trial.topic(role), self._site.plan.partitions)
+        plan = self._site.plan
+        return sum(self._site.topics.committed(topic, plan.partitions) for topic in plan.topics_of(role))
 
     def positions(self) -> Mapping[int, int]:
         """End offset of each partition of `__consumer_offsets`."""
@@ -176,6 +178,17 @@ class TrialLab:
                 f"more than {committed:,} of {end:,} records to be committed", self._more_than(committed), PATIENCE
             )
         self.note("drained", committed=end)
+
+    def await_internal_drained(self) -> None:
+        """Wait until what the application hands on to itself, by repartition topics, is processed and committed."""
+        topics, partitions = self._site.topics, self._site.plan.partitions
+
+        def settled() -> bool:
+            internal = sorted(t for t in topics.names() - self._site.wanted_topics if not t.endswith("-changelog"))
+            before = topics.ends(internal, partitions)
+            return not topics.unprocessed(internal, partitions) and topics.ends(internal, partitions) == before
+
+        self.await_("the repartition topics to be processed", settled, PATIENCE)
 
     def _more_than(self, committed: int) -> Callable[[], bool]:
         return lambda: self.committed() > committed

@@ -113,6 +113,21 @@ class Reading(JsonFile):
 
 
 @dataclass(frozen=True)
+class Declared:
+    """What people say of a topic of their application."""
+
+    name: str  # that brokers know it by
+    plays: str  # `input` or `output`
+    key: str  # serdes
+    value: str
+    promises: tuple[str, ...] = ()  # of an output, see `readers.application`
+    of: str | None = None  # the input whose records come out in it, each once
+    # How far runs without a fault agree on it: `records`, `final` values, `keys`, or on `nothing`; None: nobody looked.
+    agreed: str | None = None
+    ignored: tuple[str, ...] = ()  # fields of its JSON on which they do not
+
+
+@dataclass(frozen=True)
 class TopicPlan:
     """How a topic is read: whose it is, and what its values are."""
 
@@ -120,6 +135,7 @@ class TopicPlan:
     value_bytes: int
     committed: bool = True  # false: with the records of aborted and open transactions
     may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
+    declared: Declared | None = None  # of an application of people's own; then its records are bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +162,26 @@ class TrialPlan(JsonFile):
     broker_is_claimed: bool = False  # whether the cell's broker release is what somebody claims of brokers of their own
     seconds: Mapping[str, float]  # by phase
     preloaded: int = field(default=0, metadata={"formerly": "seeded"})  # records, when it was
+
+    def topic(self, role: str) -> str:
+        """The topic that plays the role, be it one that is read or another one of the application."""
+        planned = self.roles.get(role)
+        if planned is None:
+            return self.trial.topic(role)
+        return planned.declared.name if planned.declared else self.trial.topic(planned.topic)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The roles of the topics that only we write to."""
+        return tuple(
+            role
+            for role, planned in self.roles.items()
+            if (planned.declared.plays if planned.declared else role) == "input"
+        )
+
+    def topics_of(self, role: str) -> tuple[str, ...]:
+        """The topics that play a role; the input of an application of people's own may be several."""
+        return tuple(map(self.topic, self.inputs if role == "input" else (role,)))
 
     def least(self, promise: str, produced: Produced) -> int:
         """The least number of comparisons that a promise must have had."""

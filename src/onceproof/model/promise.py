@@ -75,6 +75,7 @@ class Promise:
     needs: Capability | None = None
 
 
+OF_APPLICATIONS = "applications"  # the suite of those that only applications of people's own make
 TRANSACTION_ATOMICITY = "transaction_atomicity"  # the suite of those that are judged by the log alone
 ANOMALIES = {
     anomaly.name: anomaly
@@ -432,6 +433,22 @@ PROMISES = {
             "publication",
             "keys",
             dated=Dated(("crash",), role="input"),  # which parted a request's answer from its deletion
+        ),
+        Promise(
+            "differential",
+            "What an application of people's own puts out is, key by key, what it puts out where no fault befalls it.",
+            "Every key of an output was held against a run without a fault.",
+            ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
+            OF_APPLICATIONS,
+            1,
+        ),
+        Promise(
+            "unique",
+            "No key comes twice in an output of which the application says so.",
+            "Every key of such an output was counted.",
+            ("duplicate-output",),
+            OF_APPLICATIONS,
+            1,
         ),
         Promise(
             "liveness",

@@ -1,7 +1,8 @@
 """The records of a trial as the independent reader hands them over, and what a check needs beside them."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class Record(NamedTuple):
@@ -13,6 +14,28 @@ class Record(NamedTuple):
     value: int | None
     timestamp: int = 0
     headers: str = ""
+
+
+class Token(int):
+    """A number that stands for bytes, and for no others: by it keys and values that are no integers are compared.
+
+    It knows them, and how people write them.
+    """
+
+    data: bytes
+    text: str
+
+    @classmethod
+    def of(cls, data: bytes, text: str) -> Self:
+        """The number of these bytes; 52 bits of their digest, so that JSON can carry it."""
+        digest = hashlib.blake2b(data, digest_size=8).digest()
+        token = cls(int.from_bytes(digest, "big") >> 12)
+        token.data, token.text = data, text
+        return token
+
+    def __str__(self) -> str:
+        """What it stands for."""
+        return self.text
 
 
 # The records of a trial by role, each partition in offset order.

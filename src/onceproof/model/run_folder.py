@@ -18,6 +18,7 @@
     segments.parquet               what the brokers' log segments hold of its transactions, a row for each
                                    `model.segments.Entry`; of embedded brokers under exactly-once
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
+    outputs.json                   what an application of people's own put out
     reader.json                    what the independent reader counted (no Spark involved)
     outcome.json                   exercised or not, seconds by phase; what Kafka did that ended the drive, why the
                                    trial is void, or the error; written last
@@ -148,6 +149,11 @@ class TrialFolder:
     def reader_file(self) -> Path:
         """Findings of the independent reader."""
         return self.path / "reader.json"
+
+    @property
+    def outputs_file(self) -> Path:
+        """What an application of people's own put out: `model.oracle.Outputs`."""
+        return self.path / "outputs.json"
 
     @property
     def outcome_file(self) -> Path:

@@ -16,6 +16,7 @@ def compare_deliveries(
     once: bool = False,
     at_least: bool = False,
     role: str = "output",
+    source: str = "input",
 ) -> Iterator[Comparison]:
     """Of each key, the records that went in beside those that came out.
 
@@ -25,6 +26,7 @@ def compare_deliveries(
         once: a key is to come out once, however often it went in.
         at_least: more records than were expected are allowed.
         role: of the topic that the key comes out in.
+        source: role of the topic that it goes into.
     """
     entered, left = Counter(r[2] for r in inputs), Counter(r[2] for r in outputs)
     first = {key: (p, offset) for p, offset, key, *_ in sorted(inputs, key=by_place, reverse=True)}
@@ -38,6 +40,6 @@ def compare_deliveries(
             anomaly = "unexpected-record"
         elif left[key] > expected and not at_least:
             anomaly = "duplicate-output"
-        where, (partition, offset) = ("input", first[key]) if left[key] < expected else (role, last[key])
+        where, (partition, offset) = (source, first[key]) if left[key] < expected else (role, last[key])
         place = str(Place(where, partition, offset))
         yield Comparison("deliveries", anomaly, partition, key, place, records_text(expected), records_text(left[key]))

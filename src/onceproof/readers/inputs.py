@@ -7,21 +7,23 @@ from onceproof.model.record import Record
 from onceproof.readers.comparisons import by_place
 
 
-def deviation(inputs: Sequence[Record], generated: Iterable[tuple[int, int]], home: Callable[[int], int]) -> str | None:
+def deviation(
+    inputs: Sequence[Record], generated: Iterable[tuple[int | None, int | None]], home: Callable[[int], int] | None
+) -> str | None:
     """Where the input is not what was generated, in words; None if it is.
 
     Args:
         inputs: the records of the input topic.
         generated: key and value of what was delivered, in order.
-        home: the partition that a key belongs to.
+        home: the partition that a key belongs to; None if the client chooses it.
     """
-    wanted: dict[int | None, list[int]] = defaultdict(list)
+    wanted: dict[int | None, list[int | None]] = defaultdict(list)
     found: dict[int | None, list[int | None]] = defaultdict(list)
     for number, sent in generated:
         wanted[number].append(sent)
     for record in sorted(inputs, key=by_place):
         p, offset, key, value = record[:4]
-        if key is not None and p != home(key):
+        if home and key is not None and p != home(key):
             return f"key {key} is in partition {p} (offset {offset}), not in {home(key)}"
         found[key].append(value)
     for key in wanted.keys() | found.keys():

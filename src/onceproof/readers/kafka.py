@@ -1,9 +1,12 @@
 """From what Kafka holds to integers, and what cannot be read as such."""
 
+import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from onceproof.model.record import Record
+from onceproof.model.files import Declared
+from onceproof.model.record import Record, Token
+from onceproof.model.serde import decode, value_text
 
 
 def decode_integer(data: bytes | None, size: int = 4) -> int | None:
@@ -51,6 +54,58 @@ def decode_record(
     except ValueError as error:
         raise ValueError(f"the {name} {error}") from None
     return Record(partition, offset, number, content, timestamp, headers_text(headers))
+
+
+def token(data: bytes | None, serde: str = "bytes") -> Token | None:
+    """What stands for these bytes; None for none.
+
+    Raises:
+        ValueError: they are none of this serde.
+    """
+    return None if data is None else Token.of(data, _told(serde, data))
+
+
+def _told(serde: str, data: bytes) -> str:
+    value = decode(serde, data)
+    return value_text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def token_record(
+    partition: int,
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    declared: Declared,
+    timestamp: int = 0,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> Record:
+    """A record of an application of people's own: by tokens of its key and of its value, without what is ignored of it.
+
+    Raises:
+        ValueError: key or value is not of its serde; says which.
+    """
+    name = "key"
+    try:
+        key_token = token(key, declared.key)
+        name = "value"
+        if declared.ignored and value is not None:
+            value = without(value, declared.ignored)
+        value_token = token(value, declared.value)
+    except ValueError as error:
+        raise ValueError(f"the {name} {error}") from None
+    return Record(partition, offset, key_token, value_token, timestamp, headers_text(headers))
+
+
+def without(data: bytes, fields: Collection[str]) -> bytes:
+    """A JSON object without these fields; of anything else nothing is taken away.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    value = decode("json", data)
+    if not isinstance(value, dict):
+        return data
+    return json.dumps({name: of for name, of in value.items() if name not in fields}, ensure_ascii=False).encode()
 
 
 def headers_text(headers: Sequence[tuple[str, bytes | None]]) -> str:

@@ -4,6 +4,7 @@ from onceproof.faults import fault, rolling_bounce
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Offer
 from onceproof.scenarios import (
+    app,
     at_least_once,
     crash,
     enumerator,
@@ -49,6 +50,8 @@ def scenario(name: str) -> Scenario:
     Raises:
         UsageError: there is none.
     """
+    if name == app.NAME:  # of people's own, so that no matrix has it
+        return app.SCENARIO
     try:
         return SCENARIOS[name]
     except KeyError:

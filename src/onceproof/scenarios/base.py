@@ -18,7 +18,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
-from onceproof.model.files import Suffered, TopicPlan
+from onceproof.model.files import Declared, Suffered, TopicPlan
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, proved_returns
 
@@ -102,6 +102,9 @@ class Lab(Ground, Protocol):
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""
 
+    def await_internal_drained(self) -> None:
+        """Wait until what the application hands on to itself, by repartition topics, is processed and committed."""
+
     def close_instances(self) -> None:
         """Have all instances write what their stores hold, then let them leave."""
 
@@ -122,11 +125,27 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Message:
+    """A record for a topic of an application of people's own."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int  # epoch milliseconds
+    partition: int | None  # None: by the key, as Java's producer does
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True)
 class Workload:
-    """The (key, value) records of a trial: those that are preloaded, and those that flow while it is driven."""
+    """The (key, value) records of a trial: those that are preloaded, and those that flow while it is driven.
+
+    Where there are `messages`, the value of a record is the place of the one that it stands for.
+    """
 
     first: Sequence[tuple[int, int]]
     second: Sequence[tuple[int, int]]
+    messages: Sequence[Message] = ()
 
 
 @dataclass(frozen=True)
@@ -173,6 +192,7 @@ class Role:
     topic: str | None = None  # the role whose topic it is, if not its own
     may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
     committed: bool = True  # false: with the records of aborted and open transactions
+    declared: Declared | None = None  # of an application of people's own
 
 
 @dataclass(frozen=True)
@@ -190,7 +210,7 @@ class System:
     def topics(self) -> dict[str, TopicPlan]:
         """How the topic of each role is read."""
         return {
-            name: TopicPlan(role.topic or name, role.value_bytes, role.committed, role.may_refuse)
+            name: TopicPlan(role.topic or name, role.value_bytes, role.committed, role.may_refuse, role.declared)
             for name, role in self.roles.items()
         }
 

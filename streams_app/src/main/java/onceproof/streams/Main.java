@@ -61,7 +61,7 @@ public final class Main {
             StreamThreadExceptionResponse onUncaught = StreamThreadExceptionResponse.valueOf(
                     asked.app.oneOf("on.uncaught", "SHUTDOWN_CLIENT", "REPLACE_THREAD"));
             Progress progress = new Progress(events::emit);
-            Topology topology = Topologies.build(asked.topology, asked.app, progress);
+            Topology topology = Topologies.build(asked.topology, asked.app, asked.config, progress);
             instance = new Instance(topology, asked.config, onUncaught, progress, events);
             instance.start();
         } catch (RuntimeException | Error e) {
@@ -97,7 +97,7 @@ public final class Main {
     }
 
     /** What went wrong, and the first cause of it. */
-    private static String sentence(Throwable e) {
+    static String sentence(Throwable e) {
         Throwable first = e;
         while (first.getCause() != null) {
             first = first.getCause();

@@ -33,6 +33,11 @@ final class Progress {
                 .computeIfAbsent(Thread.currentThread().getName(), t -> new LongAdder());
     }
 
+    /** Whether any processor counts what it processes; those of other people do not. */
+    boolean isCounted() {
+        return !counters.isEmpty();
+    }
+
     List<Map<String, Object>> processed() {
         List<Map<String, Object>> rows = new ArrayList<>();
         counters.forEach((task, threads) -> threads.forEach((thread, counter) -> {

@@ -25,6 +25,7 @@ final class Sampler {
 
     private final KafkaStreams streams;
     private final Events events;
+    private final Map<String, Long> totals = new TreeMap<>(); // of the look "progress" alone
     private final List<Look> looks;
 
     Sampler(KafkaStreams streams, Progress progress, Events events) {
@@ -32,7 +33,7 @@ final class Sampler {
         this.events = events;
         this.looks = List.of(
                 new Look("assignment", "threads", 20, this::threads),
-                new Look("progress", "processed", 50, progress::processed),
+                new Look("progress", "processed", 50, () -> progress.isCounted() ? progress.processed() : totals()),
                 new Look("lags", "stores", 100, this::stores), // asks the broker, so it must not hold up the others
                 new Look("throttle", "producers", 500, this::producers));
     }
@@ -64,6 +65,20 @@ final class Sampler {
 
     private static List<String> names(Set<TaskMetadata> tasks) {
         return tasks.stream().map(TaskMetadata::taskId).sorted().map(Object::toString).collect(Collectors.toList());
+    }
+
+    /** What each thread processed, by Kafka Streams' own metric, which goes with the thread. */
+    private List<Map<String, Object>> totals() {
+        for (Metric metric : streams.metrics().values()) {
+            if (metric.metricName().name().equals("process-total") && metric.metricName().group().equals("stream-thread-metrics")) {
+                long count = ((Double) metric.metricValue()).longValue();
+                totals.merge(metric.metricName().tags().get("thread-id"), count, Math::max);
+            }
+        }
+        return totals.entrySet().stream()
+                .filter(total -> total.getValue() > 0)
+                .map(total -> Events.fields("task", "all", "thread", total.getKey(), "count", total.getValue()))
+                .collect(Collectors.toList());
     }
 
     private List<Map<String, Object>> stores() {

@@ -1,6 +1,7 @@
 package onceproof.streams;
 
 import java.util.Map;
+import java.util.Properties;
 import java.util.TreeSet;
 import java.util.function.BiFunction;
 import org.apache.kafka.streams.Topology;
@@ -8,6 +9,7 @@ import org.apache.kafka.streams.Topology;
 /** Every topology of the application, by name. A scenario that needs another one adds its row here. */
 final class Topologies {
 
+    private static final String OF_PEOPLE = "app"; // an application of people's own
     private static final Map<String, BiFunction<Settings, Progress, Topology>> BY_NAME =
             Map.of(
                     "enumerator", Enumerator::topology,
@@ -22,8 +24,9 @@ final class Topologies {
 
     private Topologies() {}
 
-    static Topology build(String name, Settings settings, Progress progress) {
-        BiFunction<Settings, Progress, Topology> builder = BY_NAME.get(name);
+    static Topology build(String name, Settings settings, Properties config, Progress progress) {
+        BiFunction<Settings, Progress, Topology> builder =
+                name.equals(OF_PEOPLE) ? (own, ignored) -> Loaded.topology(own, config) : BY_NAME.get(name);
         if (builder == null) {
             throw new IllegalArgumentException(
                     "Unknown topology " + name + "; known are: "

@@ -175,7 +175,7 @@ class EnumeratorTest {
     }
 
     private Topology build(Map<String, Object> app) {
-        return Topologies.build("enumerator", new Settings(app), progress);
+        return Topologies.build("enumerator", new Settings(app), new Properties(), progress);
     }
 
     private Map<String, Object> app() {

@@ -44,7 +44,7 @@ final class Trial {
     }
 
     Topology topology() {
-        return Topologies.build(name, new Settings(app), progress);
+        return Topologies.build(name, new Settings(app), config, progress);
     }
 
     TopologyTestDriver open() {

@@ -1,0 +1,147 @@
+"""Commands for applications of people's own."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from onceproof.cli.asking import (
+    BrokerOption,
+    JsonOption,
+    MavenRepoOption,
+    named_brokers,
+    named_streams,
+    new_run_id,
+    seed_or_random,
+)
+from onceproof.cli.terminal import out, progress
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import encoded, unwritable
+from onceproof.model.judged import AppAnswer, Judgement, OnRelease
+from onceproof.model.matrices import BROKER
+from onceproof.model.plants import plant
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
+from onceproof.scenarios import check_fault
+from onceproof.settings import get_settings
+
+group = typer.Typer()
+app = typer.Typer(help="Your own application under faults: docs/applications.md.", no_args_is_help=True)
+group.add_typer(app, name="app")
+COLOURS = {Judgement.RED: "bold red", Judgement.INCONCLUSIVE: "yellow", Judgement.GREEN: "green"}
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Its folder, with an onceproof.toml.")]
+
+
+@app.command()
+def init(folder: FolderArgument) -> None:
+    """Write a commented onceproof.toml and an example that runs, word count, into a folder.
+
+    Exit: 0, 2 usage, 4 error.
+    """
+    from onceproof.scenarios.declared import FILE
+
+    if (folder / FILE).exists():
+        raise UsageError(f"{folder / FILE} is there already; name another folder.")
+    try:
+        shutil.copytree(get_settings().project / "examples" / "wordcount", folder, dirs_exist_ok=True)
+    except OSError as error:
+        raise unwritable(error, folder) from error
+    out.print(f"{folder / FILE} is an application that runs; make it yours, or try it:", soft_wrap=True)
+    out.print(f"onceproof app run {folder} --streams {BROKER}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def run(
+    folder: FolderArgument,
+    streams: Annotated[
+        list[str],
+        typer.Option("--streams", metavar="V|DIR", help="Kafka Streams release, or the folder of a build; repeatable."),
+    ],
+    broker: BrokerOption = BROKER,
+    maven_repo: MavenRepoOption = [],
+    fault: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What befalls it (docs/faults.md), or none; by default what its file says."),
+    ] = None,
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the fault; repeatable.")
+    ] = [],
+    nodes: Annotated[int | None, typer.Option(min=1, help="Brokers; by default one.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of records and schedule; by default random.")] = None,
+    plant_: Annotated[
+        str | None,
+        typer.Option("--plant", metavar="NAME", help="Put this bug into the trial with the fault: `onceproof plants`."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run your application twice without a fault and once with it, on each release, and say whether it differs.
+
+    Exit: 0 green on all, 1 an anomaly, 2 usage, 3 inconclusive on one, 4 error.
+    """
+    from onceproof.lab.agent import check_plantable
+    from onceproof.lab.application_run import Asked, fault_of, run_on_release
+    from onceproof.lab.applications import check_topology
+    from onceproof.lab.artifacts import check_published
+    from onceproof.lab.java import require_java
+    from onceproof.lab.processes import interruptible
+    from onceproof.scenarios.app import NAME, SCENARIO
+    from onceproof.scenarios.declared import application_of
+
+    application = application_of(str(folder.absolute()))
+    settings = [*set_, *([f"fault={fault}"] if fault else []), *([f"nodes={nodes}"] if nodes else [])]
+    parameters = {**SCENARIO.parse(settings), "application": str(application.folder)}
+    parameters["fault"] = fault_of(parameters)
+    if parameters["fault"] != "none":
+        check_fault(NAME, parameters["fault"])
+    names, [brokers] = named_streams(streams, maven_repo), named_brokers([broker], maven_repo)
+    drawn, where = seed_or_random(seed), RunFolder(get_settings().runs / new_run_id())
+    cells = [Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), Release.parse(brokers)) for name in dict.fromkeys(names)]
+    asked = [Asked(where, cell, 1, drawn, parameters, plant_) for cell in cells]
+    require_java(get_settings().java, cells[0].broker.oldest_java, f"a broker of Kafka {brokers}")
+    check_published({release for cell in cells for release in (cell.streams, cell.broker)})
+    application.messages(drawn, 0)
+    for cell in cells:
+        SCENARIO.validate(Trial(where.run_id, cell, 1, drawn, parameters))
+        check_topology(application, cell.streams)
+        if plant_ is not None:
+            check_plantable(plant(plant_), cell.streams)
+    with interruptible(), progress(f"{application.name}, seed {drawn}") as report:
+        found = tuple(run_on_release(one, report) for one in asked)
+    answer = AppAnswer(
+        application=str(application.folder),
+        class_name=application.declares.class_,
+        broker=brokers,
+        fault=parameters["fault"],
+        parameters=SCENARIO.parse(settings),
+        seed=drawn,
+        releases=found,
+    )
+    if as_json:
+        print(json.dumps(encoded(answer)))
+    else:
+        for one in found:
+            _print(one)
+    raise typer.Exit(answer.judgement.exit_code)
+
+
+def _print(one: OnRelease) -> None:
+    """What an application showed on a release, for people."""
+    out.print(Text.assemble((one.streams, "bold"), " ", (str(one.judgement), COLOURS[one.judgement])))
+    out.print(f"  {one.reason}", markup=False, soft_wrap=True)
+    for topic, output in one.outputs.items():
+        ignored = f", without the fields {', '.join(output.ignored)}" if output.ignored else ""
+        out.print(f"  {topic}: runs without a fault agree on {output.agreed}{ignored}", markup=False, soft_wrap=True)
+    if one.witnesses:
+        table = Table("anomaly", "expected", "observed", "where", box=None, pad_edge=True)
+        for witness in one.witnesses:
+            told = (witness.anomaly, witness.expected, witness.observed, " ".join(witness.offsets))
+            table.add_row(*map(Text, told))
+        out.print(table)
+    for promise, reason in one.not_looked_at.items():
+        out.print(f"  [yellow]not looked at[/]: {promise}: {reason}", soft_wrap=True)
+    out.print(f"  folders: {' '.join(one.folders)}", markup=False, soft_wrap=True)

@@ -1,0 +1,139 @@
+"""An application of people's own on one release: two trials without a fault, which are the oracle, and one with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from onceproof.faults import NONE
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.given import cluster_of
+from onceproof.lab.site import Report
+from onceproof.lab.trial import run_trial
+from onceproof.model.anomaly import first_of_each
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import StoodStillError
+from onceproof.model.files import Outcome, Reading, TrialPlan
+from onceproof.model.judged import Judgement, OnRelease, Output
+from onceproof.model.oracle import Oracle, Outputs
+from onceproof.model.run_folder import RunFolder
+from onceproof.readers.application import oracle_of
+from onceproof.scenarios.declared import application_of
+
+ATTEMPTS = 3  # of a trial during which the machine stands still
+SHOWN = 3  # witnesses of each anomaly
+WITHOUT = 2  # trials without a fault
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be run on a release."""
+
+    run: RunFolder
+    cell: Cell
+    first: int  # number of its first trial
+    seed: int
+    parameters: Mapping[str, Any]  # of the trial with the fault
+    plant: str | None = None
+
+    def trial(self, number: int, oracle: str | None) -> Trial:
+        """The trial of this number: without the fault and the plant, unless there is an oracle."""
+        if oracle is None:
+            return Trial(self.run.run_id, self.cell, number, self.seed, {**self.parameters, "fault": NONE})
+        return Trial(self.run.run_id, self.cell, number, self.seed, {**self.parameters, "oracle": oracle}, self.plant)
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A trial that has ended."""
+
+    trial: Trial
+    outcome: Outcome
+    found: Reading
+    folder: str
+
+
+def run_on_release(asked: Asked, report: Report) -> OnRelease:
+    """Run an application on a release, and say what it showed.
+
+    Raises:
+        HarnessError: the harness failed.
+        StoodStillError: the machine stood still in each attempt.
+    """
+    whole = replace(asked.trial(asked.first, None), parameters=dict(asked.parameters))
+    trials: list[_Done] = []
+    with cluster_of(whole, asked.run.trial(whole)) as cluster:
+        for number in range(asked.first, asked.first + WITHOUT):
+            trials.append(_run(asked, number, None, cluster, report))
+            if trials[-1].found.anomalies:
+                return _told(asked, trials, "without any fault", {})
+        file = asked.run.path / f"oracle-{asked.cell.streams}.json"
+        oracle = _oracle(asked, trials)
+        oracle.write(file)
+        trials.append(_run(asked, asked.first + WITHOUT, str(file), cluster, report))
+    outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
+    return _told(asked, trials, "under the fault", outputs)
+
+
+def _run(asked: Asked, number: int, oracle: str | None, cluster: Cluster, report: Report) -> _Done:
+    """Run a trial; again, if the machine stood still."""
+    trial = asked.trial(number, oracle)
+    folder = asked.run.trial(trial)
+    what = "without a fault" if oracle is None else str(asked.parameters["fault"])
+    for _ in range(ATTEMPTS):
+        outcome = run_trial(trial, folder, lambda phase: report(f"{asked.cell.streams}, {what}: {phase}"), cluster)
+        if outcome.void is None:
+            return _Done(trial, outcome, Reading.read(folder.reader_file), str(folder.path))
+    raise StoodStillError(f"The machine stood still in each of {ATTEMPTS} attempts: {outcome.void}")
+
+
+def _oracle(asked: Asked, trials: list[_Done]) -> Oracle:
+    plan = TrialPlan.read(asked.run.trial(trials[0].trial).trial_file)
+    outputs = {role: planned.declared for role, planned in plan.roles.items() if role not in plan.inputs}
+    first, second = (Outputs.read(asked.run.trial(done.trial).outputs_file) for done in trials)
+    return oracle_of(first, second, {role: declared for role, declared in outputs.items() if declared})
+
+
+def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:
+    """What the last of the trials says."""
+    last = trials[-1]
+    judgement, reason = _judged(last, when, outputs)
+    plan = TrialPlan.read(asked.run.trial(last.trial).trial_file)
+    return OnRelease(
+        streams=str(asked.cell.streams),
+        judgement=judgement,
+        reason=reason,
+        exercised=last.outcome.exercised,
+        anomalies=last.found.anomalies,
+        witnesses=tuple(first_of_each(last.found.witnesses, SHOWN)),
+        promises=last.found.promises,
+        not_looked_at=plan.not_looked_at,
+        outputs=outputs,
+        records=last.found.records,
+        plant=last.outcome.plant,
+        fault=last.outcome.fault,
+        seconds=round(sum(done.outcome.seconds["total"] for done in trials), 2),
+        folders=tuple(done.folder for done in trials),
+    )
+
+
+def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judgement, str]:
+    """What is said, and why."""
+    if last.found.anomalies:
+        seen = ", ".join(f"{count:,} {name}" for name, count in last.found.anomalies.items())
+        return Judgement.RED, f"{seen} {when}. {last.outcome.reason}"
+    if last.outcome.plant and not last.outcome.plant.fired:
+        return Judgement.INCONCLUSIVE, f"What is planted did not fire: {last.outcome.plant.name}."
+    if not last.outcome.exercised:
+        return Judgement.INCONCLUSIVE, last.outcome.reason
+    if not last.found.promises.keys() & {"differential", "unique", "deliveries"}:
+        return Judgement.INCONCLUSIVE, (
+            "Runs without a fault agree on nothing of its outputs, so nothing is promised that a fault could break: "
+            f"{', '.join(outputs)}."
+        )
+    planted = " What is planted fired, and no promise saw it." if last.outcome.plant else ""
+    return Judgement.GREEN, f"{last.outcome.reason}{planted}"
+
+
+def fault_of(parameters: Mapping[str, Any]) -> str:
+    """The fault that is to befall the application: what was asked for, else what its file says."""
+    return str(parameters.get("fault", application_of(parameters["application"]).declares.fault))

@@ -1,0 +1,76 @@
+"""What is said of an application of people's own on each release: the form of `app run --json`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from onceproof.model.anomaly import Witness
+from onceproof.model.errors import ExitCode
+from onceproof.model.files import Planted, Suffered
+from onceproof.model.json_file import JsonFile
+
+
+class Judgement(StrEnum):
+    """What a release is found to be, the worst first."""
+
+    RED = "red"
+    INCONCLUSIVE = "inconclusive"
+    GREEN = "green"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command returns."""
+        return {
+            Judgement.RED: ExitCode.ANOMALY,
+            Judgement.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+            Judgement.GREEN: ExitCode.OK,
+        }[self]
+
+
+@dataclass(frozen=True)
+class Output:
+    """How far runs without a fault agree on an output, see `model.files.Declared`."""
+
+    agreed: str
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnRelease:
+    """What an application showed on one release."""
+
+    streams: str
+    judgement: Judgement
+    reason: str
+    exercised: bool
+    anomalies: Mapping[str, int]  # witnesses of each
+    witnesses: tuple[Witness, ...]  # the first of each anomaly
+    promises: Mapping[str, int]  # comparisons that each had
+    not_looked_at: Mapping[str, str]  # promises, and why
+    outputs: Mapping[str, Output]  # by topic
+    records: int  # in its inputs
+    plant: Planted | None
+    fault: Suffered | None
+    seconds: float  # of all its trials
+    folders: tuple[str, ...]  # of its trials: two without the fault, and the one with it
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppAnswer(JsonFile):
+    """The form of `app run --json`."""
+
+    schema: int = 1  # it changes when a field goes or means something else, not when one is added
+    application: str  # its folder
+    class_name: str
+    broker: str
+    fault: str
+    parameters: Mapping[str, Any]  # that were set
+    seed: int
+    releases: tuple[OnRelease, ...]
+
+    @property
+    def judgement(self) -> Judgement:
+        """The worst of all releases."""
+        found = {one.judgement for one in self.releases}
+        return next(judgement for judgement in Judgement if judgement in found)

@@ -1,0 +1,48 @@
+"""What an application of people's own put out where no fault befell it: the oracle of the trials in which one does."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onceproof.model.json_file import JsonFile
+from onceproof.model.record import Record, Token
+
+# Partition, and key and value in Base64.
+Written = tuple[int, str | None, str | None]
+
+
+@dataclass(frozen=True)
+class Outputs(JsonFile):
+    """`outputs.json`: what an application put out, by role, each partition in its order."""
+
+    records: Mapping[str, tuple[Written, ...]]
+
+    @classmethod
+    def of(cls, topics: Mapping[str, Sequence[Record]]) -> "Outputs":
+        """Of records as they were read."""
+        return cls({role: tuple(_written(record) for record in records) for role, records in topics.items()})
+
+    def bytes_of(self, role: str) -> list[tuple[int, bytes | None, bytes | None]]:
+        """Partition, key and value of what was put out."""
+        return [(p, _bytes(key), _bytes(value)) for p, key, value in self.records.get(role, ())]
+
+
+@dataclass(frozen=True)
+class Oracle(JsonFile):
+    """`oracle.json`: what was put out without a fault, and how far two such runs agree on it, see `Declared`."""
+
+    outputs: Outputs
+    agreed: Mapping[str, str]  # by role
+    ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _written(record: Record) -> Written:
+    return record.partition, _text(record.key), _text(record.value)
+
+
+def _text(token: int | None) -> str | None:
+    return base64.b64encode(token.data).decode() if isinstance(token, Token) else None
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

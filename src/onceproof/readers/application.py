@@ -1,0 +1,215 @@
+"""The promises of an application of people's own, of which nothing is known but what it puts out without a fault.
+
+`differential`: two runs without a fault are the oracle. What they agree on (all records of a key in whatever order, the
+last value of each key, or the keys alone; of JSON without the fields that differ) must come out under a fault, too.
+What they do not agree on is no promise. Under at-least-once a key may come out more often, counted to whatever.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.files import Declared, TopicPlan
+from onceproof.model.oracle import Oracle, Outputs
+from onceproof.model.place import Place
+from onceproof.model.record import Facts, Record, Topics
+from onceproof.model.serde import decode
+from onceproof.readers.comparisons import by_place, findings_of, records_text
+from onceproof.readers.deliveries import compare_deliveries
+from onceproof.readers.kafka import token_record, without
+
+SHOWN = 3  # values of a key that are told
+Values = Sequence[int | None]  # of a key, in their order
+
+
+def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Facts) -> Findings:
+    """The promises of each output.
+
+    Args:
+        roles: of the topics; each is `declared`.
+        topics: by role; `<role>-oracle` what a run without a fault put out, where there was one.
+        facts: `exactly_once`.
+    """
+    declared = {role: planned.declared for role, planned in roles.items() if planned.declared}
+    read = {plays: [r for r, d in declared.items() if d.plays == plays] for plays in ("input", "output")}
+    inputs, outputs = ([record for role in read[plays] for record in topics[role]] for plays in ("input", "output"))
+    at_least = not facts["exactly_once"]
+    comparisons = chain.from_iterable(
+        compare_output(role, declared[role], topics, at_least=at_least) for role in read["output"]
+    )
+    return findings_of(inputs, outputs, comparisons)
+
+
+def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: bool) -> Iterator[Comparison]:
+    """Compare an output with what is promised of it."""
+    oracle = topics.get(f"{role}-oracle")
+    if "differential" in declared.promises and declared.agreed and oracle is not None:
+        yield from compare_differential(role, declared.agreed, oracle, topics[role], at_least=at_least)
+    if "unique" in declared.promises and not at_least:
+        yield from compare_unique(role, topics[role])
+    if declared.of is not None:
+        yield from compare_deliveries(
+            topics[declared.of], topics[role], at_least=at_least, role=role, source=declared.of
+        )
+
+
+def compare_differential(
+    role: str, agreed: str, expected: Sequence[Record], observed: Sequence[Record], *, at_least: bool
+) -> Iterator[Comparison]:
+    """Of each key what came out beside what comes out without a fault, as far as that is `agreed`."""
+    if agreed == "nothing":
+        return
+    wanted, found = _by_key(expected), _by_key(observed)
+    places = {record.key: record for record in sorted(observed, key=by_place)}
+    for key in wanted.keys() | found.keys():
+        anomaly = _anomaly(agreed, wanted[key], found[key], at_least=at_least)
+        record = places.get(key)
+        place = str(Place(role, record.partition, record.offset)) if record else f"{role}, {key} is not there"
+        told = [f"{key}: {_told(agreed, values)}" for values in (wanted[key], found[key])]
+        yield Comparison("differential", anomaly, record.partition if record else 0, key, place, told[0], told[1])
+
+
+def _by_key(records: Iterable[Record]) -> dict[int | None, list[int | None]]:
+    values: dict[int | None, list[int | None]] = defaultdict(list)
+    for record in sorted(records, key=by_place):
+        values[record.key].append(record.value)
+    return values
+
+
+def _anomaly(agreed: str, expected: Values, observed: Values, *, at_least: bool) -> str | None:
+    """What is wrong with the records of a key, as far as runs without a fault agree on them."""
+    if not observed or not expected:
+        return "lost-record" if expected else "unexpected-record"
+    if agreed == "keys":
+        return None
+    if agreed == "final":
+        return "wrong-value" if expected[-1] != observed[-1] and not at_least else None
+    if at_least:
+        return "lost-record" if len(observed) < len(expected) else None
+    missing, foreign = Counter(expected) - Counter(observed), Counter(observed) - Counter(expected)
+    if missing and foreign:
+        return "wrong-value"
+    if missing:
+        return "lost-record"
+    if foreign:
+        return "duplicate-output" if foreign.keys() <= set(expected) else "unexpected-record"
+    return None
+
+
+def _told(agreed: str, values: Values) -> str:
+    if not values:
+        return "nothing"
+    if agreed == "keys":
+        return records_text(len(values))
+    shown = values[-1:] if agreed == "final" else values[:SHOWN]
+    more = f" and {len(values) - SHOWN} more" if agreed == "records" and len(values) > SHOWN else ""
+    return ", ".join("null" if value is None else str(value) for value in shown) + more
+
+
+def compare_unique(role: str, outputs: Sequence[Record]) -> Iterator[Comparison]:
+    """Of each key how often it came out."""
+    counts = Counter(record.key for record in outputs)
+    last = {record.key: record for record in sorted(outputs, key=by_place)}
+    for key, count in counts.items():
+        place = str(Place(role, last[key].partition, last[key].offset))
+        anomaly = "duplicate-output" if count > 1 else None
+        told = (f"{key}: 1 record", f"{key}: {records_text(count)}")
+        yield Comparison("unique", anomaly, last[key].partition, key, place, *told)
+
+
+# --- the oracle ----------------------------------------------------------------------------------------------
+
+
+def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) -> Oracle:
+    """What two runs without a fault agree on, of each output.
+
+    Raises:
+        ValueError: something was put out that is not of the serde.
+    """
+    agreed, ignored = {}, {}
+    for role, declared in roles.items():
+        agreed[role], ignored[role] = _agreement(first.bytes_of(role), second.bytes_of(role), declared)
+    return Oracle(first, agreed, ignored)
+
+
+def records_of(oracle: Oracle, role: str, declared: Declared) -> list[Record]:
+    """What the oracle has of an output, as a reader would read it."""
+    return [
+        token_record(partition, offset, key, value, declared)
+        for offset, (partition, key, value) in enumerate(oracle.outputs.bytes_of(role))
+    ]
+
+
+Raw = Sequence[tuple[int, bytes | None, bytes | None]]  # partition, key, value
+
+
+def _agreement(first: Raw, second: Raw, declared: Declared) -> tuple[str, tuple[str, ...]]:
+    """How far two runs agree on an output: see `Declared.agreed` and `ignored`."""
+    runs = [_values_by_key(run) for run in (first, second)]
+    if runs[0].keys() != runs[1].keys():
+        return "nothing", ()
+    for level, chosen in (("records", _all), ("final", _last)):
+        seen = [{key: chosen(values) for key, values in run.items()} for run in runs]
+        if _same(*seen):
+            return level, ()
+        if declared.value == "json":
+            fields = _differing_fields(*seen)
+            masked = [{key: [_masked(v, fields) for v in values] for key, values in run.items()} for run in seen]
+            if fields and _same(*masked):
+                return level, tuple(sorted(fields))
+    return "keys", ()
+
+
+Raws = Mapping[bytes | None, Sequence[bytes | None]]  # values by key
+
+
+def _values_by_key(run: Raw) -> Raws:
+    values: dict[bytes | None, list[bytes | None]] = defaultdict(list)
+    for _, key, value in run:
+        values[key].append(value)
+    return values
+
+
+def _all(values: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    return values
+
+
+def _last(values: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    return values[-1:]
+
+
+def _same(first: Raws, second: Raws) -> bool:
+    return all(Counter(first[key]) == Counter(second[key]) for key in first)
+
+
+def _masked(value: bytes | None, fields: Collection[str]) -> bytes | None:
+    return None if value is None else without(value, fields)
+
+
+def _differing_fields(first: Raws, second: Raws) -> set[str]:
+    """The fields of JSON objects whose values are not the same for each key."""
+    objects = [
+        {key: [v for v in map(_object, values) if v is not None] for key, values in run.items()}
+        for run in (first, second)
+    ]
+    names = {name for run in objects for values in run.values() for value in values for name in value}
+    first_run, second_run = objects
+    return {name for name in names if _field_differs(first_run, second_run, name)}
+
+
+def _object(value: bytes | None) -> dict[str, Any] | None:
+    read = None if value is None else decode("json", value)
+    return read if isinstance(read, dict) else None
+
+
+Objects = Mapping[bytes | None, Sequence[Mapping[str, Any]]]
+
+
+def _field_differs(first: Objects, second: Objects, name: str) -> bool:
+    return any(Counter(_of(first[key], name)) != Counter(_of(second[key], name)) for key in first)
+
+
+def _of(objects: Iterable[Mapping[str, Any]], name: str) -> Iterator[str]:
+    return (repr(value.get(name)) for value in objects)

@@ -1,0 +1,169 @@
+"""An application of people's own, under our faults: `onceproof app run`.
+
+What its topology promises nobody knows but its people, so a trial without a fault is the oracle of the trial with one
+(`readers.application`). The parameter `application` names its folder, where `onceproof.toml` says what it is: topics
+and records of the scenario come from there.
+
+The first records are processed by instances that are closed in good order then, so that a fault meets stores which have
+a checkpoint and were opened again (KAFKA-20685 needs it). The fault strikes while the others flow. A trial without a
+fault makes the same journey, and is exercised.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from onceproof.faults import OF_BROKERS, OF_DISK, chosen, instance_kill, parameters_of, partition, pause
+from onceproof.faults.base import suffer
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Declared
+from onceproof.model.oracle import Oracle
+from onceproof.model.parameter import Parameter
+from onceproof.model.record import Token
+from onceproof.scenarios.base import (
+    Exercise,
+    Lab,
+    Message,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    refuse_restarts,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.declared import Application, OutputTopic, application_of
+
+NAME = "app"
+FIRST = 0.3  # share of the records that are processed before the instances are started again
+WITHOUT_FAULT = "No fault was to befall it: what it puts out is the oracle of trials in which one does."
+GUARANTEE = "processing.guarantee"
+
+PARAMETERS = {
+    "application": Parameter("", "folder of the application, which has an onceproof.toml"),
+    "oracle": Parameter("", "file that has what it puts out without a fault"),
+    **parameters_of(pause.FAULT, partition.FAULT, instance_kill.FAULT, *OF_BROKERS, *OF_DISK),
+}
+VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def _application(trial: Trial) -> Application:
+    return application_of(values(trial)["application"])
+
+
+def workload(trial: Trial) -> Workload:
+    """Its records: those of files as they stand there, those that are generated drawn from the seed."""
+    messages = _messages(values(trial)["application"], trial.seed, _begin(trial))
+    records = [(Token.of(m.key or b"", ""), place) for place, m in enumerate(messages)]
+    first = round(len(records) * FIRST)
+    return Workload(records[:first], records[first:], messages)
+
+
+@lru_cache(maxsize=2)
+def _messages(folder: str, seed: int, begin: int) -> list[Message]:
+    return application_of(folder).messages(seed, begin)
+
+
+def _begin(trial: Trial) -> int:
+    """When the run began, by its id, in epoch milliseconds: trials of a run are fed the same."""
+    return round(datetime.strptime(trial.run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).timestamp() * 1_000)
+
+
+def system(trial: Trial) -> System:
+    """Its topics, and what is promised of them."""
+    declares = _application(trial).declares
+    oracle = Oracle.read(Path(path)) if (path := values(trial)["oracle"]) else None
+    roles = {one.topic: Role(declared=Declared(one.topic, "input", one.key, one.value)) for one in declares.input}
+    roles |= {one.topic: Role(declared=_declared(one, declares.input[0].topic, oracle)) for one in declares.output}
+    made = {name for one in declares.output for name in one.promises}
+    return System(NAME, roles, promises=("deliveries",) if "each-input-once" in made else (), stores=0)
+
+
+def _declared(one: OutputTopic, only: str, oracle: Oracle | None) -> Declared:
+    return Declared(
+        one.topic,
+        "output",
+        one.key,
+        one.value,
+        one.promises,
+        (one.of or only) if "each-input-once" in one.promises else None,
+        oracle.agreed[one.topic] if oracle else None,
+        tuple(oracle.ignored.get(one.topic, ())) if oracle else (),
+    )
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """What the instances are told: where the application is, and its class."""
+    application = _application(trial)
+    return {"application": str(application.folder), "class": application.declares.class_}
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Its properties; exactly-once, unless they say otherwise."""
+    own = _application(trial).declares.properties
+    return {GUARANTEE: "exactly_once_v2", **{name: _text(value) for name, value in own.items()}}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of a trial that names no application."""
+    if not own["application"]:
+        return "it needs the folder of an application: onceproof app run DIR."
+    return refuse_restarts(cell)
+
+
+def drive(lab: Lab) -> Exercise:
+    """Process the first records, close in good order, start again, let the others flow, and the fault strike."""
+    declares, fault = _application(lab.trial).declares, chosen(lab.parameters)
+    names = [f"instance-{number}" for number in range(1, declares.instances + 1)]
+    with lab.phase("first"):
+        _start(lab, names)
+        lab.await_(
+            f"{len(lab.workload.first):,} records to be committed", lambda: lab.committed() >= len(lab.workload.first)
+        )
+    with lab.phase("restart"):
+        for name in names:
+            lab.stop_instance(name, leave_group=True)
+        _start(lab, names)
+    with lab.phase("fault" if fault else "flow"):
+        bulk = lab.produce("second", lab.workload.second, float(declares.rate))
+        suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts)) if fault else None
+    with lab.phase("drain"):
+        bulk.full_speed()
+        lab.await_drained()
+        lab.await_internal_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    return Exercise.of(suffered) if suffered else Exercise(True, WITHOUT_FAULT, all_steps_tried=True)
+
+
+def _start(lab: Lab, names: list[str]) -> None:
+    instances = [lab.start_instance(name) for name in names]
+    lab.await_("its instances to run", lambda: all(one.state == "RUNNING" for one in instances))
+
+
+SCENARIO = Scenario(
+    name=NAME,
+    title="An application of people's own, beside what it does without a fault",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=system,
+    partitions=lambda trial: _application(trial).declares.partitions,
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    control=("DEFAULT_CONFIG", "4.1.2"),
+    refusal=refusal,
+)

@@ -1,0 +1,279 @@
+"""An application of people's own, as its file `onceproof.toml` declares it, and the records that it is fed."""
+
+import json
+import random
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from onceproof.model.errors import UsageError
+from onceproof.model.serde import SERDES, encode, from_text, value_text
+from onceproof.scenarios.base import Message
+
+FILE = "onceproof.toml"
+CLASS = r"[\w$]+(\.[\w$]+)*(#[\w$]+)?"
+COORDINATES = r"[\w.\-]+:[\w.\-]+:[\w.\-]+"
+RANGE = re.compile(r"\{(n|(-?\d+)\.\.(-?\d+))\}")
+# What the lab says itself, so that an application cannot.
+OURS = ("application.id", "bootstrap.servers", "client.id", "state.dir")
+
+
+def _serde(name: str) -> str:
+    if name not in SERDES:
+        raise ValueError(f"must be one of {', '.join(SERDES)}; of any other serde write the bytes in Base64")
+    return name
+
+
+def _not_ours(properties: dict[str, str]) -> dict[str, str]:
+    if ours := [name for name in OURS if name in properties]:
+        raise ValueError(f"{ours[0]} is set for each instance by Onceproof, leave it out")
+    return properties
+
+
+Serde = Annotated[str, AfterValidator(_serde)]
+Topic = Annotated[str, StringConstraints(pattern=r"^[\w.\-]{1,200}$")]
+Value = str | int | float | bool
+
+
+class _Table(BaseModel):
+    """A table of the file, with nothing in it that is not known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Generated(_Table):
+    """Records that are drawn: `{n}` is the number of a record, `{1..9}` a whole number that is drawn."""
+
+    records: int = Field(ge=1)
+    key: str | None = None
+    value: str
+
+
+class InputTopic(_Table):
+    """A topic that the application reads, and what is produced to it."""
+
+    topic: Topic
+    key: Serde = "string"
+    value: Serde = "string"
+    file: Path | None = None
+    generate: Generated | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "InputTopic":
+        if (self.file is None) == (self.generate is None):
+            raise ValueError("it takes either a file of records or what to generate")
+        return self
+
+
+class OutputTopic(_Table):
+    """A topic that the application writes to, and what must hold of it."""
+
+    topic: Topic
+    key: Serde = "string"
+    value: Serde = "string"
+    promises: tuple[Literal["differential", "unique", "each-input-once"], ...] = ("differential",)
+    of: Topic | None = None  # the input of `each-input-once`, if there are several
+
+
+class Declaration(_Table):
+    """`onceproof.toml`."""
+
+    class_: Annotated[str, StringConstraints(pattern=rf"^{CLASS}$")] = Field(alias="class")
+    sources: tuple[Path, ...] = ()
+    jars: tuple[Path, ...] = ()
+    dependencies: tuple[Annotated[str, StringConstraints(pattern=rf"^{COORDINATES}$")], ...] = ()
+    partitions: int = Field(default=2, ge=1, le=100)
+    instances: int = Field(default=2, ge=1, le=9)
+    rate: int = Field(default=2_000, ge=1)
+    fault: str = "instance-kill"
+    properties: Annotated[dict[str, Value], AfterValidator(_not_ours)] = {}
+    input: tuple[InputTopic, ...] = Field(min_length=1)
+    output: tuple[OutputTopic, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> "Declaration":
+        names = [*(one.topic for one in self.input), *(one.topic for one in self.output)]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"the topic {twice} is there twice")
+        if not (self.sources or self.jars or self.dependencies):
+            raise ValueError("it takes sources, jars or dependencies, in which the class is")
+        inputs = [one.topic for one in self.input]
+        for output in self.output:
+            if output.of is not None and output.of not in inputs:
+                raise ValueError(f"{output.topic} is of {output.of}, which is no input")
+            if "each-input-once" in output.promises and output.of is None and len(inputs) > 1:
+                raise ValueError(f"each-input-once of {output.topic} needs `of`, one of {', '.join(inputs)}")
+        return self
+
+
+@dataclass(frozen=True)
+class Application:
+    """An application of people's own."""
+
+    folder: Path
+    declares: Declaration
+
+    @classmethod
+    def read(cls, folder: Path) -> "Application":
+        """Read the file of a folder, and check that what it names is there.
+
+        Raises:
+            UsageError: it cannot be read or says something that cannot be; one sentence that names it.
+        """
+        folder = folder.absolute()
+        file = folder / FILE
+        try:
+            declares = Declaration.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise UsageError(f"{file} could not be read: {error.strerror}; `onceproof app init` writes one.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file} is no TOML: {error}.") from None
+        except ValidationError as error:
+            raise UsageError(f"{file}: {_sentence(error)}.") from None
+        files = [one.file for one in declares.input if one.file is not None]
+        for named in (*declares.sources, *declares.jars, *files):
+            if not (folder / named).exists():
+                raise UsageError(
+                    f"{file} names {named}, which is not there: paths begin at its folder; build it first."
+                )
+        return cls(folder, declares)
+
+    @property
+    def name(self) -> str:
+        """Its folder's."""
+        return self.folder.name
+
+    def paths(self, names: tuple[Path, ...]) -> list[Path]:
+        """Paths of the file, from anywhere."""
+        return [self.folder / name for name in names]
+
+    def messages(self, seed: int, begin: int) -> list[Message]:
+        """The records of all inputs in the order in which they flow: they come side by side, each input evenly.
+
+        Args:
+            seed: by which records are drawn.
+            begin: timestamp of the first of those that have none of their own, in epoch milliseconds.
+
+        Raises:
+            UsageError: a record is not of the serdes; names its line.
+        """
+        rng = random.Random(seed)
+        side_by_side = []
+        for number, one in enumerate(self.declares.input):
+            own = list(self._of_file(one) if one.generate is None else _generated(one, one.generate, rng))
+            side_by_side += [((place + 1) / len(own), number, one, drawn) for place, drawn in enumerate(own)]
+        side_by_side.sort(key=lambda item: item[:2])
+        return [
+            Message(
+                one.topic,
+                drawn.key,
+                drawn.value,
+                begin + place * 1_000 // self.declares.rate if drawn.timestamp is None else drawn.timestamp,
+                None if drawn.key is not None else place % self.declares.partitions,
+                drawn.headers,
+            )
+            for place, (_, _, one, drawn) in enumerate(side_by_side)
+        ]
+
+    def _of_file(self, one: InputTopic) -> Iterator["_Drawn"]:
+        file = self.folder / (one.file or "")
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file} could not be read: {error}.") from None
+        records = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        if not records:
+            raise UsageError(f"{file} has no records: write one JSON object a line, with a value and perhaps a key.")
+        for number, line in records:
+            try:
+                yield _parsed(one, line)
+            except ValueError as error:
+                raise UsageError(f"{file}, line {number}: {error}.") from None
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A record of an input, before its place in the flow is known."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class _Line(_Table):
+    """A line of a file of records."""
+
+    key: Any = None
+    value: Any = None
+    timestamp: int | None = Field(default=None, ge=0)
+    headers: dict[str, str | None] = {}
+
+
+def _parsed(one: InputTopic, line: str) -> _Drawn:
+    """The record in a line.
+
+    Raises:
+        ValueError: it is none; says why.
+    """
+    try:
+        read = _Line.model_validate(json.loads(line))
+    except ValidationError as error:
+        raise ValueError(_sentence(error)) from None
+    except ValueError:
+        raise ValueError(f"{value_text(line)} is no JSON") from None
+    fields = {}
+    for name, serde, value in (("key", one.key, read.key), ("value", one.value, read.value)):
+        try:
+            fields[name] = encode(serde, value)
+        except ValueError as error:
+            raise ValueError(f"the {name} {error}, which the serde {serde} of {one.topic} asks for") from None
+    headers = tuple((name, None if text is None else text.encode()) for name, text in read.headers.items())
+    return _Drawn(fields["key"], fields["value"], read.timestamp, headers)
+
+
+def _generated(one: InputTopic, drawn: Generated, rng: random.Random) -> Iterator[_Drawn]:
+    try:
+        for number in range(drawn.records):
+            key = None if drawn.key is None else from_text(one.key, _filled(drawn.key, number, rng))
+            yield _Drawn(key, from_text(one.value, _filled(drawn.value, number, rng)))
+    except ValueError as error:
+        raise UsageError(f"What is generated for {one.topic} does not fit its serdes: {error}.") from None
+
+
+def _filled(template: str, number: int, rng: random.Random) -> str:
+    def fill(found: re.Match[str]) -> str:
+        if found[1] == "n":
+            return str(number)
+        least, most = int(found[2]), int(found[3])
+        return str(rng.randint(min(least, most), max(least, most)))
+
+    return RANGE.sub(fill, template)
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first thing that is wrong, with its place and its value."""
+    wrong = error.errors()[0]
+    place = ".".join(str(part + 1) if isinstance(part, int) else part for part in wrong["loc"])
+    if wrong["type"] == "extra_forbidden":
+        return f"{place} is not known, leave it out or look for a slip of the pen"
+    if wrong["type"] == "missing":
+        return f"{place} is missing"
+    said = str(wrong["msg"]).removeprefix("Value error, ")
+    if not place:
+        return said
+    value = wrong["input"]
+    shown = "" if isinstance(value, Mapping) else f" = {value_text(str(value))}"
+    return f"{place}{shown}: {said}"
+
+
+@lru_cache(maxsize=8)
+def application_of(folder: str) -> Application:
+    """The application of a folder; read once by a process."""
+    return Application.read(Path(folder))

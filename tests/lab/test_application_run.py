@@ -1,0 +1,98 @@
+"""Applications of people's own on real brokers: red where a release loses their records, green where it does not."""
+
+import json
+import shutil
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from onceproof import cli
+from onceproof.cli.schemas import Published, schema
+from onceproof.lab.applications import check_topology
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.scenarios.declared import Application, application_of
+
+NEWEST = Release(4, 3, 1)
+
+
+@pytest.fixture
+def examples(project, tmp_path):
+    """A copy of the examples, to be changed."""
+    return shutil.copytree(project / "examples", tmp_path / "examples")
+
+
+def app_run(folder, *options):
+    done = CliRunner().invoke(cli.app, ["app", "run", str(folder), *options, "--json"])
+    assert done.exit_code in (0, 1, 3), done.output
+    told = json.loads(done.stdout)
+    Draft202012Validator(schema(Published.APP_RUN)).validate(told)
+    return done.exit_code, told["releases"]
+
+
+@pytest.mark.broker
+def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples):
+    code, [bad, good] = app_run(examples / "orders", "--streams", "4.1.2", "--streams", "4.3.1", "--seed", "1")
+    assert (code, bad["judgement"], good["judgement"]) == (1, "red", "green"), (bad["reason"], good["reason"])
+    assert bad["anomalies"]["lost-record"] > 0
+    assert good["fault"]["bit"]
+    assert {topic: output["agreed"] for topic, output in good["outputs"].items()} == {
+        "accepted-orders": "records",
+        "paid-orders": "records",
+        "revenue": "final",
+    }
+
+
+@pytest.mark.broker
+def test_words_are_counted_as_without_the_fault_and_a_plant_is_seen(examples):
+    _, [green] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1")
+    assert green["judgement"] == "green", green["reason"]
+    code, [red] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1", "--plant", "put-lost")
+    assert (code, red["judgement"]) == (1, "red"), red["reason"]
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ("wordcount.WordCount", "wordcount.Words", "There is no class wordcount.Words in the application's"),
+        ("wordcount.WordCount", "wordcount.WordCount#get", "has no public static method get that takes Properties"),
+        ("wordcount.WordCount", "java.lang.Object", "java.lang.Object is no Supplier<Topology>"),
+        ('topic = "lines"', 'topic = "rows"', "its topology has no rows among its sources (lines)"),
+        ('topic = "counts"', 'topic = "sums"', "its topology has no sums among its sinks"),
+    ],
+)
+def test_what_cannot_be_built_is_said_before_anything_is_started(examples, before, after, sentence):
+    file = examples / "wordcount" / "onceproof.toml"
+    file.write_text(file.read_text().replace(before, after))
+    with pytest.raises(UsageError) as refused:
+        check_topology(application_of(str(examples / "wordcount")), NEWEST)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.broker
+def test_a_topology_that_a_release_does_not_know_is_said_with_the_release(examples):
+    folder = str(examples / "orders")
+    check_topology(application_of(folder), NEWEST)
+    with pytest.raises(
+        UsageError, match=r"orders against Kafka Streams 3\.0\.0 does not compile: .*error: cannot find"
+    ):
+        check_topology(application_of(folder), Release(3, 0, 0))
+
+
+def test_init_writes_an_application(tmp_path):
+    done = CliRunner().invoke(cli.app, ["app", "init", str(tmp_path / "mine")])
+    assert done.exit_code == 0, done.output
+    assert Application.read(tmp_path / "mine").declares.class_ == "wordcount.WordCount"
+    again = CliRunner().invoke(cli.app, ["app", "init", str(tmp_path / "mine")])
+    assert isinstance(again.exception, UsageError)
+    assert "is there already" in str(again.exception)
+
+
+def test_a_fault_that_there_is_not_is_named(examples):
+    done = CliRunner().invoke(
+        cli.app, ["app", "run", str(examples / "orders"), "--streams", "4.3.1", "--fault", "rain"]
+    )
+    assert isinstance(done.exception, UsageError)
+    assert "rain" in str(done.exception)

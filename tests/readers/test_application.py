@@ -1,0 +1,162 @@
+"""What is promised of an application of people's own: each breach is seen, and nothing else."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceproof.model.files import Declared, TopicPlan
+from onceproof.model.oracle import Outputs
+from onceproof.model.record import Record
+from onceproof.readers.application import check_application, oracle_of, records_of
+from onceproof.readers.kafka import token
+
+IN = Declared("in", "input", "string", "string")
+OUT = Declared("out", "output", "string", "string", ("differential",), agreed="records")
+EXACTLY = {"exactly_once": 1}
+CLEAN = [("a", "1"), ("a", "2"), ("b", "1")]
+
+
+def records(pairs, serde="string"):
+    """Records of one partition."""
+    texts = [(key.encode(), None if value is None else value.encode()) for key, value in pairs]
+    return [Record(0, n, token(key, "string"), token(value, serde)) for n, (key, value) in enumerate(texts)]
+
+
+def anomalies(expected, observed, declared=OUT, facts=EXACTLY, entered=()):
+    roles = {"in": TopicPlan("in", 4, declared=IN), "out": TopicPlan("out", 4, declared=declared)}
+    topics = {"in": records(entered), "out": records(observed), "out-oracle": records(expected)}
+    return check_application(roles, topics, facts).anomalies
+
+
+@pytest.mark.parametrize("agreed", ["records", "final", "keys", "nothing"])
+def test_the_same_is_well_in_whatever_order_keys_come(agreed):
+    assert anomalies(CLEAN, CLEAN[::-1] if agreed == "records" else CLEAN, replace(OUT, agreed=agreed)) == {}
+
+
+@pytest.mark.parametrize(
+    ("agreed", "observed", "anomaly"),
+    [
+        ("records", [("a", "1"), ("b", "1")], "lost-record"),
+        ("records", [*CLEAN, ("a", "2")], "duplicate-output"),
+        ("records", [*CLEAN, ("a", "9")], "unexpected-record"),
+        ("records", [*CLEAN, ("c", "1")], "unexpected-record"),
+        ("records", [("a", "1"), ("a", "3"), ("b", "1")], "wrong-value"),
+        ("final", [("a", "2"), ("a", "1"), ("b", "1")], "wrong-value"),
+        ("final", [("a", "2")], "lost-record"),
+        ("keys", [("a", "7")], "lost-record"),
+        ("keys", [*CLEAN, ("c", "1")], "unexpected-record"),
+    ],
+)
+def test_each_breach_of_the_oracle_is_seen_once(agreed, observed, anomaly):
+    assert anomalies(CLEAN, observed, replace(OUT, agreed=agreed)) == {anomaly: 1}
+
+
+@pytest.mark.parametrize(
+    ("agreed", "observed"),
+    [
+        ("final", [("a", "7"), ("a", "2"), ("b", "1")]),  # what came before does not matter
+        ("keys", [("a", "7"), ("b", "8")]),
+        ("nothing", []),
+        (None, []),
+    ],
+)
+def test_what_is_not_agreed_is_no_promise(agreed, observed):
+    assert anomalies(CLEAN, observed, replace(OUT, agreed=agreed)) == {}
+
+
+def test_under_at_least_once_more_may_come_and_nothing_may_be_missing():
+    at_least = {"exactly_once": 0}
+    unique = replace(OUT, promises=("differential", "unique"))
+    assert anomalies(CLEAN, [*CLEAN, ("a", "3")], unique, at_least) == {}
+    assert anomalies(CLEAN, CLEAN[1:], unique, at_least) == {"lost-record": 1}
+
+
+def test_a_drive_that_failed_is_not_held_against_the_oracle():
+    roles = {"out": TopicPlan("out", 4, declared=OUT)}
+    assert check_application(roles, {"out": []}, EXACTLY).promises == {}
+
+
+def test_a_key_that_must_be_unique_and_is_not():
+    assert anomalies([], CLEAN, replace(OUT, promises=("unique",))) == {"duplicate-output": 1}
+
+
+def test_each_input_once():
+    once = replace(OUT, promises=("each-input-once",), of="in")
+    assert anomalies([], CLEAN, once, entered=CLEAN) == {}
+    assert anomalies([], CLEAN[1:], once, entered=CLEAN) == {"lost-record": 1}
+    assert anomalies([], [*CLEAN, ("b", "1")], once, entered=CLEAN) == {"duplicate-output": 1}
+
+
+def test_a_witness_shows_the_key_and_its_values_as_people_write_them():
+    roles = {"out": TopicPlan("out", 4, declared=OUT)}
+    topics = {"out": records(CLEAN[1:]), "out-oracle": records(CLEAN)}
+    [witness] = check_application(roles, topics, EXACTLY).witnesses
+    assert (witness.expected, witness.observed, witness.offsets) == ("'a': '1', '2'", "'a': '2'", ("out/0@0",))
+    assert witness.key == token(b"a")
+
+
+# --- the oracle ----------------------------------------------------------------------------------------------
+
+PAIRS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("123") | st.none()), max_size=12)
+
+
+def outputs(pairs, serde="string"):
+    return Outputs.of({"out": records(pairs, serde)})
+
+
+def agreement(first, second, serde="string"):
+    oracle = oracle_of(outputs(first, serde), outputs(second, serde), {"out": replace(OUT, value=serde)})
+    return oracle.agreed["out"], tuple(oracle.ignored["out"])
+
+
+@given(pairs=PAIRS, chaos=st.randoms())
+def test_runs_agree_on_records_whatever_the_order(pairs, chaos):
+    other = [*pairs]
+    chaos.shuffle(other)
+    assert agreement(pairs, other) == ("records", ())
+
+
+@given(pairs=PAIRS)
+def test_what_the_oracle_put_out_is_well(pairs):
+    oracle = oracle_of(outputs(pairs), outputs(pairs), {"out": OUT})
+    roles = {"out": TopicPlan("out", 4, declared=OUT)}
+    topics = {"out": records(pairs), "out-oracle": records_of(oracle, "out", OUT)}
+    found = check_application(roles, topics, EXACTLY)
+    assert found.anomalies == {}
+    assert found.promises.get("differential", 0) == len({key for key, _ in pairs})
+
+
+@pytest.mark.parametrize(
+    ("second", "agreed"),
+    [
+        ([("a", "7"), ("a", "2"), ("b", "1")], "final"),
+        ([("a", "2"), ("a", "1"), ("b", "2")], "keys"),
+        ([("a", "1")], "nothing"),
+    ],
+)
+def test_runs_agree_on_less(second, agreed):
+    assert agreement(CLEAN, second) == (agreed, ())
+
+
+def as_json(pairs, **further):
+    return [(key, json.dumps({"n": value, **further})) for key, value in pairs]
+
+
+def test_fields_on_which_runs_differ_are_named_and_left_out():
+    first, second = as_json(CLEAN, at=1, by={"x": 1}), as_json(CLEAN, at=2, by={"x": 2})
+    assert agreement(first, second, "json") == ("records", ("at", "by"))
+    declared = replace(OUT, value="json", agreed="records", ignored=("at", "by"))
+    oracle = oracle_of(outputs(first, "json"), outputs(second, "json"), {"out": declared})
+    assert [str(record.value) for record in records_of(oracle, "out", declared)] == [
+        '{"n": "1"}',
+        '{"n": "2"}',
+        '{"n": "1"}',
+    ]
+
+
+def test_fields_are_looked_for_in_last_values_too():
+    first, second = as_json(CLEAN, at=1), as_json(CLEAN[1:], at=2)
+    assert agreement(first, second, "json") == ("final", ("at",))

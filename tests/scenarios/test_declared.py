@@ -1,0 +1,102 @@
+"""What `onceproof.toml` declares: what is wrong is one sentence, and the records flow side by side."""
+
+import re
+
+import pytest
+
+from onceproof.model.errors import UsageError
+from onceproof.scenarios.declared import Application
+
+HEAD = 'class = "a.B#topology"\njars = ["app.jar"]\n'
+INPUT = '[[input]]\ntopic = "in"\n'
+GENERATE = 'generate = { records = 3, key = "k{n}", value = "{1..1}" }\n'
+OUTPUT = '[[output]]\ntopic = "out"\n'
+SECOND = INPUT.replace('"in"', '"more"') + GENERATE.replace("3", "6").replace("{1..1}", "{1..1000}")
+WHOLE = HEAD + INPUT + GENERATE + OUTPUT
+
+
+def read(folder, text, **files):
+    (folder / "onceproof.toml").write_text(text)
+    (folder / "app.jar").touch()
+    for name, content in files.items():
+        (folder / f"{name}.jsonl").write_text(content)
+    return Application.read(folder)
+
+
+def refused(folder, text, **files):
+    with pytest.raises(UsageError) as error:
+        read(folder, text, **files).messages(1, 0)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_is_not_said_has_its_default(tmp_path):
+    declares = read(tmp_path, WHOLE).declares
+    assert (declares.partitions, declares.instances, declares.fault) == (2, 2, "instance-kill")
+    assert declares.output[0].promises == ("differential",)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("class = ", "is no TOML"),
+        (WHOLE.replace('class = "a.B#topology"\n', ""), "class is missing"),
+        (WHOLE.replace("a.B#topology", "a b"), r"class = 'a b': String should match"),
+        ('colour = "red"\n' + WHOLE, "colour is not known, leave it out"),
+        (WHOLE.replace("topic = ", 'tpoic = "x"\ntopic = ', 1), r"input\.1\.tpoic is not known"),
+        ("partitions = 0\n" + WHOLE, r"partitions = '0': Input should be greater"),
+        (WHOLE.replace(OUTPUT, ""), "output is missing"),
+        (WHOLE.replace(GENERATE, ""), "input.1: it takes either a file of records or what to generate"),
+        (WHOLE.replace("jars", "#"), "it takes sources, jars or dependencies"),
+        (WHOLE.replace("app.jar", "other.jar"), "names other.jar, which is not there"),
+        (WHOLE.replace('"out"', '"in"'), "the topic in is there twice"),
+        (WHOLE + 'key = "avro"\n', r"output\.1\.key = 'avro': must be one of string, integer"),
+        (WHOLE + 'promises = ["fast"]\n', r"output\.1\.promises\.1 = 'fast'"),
+        (WHOLE + 'of = "elsewhere"\n', "out is of elsewhere, which is no input"),
+        (WHOLE.replace(INPUT, '[properties]\n"application.id" = "x"\n' + INPUT), "application.id is set for each"),
+        (WHOLE + 'promises = ["each-input-once"]\n' + SECOND, "needs `of`, one of in, more"),
+        (WHOLE.replace("generate", 'value = "long"\ngenerate').replace("{1..1}", "one"), "generated for in does not fit"),
+        (HEAD + INPUT + 'file = "in.jsonl"\n' + OUTPUT, "names in.jsonl, which is not there"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_sentence_that_names_it(tmp_path, text, sentence):
+    assert re.search(sentence, refused(tmp_path, text))
+
+
+def test_a_folder_without_the_file_is_told_how_to_get_one(tmp_path):
+    with pytest.raises(UsageError, match="No such file or directory; `onceproof app init` writes one"):
+        Application.read(tmp_path)
+
+
+FILE = HEAD + INPUT + 'key = "long"\nfile = "in.jsonl"\n' + OUTPUT
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("", "has no records"),
+        ("no", "line 1: 'no' is no JSON"),
+        ('{"key": 1, "value": "a"}\n{"kee": 2}', "line 2: kee is not known"),
+        ('{"key": "1", "value": "a"}', "line 1: the key '1' is not a whole number of 8 bytes, which the serde long of in"),
+        ('{"key": 1, "value": 2}', "line 1: the value '2' is not a text"),
+        ('{"key": 1, "timestamp": -1}', "timestamp = '-1'"),
+    ],
+)  # fmt: skip
+def test_a_record_that_does_not_fit_is_named_by_its_line(tmp_path, line, sentence):
+    assert sentence in refused(tmp_path, FILE, **{"in": line})
+
+
+def test_records_of_a_file_are_as_they_stand(tmp_path):
+    lines = '{"key": 1, "value": "a", "timestamp": 5, "headers": {"h": "v", "n": null}}\n\n{"value": "b"}\n'
+    one, other = read(tmp_path, FILE, **{"in": lines}).messages(1, 1_000)
+    assert (one.key, one.value, one.timestamp) == (b"\0" * 7 + b"\1", b"a", 5)
+    assert (one.partition, one.headers) == (None, (("h", b"v"), ("n", None)))
+    assert (other.key, other.timestamp, other.partition) == (None, 1_000, 1)  # who has no key has a partition
+
+
+def test_inputs_flow_side_by_side_and_are_the_same_for_a_seed(tmp_path):
+    application = read(tmp_path, WHOLE + SECOND)
+    messages = application.messages(1, 0)
+    assert [m.topic[0] for m in messages] == list("mimmimmim")
+    assert application.messages(1, 0) == messages != application.messages(2, 0)
+    assert [m.timestamp for m in messages] == [n * 1_000 // 2_000 for n in range(9)]
