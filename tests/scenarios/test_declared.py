@@ -100,3 +100,8 @@ def test_inputs_flow_side_by_side_and_are_the_same_for_a_seed(tmp_path):
     assert [m.topic[0] for m in messages] == list("mimmimmim")
     assert application.messages(1, 0) == messages != application.messages(2, 0)
     assert [m.timestamp for m in messages] == [n * 1_000 // 2_000 for n in range(9)]
+
+
+def test_values_are_filled_up_to_a_size(tmp_path):
+    filled = WHOLE.replace('value = "{1..1}"', 'value = "{n}", size = 4')
+    assert [message.value for message in read(tmp_path, filled).messages(1, 0)] == [b"0...", b"1...", b"2..."]

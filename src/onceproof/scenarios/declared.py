@@ -53,6 +53,7 @@ class Generated(_Table):
     records: int = Field(ge=1)
     key: str | None = None
     value: str
+    size: int = Field(default=0, ge=0, le=1_000_000)  # characters that a value has at least, by points at its end
 
 
 class InputTopic(_Table):
@@ -242,7 +243,7 @@ def _generated(one: InputTopic, drawn: Generated, rng: random.Random) -> Iterato
     try:
         for number in range(drawn.records):
             key = None if drawn.key is None else from_text(one.key, _filled(drawn.key, number, rng))
-            yield _Drawn(key, from_text(one.value, _filled(drawn.value, number, rng)))
+            yield _Drawn(key, from_text(one.value, _filled(drawn.value, number, rng).ljust(drawn.size, ".")))
     except ValueError as error:
         raise UsageError(f"What is generated for {one.topic} does not fit its serdes: {error}.") from None
 
