@@ -163,6 +163,6 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
-    control=("DEFAULT_CONFIG", "4.1.2"),
+    positive_control=("DEFAULT_CONFIG", "4.1.2"),
     refusal=refusal,
 )
