@@ -12,9 +12,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.TaskId;
-import org.apache.kafka.streams.state.KeyValueIterator;
-import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * What the stores hold when a task meets its first record in this process: restored, and not yet changed.
@@ -38,7 +37,7 @@ final class Contents {
     }
 
     /** Write the stores of the task, the first time it asks. */
-    void tellOnce(TaskId task, List<? extends KeyValueStore<Integer, ?>> stores) {
+    void tellOnce(TaskId task, List<? extends StateStore> stores) {
         if (folder == null || !told.add(task)) {
             return;
         }
@@ -47,7 +46,7 @@ final class Contents {
             Path draft = folder.resolve(task + ".draft");
             List<Map<String, Object>> written = new ArrayList<>();
             try (BufferedWriter lines = Files.newBufferedWriter(draft)) {
-                for (KeyValueStore<Integer, ?> store : stores) {
+                for (StateStore store : stores) {
                     written.add(Events.fields("store", store.name(), "entries", write(store, task.partition(), lines)));
                 }
             }
@@ -58,15 +57,10 @@ final class Contents {
         }
     }
 
-    private static <V> long write(KeyValueStore<Integer, V> store, int partition, BufferedWriter lines)
-            throws IOException {
+    private static long write(StateStore store, int partition, BufferedWriter lines) throws IOException {
         long entries = 0;
-        try (KeyValueIterator<Integer, V> all = store.all()) {
-            while (all.hasNext()) {
-                KeyValue<Integer, V> entry = all.next();
-                int value = StoreKind.number(entry.value);
-                lines.write(store.name() + "," + partition + "," + entries++ + "," + entry.key + "," + value + "\n");
-            }
+        for (KeyValue<Object, Object> entry : Numbers.of(store).entries()) {
+            lines.write(store.name() + "," + partition + "," + entries++ + "," + entry.key + "," + entry.value + "\n");
         }
         return entries;
     }

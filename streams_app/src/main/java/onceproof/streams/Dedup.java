@@ -9,14 +9,14 @@ import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
-import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Reproduction 002, KAFKA-20685: puts out the first record of each key and drops the others. The store {@code seen}
- * remembers.
+ * Reproduction 002, KAFKA-20685: puts out the first record of each key and drops the others. The store {@code seen},
+ * which may be of any kind, remembers; where the kind has times, at the time of the record.
  *
  * <p>With {@code punctuate.ms} a wall-clock punctuator writes, too, while records flow: each time it is called, it puts
  * a key of its own (negative, told by the clock) and the number of records that came since. Nothing ever writes these
@@ -31,27 +31,26 @@ final class Dedup implements Processor<Integer, Integer, Integer, Integer> {
 
     private final Progress progress;
     private final Contents contents;
-    private final StoreKind kind;
     private final Optional<Integer> punctuateMillis;
     private ProcessorContext<Integer, Integer> context;
-    private KeyValueStore<Integer, Object> seen;
+    private StateStore store;
+    private Numbers seen;
     private LongAdder processed;
     private int sinceTick;
 
-    private Dedup(Progress progress, Contents contents, StoreKind kind, Optional<Integer> punctuateMillis) {
+    private Dedup(Progress progress, Contents contents, Optional<Integer> punctuateMillis) {
         this.progress = progress;
         this.contents = contents;
-        this.kind = kind;
         this.punctuateMillis = punctuateMillis;
     }
 
     static Topology topology(Settings settings, Progress progress) {
-        StoreKind kind = StoreKind.orTimestamped(settings);
+        StoreKind kind = StoreKind.ofAny(settings);
         Optional<Integer> punctuateMillis = settings.optionalCount("punctuate.ms");
         Contents contents = Contents.of(settings, progress);
         return new Topology()
                 .addSource("input", new IntegerDeserializer(), new IntegerDeserializer(), settings.text("input.topic"))
-                .addProcessor("dedup", () -> new Dedup(progress, contents, kind, punctuateMillis), "input")
+                .addProcessor("dedup", () -> new Dedup(progress, contents, punctuateMillis), "input")
                 .addStateStore(kind.builder(SEEN, Serdes.Integer(), Serdes.Integer()), "dedup")
                 .addSink(
                         "output", settings.text("output.topic"), new IntegerSerializer(), new IntegerSerializer(),
@@ -61,7 +60,8 @@ final class Dedup implements Processor<Integer, Integer, Integer, Integer> {
     @Override
     public void init(ProcessorContext<Integer, Integer> context) {
         this.context = context;
-        seen = context.getStateStore(SEEN);
+        store = context.getStateStore(SEEN);
+        seen = Numbers.of(store);
         processed = progress.counter(context.taskId());
         punctuateMillis.ifPresent(millis ->
                 context.schedule(Duration.ofMillis(millis), PunctuationType.WALL_CLOCK_TIME, this::tick));
@@ -69,7 +69,7 @@ final class Dedup implements Processor<Integer, Integer, Integer, Integer> {
 
     private void tick(long now) {
         if (sinceTick > 0) { // an idle task comes to rest
-            seen.put(tickKey(now), kind.value(sinceTick, now));
+            seen.put(tickKey(now), sinceTick, now);
             sinceTick = 0;
         }
     }
@@ -81,8 +81,9 @@ final class Dedup implements Processor<Integer, Integer, Integer, Integer> {
 
     @Override
     public void process(Record<Integer, Integer> record) {
-        contents.tellOnce(context.taskId(), List.of(seen));
-        if (seen.putIfAbsent(record.key(), kind.value(record.value(), record.timestamp())) == null) {
+        contents.tellOnce(context.taskId(), List.of(store));
+        if (seen.get(record.key(), record.timestamp()) == null) {
+            seen.put(record.key(), record.value(), record.timestamp());
             context.forward(record);
         }
         sinceTick++;

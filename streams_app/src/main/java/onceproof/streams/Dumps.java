@@ -17,9 +17,9 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.LagInfo;
 import org.apache.kafka.streams.StoreQueryParameters;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
-import org.apache.kafka.streams.state.KeyValueIterator;
-import org.apache.kafka.streams.state.QueryableStoreTypes;
-import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.state.QueryableStoreType;
+import org.apache.kafka.streams.state.internals.StateStoreProvider;
 
 /**
  * What the stores of a running instance hold, active and standby, in memory or in RocksDB, each with the offset in its
@@ -80,13 +80,10 @@ final class Dumps {
         Files.createDirectories(folder);
         List<Map<String, Object>> written = new ArrayList<>();
         for (Held store : held) {
-            StoreQueryParameters<ReadOnlyKeyValueStore<Object, Object>> query =
-                    StoreQueryParameters.fromNameAndType(store.name, QueryableStoreTypes.keyValueStore())
-                            .withPartition(store.partition)
-                            .enableStaleStores();
-            try (KeyValueIterator<Object, Object> entries = streams.store(query).all()) {
-                written.add(store.told(writeEntries(entries, store.draft(folder, instance))));
-            }
+            StoreQueryParameters<Numbers> query = StoreQueryParameters.fromNameAndType(store.name, new OfAnyKind())
+                    .withPartition(store.partition)
+                    .enableStaleStores();
+            written.add(store.told(writeEntries(streams.store(query).entries().iterator(), store.draft(folder, instance))));
         }
         return written;
     }
@@ -97,7 +94,7 @@ final class Dumps {
         try (BufferedWriter lines = Files.newBufferedWriter(file)) {
             while (entries.hasNext()) {
                 KeyValue<Object, Object> entry = entries.next();
-                lines.write(entry.key + "," + StoreKind.number(entry.value) + "\n");
+                lines.write(entry.key + "," + Numbers.number(entry.value) + "\n");
                 count++;
             }
         }
@@ -125,6 +122,22 @@ final class Dumps {
             Thread.sleep(PAUSE.toMillis());
         } catch (InterruptedException e) {
             throw new IllegalStateException("interrupted", e);
+        }
+    }
+
+    /** For the interactive query of a store, whatever its kind; Kafka's own types each know one, and versioned stores none. */
+    private static final class OfAnyKind implements QueryableStoreType<Numbers> {
+
+        @Override
+        public boolean accepts(StateStore store) {
+            return true;
+        }
+
+        @Override
+        public Numbers create(StateStoreProvider provider, String name) {
+            // A provider hands out what it has, and calls it what it is asked for.
+            List<?> stores = provider.stores(name, this);
+            return Numbers.of(stores.get(0));
         }
     }
 

@@ -1,6 +1,6 @@
 package onceproof.streams;
 
-import java.nio.ByteBuffer;
+import java.time.Duration;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Materialized;
@@ -8,13 +8,17 @@ import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
-import org.apache.kafka.streams.state.ValueAndTimestamp;
 
-/** The settings {@code stores} and {@code caching}, which every topology has, and the key-value stores they make. */
+/** The settings {@code stores} and {@code caching}, which every topology has, and the stores they make. */
 final class StoreKind {
 
     private static final String IN_MEMORY = "in-memory";
     private static final String TIMESTAMPED = "rocksdb-timestamped";
+    private static final String VERSIONED = "versioned";
+    private static final String WINDOW = "window";
+    private static final String SESSION = "session";
+    private static final Duration KEPT = Duration.ofHours(1); // longer than any trial
+    private static final Duration WINDOW_SIZE = Duration.ofMillis(1);
 
     private final String kind;
     private final boolean caching;
@@ -28,9 +32,9 @@ final class StoreKind {
         return of(settings, "rocksdb", IN_MEMORY);
     }
 
-    /** Of a topology that makes its values with {@link #value}, so that they may carry a timestamp. */
-    static StoreKind orTimestamped(Settings settings) {
-        return of(settings, "rocksdb", IN_MEMORY, TIMESTAMPED);
+    /** Of a topology that reaches its stores by {@link Numbers}. */
+    static StoreKind ofAny(Settings settings) {
+        return of(settings, "rocksdb", IN_MEMORY, TIMESTAMPED, VERSIONED, WINDOW, SESSION);
     }
 
     private static StoreKind of(Settings settings, String... kinds) {
@@ -38,10 +42,23 @@ final class StoreKind {
     }
 
     <K, V> StoreBuilder<?> builder(String name, Serde<K> keys, Serde<V> values) {
-        StoreBuilder<?> builder = kind.equals(TIMESTAMPED)
-                ? Stores.timestampedKeyValueStoreBuilder(Stores.persistentTimestampedKeyValueStore(name), keys, values)
-                : Stores.keyValueStoreBuilder(supplier(name), keys, values);
+        StoreBuilder<?> builder = uncached(name, keys, values);
         return caching ? builder.withCachingEnabled() : builder.withCachingDisabled();
+    }
+
+    private <K, V> StoreBuilder<?> uncached(String name, Serde<K> keys, Serde<V> values) {
+        switch (kind) {
+            case TIMESTAMPED:
+                return Stores.timestampedKeyValueStoreBuilder(Stores.persistentTimestampedKeyValueStore(name), keys, values);
+            case VERSIONED:
+                return VersionedStore.builder(name, KEPT, keys, values);
+            case WINDOW:
+                return Stores.windowStoreBuilder(Stores.persistentWindowStore(name, KEPT, WINDOW_SIZE, false), keys, values);
+            case SESSION:
+                return Stores.sessionStoreBuilder(Stores.persistentSessionStore(name, KEPT), keys, values);
+            default:
+                return Stores.keyValueStoreBuilder(supplier(name), keys, values);
+        }
     }
 
     /** How the DSL is to keep a table in a store of this kind; there its values have timestamps. */
@@ -56,16 +73,5 @@ final class StoreKind {
 
     private KeyValueBytesStoreSupplier supplier(String name) {
         return kind.equals(IN_MEMORY) ? Stores.inMemoryKeyValueStore(name) : Stores.persistentKeyValueStore(name);
-    }
-
-    /** What a store of this kind takes for a value: with a timestamp, or as it is. */
-    Object value(int value, long timestamp) {
-        return kind.equals(TIMESTAMPED) ? ValueAndTimestamp.make(value, timestamp) : (Object) value;
-    }
-
-    /** The number that a store of any kind gave: as it is, or what a longer value or one with a timestamp begins with. */
-    static int number(Object value) {
-        Object plain = value instanceof ValueAndTimestamp ? ((ValueAndTimestamp<?>) value).value() : value;
-        return plain instanceof byte[] ? ByteBuffer.wrap((byte[]) plain).getInt() : (Integer) plain;
     }
 }

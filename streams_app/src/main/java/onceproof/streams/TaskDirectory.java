@@ -39,6 +39,7 @@ public final class TaskDirectory {
     private static final String PLAIN = "default";
     private static final String OFFSETS = "offsets";
     private static final int TIMESTAMP_BYTES = Long.BYTES;
+    private static final int VERSIONED_BYTES = Long.BYTES + Integer.BYTES; // a segment before the key, a time before the value
     private static final String CHANGELOG = ".*-changelog-\\d+"; // key of an offset among the others of `offsets`
 
     private TaskDirectory() {}
@@ -65,27 +66,51 @@ public final class TaskDirectory {
         Files.createDirectories(folder);
         Map<String, Long> checkpoint = checkpoint(task.resolve(".checkpoint"));
         List<Map<String, Object>> told = new ArrayList<>();
-        for (Path directory : stores(task.resolve("rocksdb"))) {
+        for (Path directory : stores(task)) {
             String store = directory.getFileName().toString();
-            try (Store opened = new Store(directory)) {
-                long entries = Dumps.writeEntries(opened.entries(), folder.resolve(store + ".csv"));
-                Long last = opened.last();
-                for (Map.Entry<String, Long> line : checkpoint.entrySet()) {
-                    last = line.getKey().endsWith("-" + store + "-changelog") ? line.getValue() : last;
-                }
-                Long position = last == null || last < 0 ? null : Long.valueOf(last + 1); // negative: none is known
-                told.add(Events.fields("store", store, "entries", entries, "position", position));
+            List<KeyValue<Object, Object>> entries = new ArrayList<>();
+            Long last = null;
+            List<Path> databases = databases(directory);
+            if (databases.isEmpty()) {
+                continue;
             }
+            for (Path database : databases) {
+                try (Store opened = new Store(database)) {
+                    opened.entries().forEachRemaining(entries::add);
+                    Long own = opened.last();
+                    last = last == null || own != null && own > last ? own : last;
+                }
+            }
+            for (Map.Entry<String, Long> line : checkpoint.entrySet()) {
+                last = line.getKey().endsWith("-" + store + "-changelog") ? line.getValue() : last;
+            }
+            Long position = last == null || last < 0 ? null : Long.valueOf(last + 1); // negative: none is known
+            long written = Dumps.writeEntries(entries.iterator(), folder.resolve(store + ".csv"));
+            told.add(Events.fields("store", store, "entries", written, "position", position));
         }
         return told;
     }
 
-    private static List<Path> stores(Path parent) throws IOException {
+    /** The folders of the stores: those in {@code rocksdb}, and beside it those of stores with times. */
+    private static List<Path> stores(Path task) throws IOException {
+        Path plain = task.resolve("rocksdb");
+        Stream<Path> timed = folders(task).stream().filter(folder -> !folder.equals(plain));
+        return Stream.concat(folders(plain).stream(), timed).collect(Collectors.toList());
+    }
+
+    /** That of a store: its folder, or of a store with times those below it, each a segment of time. */
+    private static List<Path> databases(Path store) throws IOException {
+        Stream<Path> places = Stream.concat(Stream.of(store), folders(store).stream());
+        return places.filter(place -> Files.exists(place.resolve("CURRENT"))).collect(Collectors.toList());
+    }
+
+    /** The folders in a folder, if it is there. */
+    private static List<Path> folders(Path parent) throws IOException {
         if (!Files.isDirectory(parent)) {
             return List.of();
         }
-        try (Stream<Path> directories = Files.list(parent)) {
-            return directories.filter(d -> Files.exists(d.resolve("CURRENT"))).sorted().collect(Collectors.toList());
+        try (Stream<Path> found = Files.list(parent)) {
+            return found.filter(Files::isDirectory).sorted().collect(Collectors.toList());
         }
     }
 
@@ -131,8 +156,9 @@ public final class TaskDirectory {
                 if (!name.equals(OFFSETS)) {
                     try (RocksIterator rows = database.newIterator(family)) {
                         for (rows.seekToFirst(); rows.isValid(); rows.next()) {
-                            int key = ByteBuffer.wrap(rows.key()).getInt();
-                            entries.add(KeyValue.pair(key, ByteBuffer.wrap(rows.value()).getInt(skipped)));
+                            int before = rows.key().length == VERSIONED_BYTES ? Long.BYTES : 0;
+                            int key = ByteBuffer.wrap(rows.key()).getInt(before); // a time follows it, where the kind has them
+                            entries.add(KeyValue.pair(key, ByteBuffer.wrap(rows.value()).getInt(before + skipped)));
                         }
                     }
                 }

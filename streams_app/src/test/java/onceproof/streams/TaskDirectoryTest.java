@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -16,6 +17,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.TimestampedKeyValueStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.WindowStore;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -63,6 +65,23 @@ class TaskDirectoryTest {
         assertEquals(List.of("7,70", "-3,-30"), Files.readAllLines(out.resolve("plain.csv")), "as RocksDB sorts bytes");
         assertEquals(List.of("9,90"), Files.readAllLines(out.resolve("timed.csv")));
         assertEquals(told, TaskDirectory.dump(task, out), "it stays as it is");
+    }
+
+    @Test
+    void the_segments_of_a_store_with_times_are_written_together() throws Exception {
+        Files.createDirectories(task);
+        WindowStore<Integer, Integer> windows = Stores.windowStoreBuilder(
+                        Stores.persistentWindowStore("windows", Duration.ofHours(1), Duration.ofMillis(1), false),
+                        Serdes.Integer(), Serdes.Integer())
+                .withLoggingDisabled().build();
+        windows.init(context.getStateStoreContext(), windows);
+        windows.put(7, 70, 1_000L);
+        windows.put(8, 80, Duration.ofMinutes(40).toMillis());
+        windows.close();
+        Files.createDirectories(task.resolve("rocksdb/nothing-yet"));
+
+        assertEquals(List.of(told("windows", 2, null)), TaskDirectory.dump(task, out));
+        assertEquals(List.of("7,70", "8,80"), Files.readAllLines(out.resolve("windows.csv")));
     }
 
     @Test

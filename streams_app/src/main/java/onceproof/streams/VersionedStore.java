@@ -1,0 +1,92 @@
+package onceproof.streams;
+
+import java.lang.reflect.InvocationTargetException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.state.StoreBuilder;
+import org.apache.kafka.streams.state.Stores;
+
+/**
+ * A versioned store (KIP-889). Kafka Streams has them from 3.5 on, and this is compiled against 3.0.0: hence reflection.
+ *
+ * <p>No release can scan one, so its entries are asked for key by key, and their keys are bounded.
+ */
+final class VersionedStore implements Numbers {
+
+    private static final String PACKAGE = "org.apache.kafka.streams.state.";
+    private static final int KEYS = 100_000;
+
+    private final Object store;
+
+    VersionedStore(Object store) {
+        this.store = store;
+    }
+
+    static <K, V> StoreBuilder<?> builder(String name, Duration history, Serde<K> keys, Serde<V> values) {
+        Class<?> supplied = type("VersionedBytesStoreSupplier");
+        Object supplier = call(
+                null, Stores.class, "persistentVersionedKeyValueStore",
+                List.of(String.class, Duration.class), name, history);
+        return (StoreBuilder<?>) call(
+                null, Stores.class, "versionedKeyValueStoreBuilder",
+                List.of(supplied, Serde.class, Serde.class), supplier, keys, values);
+    }
+
+    @Override
+    public Integer get(int key, long time) {
+        return latest(key);
+    }
+
+    private Integer latest(int key) {
+        Object version = call(store, type("VersionedKeyValueStore"), "get", List.of(Object.class), key);
+        return version == null ? null : (Integer) call(version, type("VersionedRecord"), "value", List.of());
+    }
+
+    @Override
+    public void put(int key, int number, long time) {
+        if (key < 0 || key >= KEYS) {
+            throw new IllegalArgumentException(
+                    "Key " + key + " would not be seen in a versioned store; take keys from 0 to " + (KEYS - 1) + ".");
+        }
+        call(
+                store, type("VersionedKeyValueStore"), "put",
+                List.of(Object.class, Object.class, long.class), key, number, time);
+    }
+
+    @Override
+    public List<KeyValue<Object, Object>> entries() {
+        List<KeyValue<Object, Object>> entries = new ArrayList<>();
+        for (int key = 0; key < KEYS; key++) {
+            Integer number = latest(key);
+            if (number != null) {
+                entries.add(KeyValue.pair(key, number));
+            }
+        }
+        return entries;
+    }
+
+    private static Class<?> type(String name) {
+        try {
+            return Class.forName(PACKAGE + name);
+        } catch (ClassNotFoundException e) {
+            throw new IllegalArgumentException(
+                    "This Kafka Streams has no versioned stores; take 3.5.0 or later, or another kind of store.", e);
+        }
+    }
+
+    private static Object call(Object on, Class<?> type, String method, List<Class<?>> types, Object... arguments) {
+        try {
+            return type.getMethod(method, types.toArray(Class<?>[]::new)).invoke(on, arguments);
+        } catch (InvocationTargetException e) {
+            if (e.getCause() instanceof RuntimeException) {
+                throw (RuntimeException) e.getCause();
+            }
+            throw new IllegalStateException(e.getCause());
+        } catch (NoSuchMethodException | IllegalAccessException e) {
+            throw new IllegalStateException(method + " of " + type.getSimpleName() + " cannot be called", e);
+        }
+    }
+}
