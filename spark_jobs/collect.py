@@ -47,13 +47,14 @@ HELD = pa.schema(
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a trial, the role it plays there, the length of its values, and whether aborted ones are left out."""
+    """A topic of a trial, how it is read (`TopicPlan`), and the role that it plays there."""
 
     name: str
     trial: str
     role: str
     value_bytes: int
     committed: bool
+    keys: str
 
 
 def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
@@ -132,7 +133,7 @@ def present_topics(
         folder = run_folder.trial(trial)
         plan = TrialPlan.read(folder.trial_file)
         of_trial = [
-            Topic(trial.topic(planned.topic), trial.key, role, planned.value_bytes, planned.committed)
+            Topic(trial.topic(planned.topic), trial.key, role, planned.value_bytes, planned.committed, planned.keys)
             for role, planned in plan.roles.items()
         ]
         if Outcome.read(folder.outcome_file).failed is not None:
@@ -156,8 +157,8 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
     are; those are read again.
     """
     named = spark.createDataFrame(
-        [(x.name, x.trial, x.role, x.value_bytes) for x in topics],
-        "topic string, trial string, role string, value_bytes int",
+        [(x.name, x.trial, x.role, x.value_bytes, x.keys) for x in topics],
+        "topic string, trial string, role string, value_bytes int, keys string",
     )
     isolation = "read_committed" if topics[0].committed else "read_uncommitted"
     faulty = Observation("faulty")

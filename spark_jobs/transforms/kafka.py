@@ -9,13 +9,12 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
 
     In: messages (topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, value BINARY,
     headers ARRAY<STRUCT<key STRING, value BINARY>>);
-    topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are).
+    topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are, keys STRING: what keys are).
     Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, fault STRING: what is
     wrong with the message, null where nothing is. Only a changelog, in whatever role, may hold a null value: it is a
     tombstone.
     """
     tombstone = f.col("value").isNull() & f.col("topic").endswith("-changelog")
-    key_fault = fault_of("key", f.lit(4))
     value_fault = f.when(~tombstone, fault_of("value", f.col("value_bytes")))
     return messages.join(f.broadcast(topics), "topic").select(
         "trial",
@@ -24,12 +23,27 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
         "partition",
         "offset",
         "timestamp",
-        integer(f.col("key")).cast("int").alias("key"),
+        integer(f.substring("key", 1, 4)).cast("int").alias("key"),
         f.when(f.col("value_bytes") == 8, long(f.col("value")))
         .otherwise(integer(f.substring("value", 1, 4)))
         .alias("value"),
         headers_text(f.col("headers")).alias("headers"),
-        f.coalesce(key_fault, value_fault).alias("fault"),
+        f.coalesce(key_fault(), value_fault).alias("fault"),
+    )
+
+
+def key_fault() -> Column:
+    """What is wrong with the key, whose integer may have the time of the record behind it; null where nothing is."""
+    windows, sessions = f.col("keys") == "windows", f.col("keys") == "sessions"
+    time = f.lpad(f.lower(f.hex(f.unix_millis("timestamp"))), 16, "0")
+    # A window's begin and a sequence number; a session's end and begin.
+    due = f.when(windows, f.concat(time, f.lit("0" * 8))).when(sessions, f.concat(time, time)).otherwise("")
+    told = f.when(windows, " with its window").when(sessions, " with its session").otherwise("")
+    ends = f.lower(f.substring(f.hex("key"), 9, 2 * (8 + 8)))
+    other = f.format_string("the key ends with %s, which is not of the record's time, %s", ends, due)
+    return f.coalesce(
+        fault_of("key", f.lit(4), (f.length(due) / 2).cast("int"), told),
+        f.when((windows | sessions) & (ends != due), other),
     )
 
 
@@ -56,8 +70,11 @@ def _number(binary: Column) -> Column:
     return f.conv(f.hex(binary), 16, -10).cast("long")
 
 
-def fault_of(column: str, bytes_: Column) -> Column:
-    """What is wrong with the key or value, and what was expected; null where it has as many bytes."""
+def fault_of(column: str, bytes_: Column, behind: Column | None = None, told: Column | None = None) -> Column:
+    """What is wrong with the key or value, and what was expected; null where it has as many bytes.
+
+    There may be so many more `behind` them, which are `told` in words.
+    """
     size = f.octet_length(f.col(column))
     expected = (
         f.when(bytes_ == 4, f.lit("a 4-byte integer"))
@@ -69,7 +86,8 @@ def fault_of(column: str, bytes_: Column) -> Column:
         .when(size == 1, f.lit(f"the {column} has 1 byte"))
         .otherwise(f.format_string(f"the {column} has %d bytes", size))
     )
-    return f.when(size.isNull() | (size != bytes_), f.concat(found, f.lit(", "), expected, f.lit(" was expected")))
+    sentence = f.concat(found, f.lit(", "), expected, f.lit("") if told is None else told, f.lit(" was expected"))
+    return f.when(size.isNull() | (size != (bytes_ if behind is None else bytes_ + behind)), sentence)
 
 
 def faults(messages: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from onceproof.readers.kafka import headers_text
+from onceproof.readers.kafka import decode_record, headers_text
 from spark_jobs.transforms.kafka import decoded, faults
 
 pytestmark = pytest.mark.spark
@@ -27,16 +27,18 @@ def decode(
 ) -> Any:
     rows = [(topic, partition, offset, NOW, key, value, headers) for topic, partition, offset, key, value in messages]
     topics = [
-        ("in", "t1", "input", 4),
-        ("app-ids-changelog", "t1", "ids-changelog", 4),
-        ("app-seen-changelog", "t1", "seen-changelog-all", 4),
-        ("pairs", "t1", "output", 8),
-        ("padded", "t1", "values-changelog", 10),
-        ("other", "t2", "input", 4),
+        ("in", "t1", "input", 4, "integers"),
+        ("app-ids-changelog", "t1", "ids-changelog", 4, "integers"),
+        ("app-seen-changelog", "t1", "seen-changelog-all", 4, "integers"),
+        ("app-windows-changelog", "t1", "windows-changelog", 4, "windows"),
+        ("app-sessions-changelog", "t1", "sessions-changelog", 4, "sessions"),
+        ("pairs", "t1", "output", 8, "integers"),
+        ("padded", "t1", "values-changelog", 10, "integers"),
+        ("other", "t2", "input", 4, "integers"),
     ]
     return decoded(
         spark.createDataFrame(rows, MESSAGE),
-        spark.createDataFrame(topics, "topic string, trial string, role string, value_bytes int"),
+        spark.createDataFrame(topics, "topic string, trial string, role string, value_bytes int, keys string"),
     )
 
 
@@ -87,6 +89,31 @@ def test_what_is_not_an_integer_has_a_fault(
 ) -> None:
     (row,) = decode(spark, (topic, 0, 0, key, value)).collect()
     assert row["fault"] == fault
+
+
+TIME = int(NOW.timestamp() * 1_000).to_bytes(8, "big")
+WINDOW, SESSION = ONE + TIME + b"\x00" * 4, ONE + TIME + TIME
+# Look-alikes of each: another time, one byte more or less, and what the other kind has.
+KEYS = [
+    None, ONE, WINDOW, SESSION, WINDOW[:-1], SESSION + b"\x00", ONE + ONE * 3, ONE + ONE * 4, WINDOW[:-1] + b"\x01",
+    ONE + TIME + b"\x00" * 8,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", ["windows", "sessions"])
+def test_keys_with_times_are_read_as_the_independent_reader_does(spark: SparkSession, keys: str) -> None:
+    messages = [(f"app-{keys}-changelog", 0, n, key, ONE) for n, key in enumerate(KEYS)]
+    told = {row["offset"]: row["fault"] or row["key"] for row in decode(spark, *messages).collect()}
+    assert [told[n] for n in range(len(KEYS))] == [read(key, keys) for key in KEYS]
+    assert list(told.values()).count(1) == 1
+
+
+def read(key: bytes | None, keys: str) -> int | str | None:
+    """What the independent reader makes of it: the key, or what is wrong with it."""
+    try:
+        return decode_record(0, 0, key, ONE, timestamp=int(NOW.timestamp() * 1_000), keys=keys).key
+    except ValueError as fault:
+        return str(fault)
 
 
 def test_messages_that_cannot_be_decoded_are_told_with_their_places(spark: SparkSession) -> None:

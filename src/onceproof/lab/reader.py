@@ -19,12 +19,13 @@ FINISH_TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class Source:
-    """A topic to be read, the role that it plays, and the size of its values."""
+    """A topic to be read, the role that it plays, the size of its values, and what its keys are."""
 
     topic: str
     role: str
     value_bytes: int
     declared: Declared | None = None  # of people's own: what its records are
+    keys: str = "integers"
 
 
 class Reader:
@@ -111,7 +112,7 @@ class Reader:
                     record = token_record(partition, offset, key, value, source.declared, *sent)
                 else:
                     record = decode_record(
-                        partition, offset, key, value, source.value_bytes, *sent, tombstones=tombstones
+                        partition, offset, key, value, source.value_bytes, *sent, source.keys, tombstones=tombstones
                     )
             except ValueError as fault:
                 self._corrupt.append(corrupt_record(source.role, partition, offset, str(fault)))

@@ -89,7 +89,7 @@ class TopicReading:
         site, plan = self._site, self._site.plan
         for committed in (True, False):
             sources = [
-                Source(topic, role, planned.value_bytes, planned.declared)
+                Source(topic, role, planned.value_bytes, planned.declared, planned.keys)
                 for role, planned in plan.roles.items()
                 if planned.committed == committed and (topic := plan.topic(role)) in present
             ]

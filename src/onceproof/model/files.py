@@ -136,6 +136,7 @@ class TopicPlan:
     committed: bool = True  # false: with the records of aborted and open transactions
     may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
     declared: Declared | None = None  # of an application of people's own; then its records are bytes
+    keys: str = "integers"  # or `windows` or `sessions`: behind each the time of the record
 
 
 @dataclass(frozen=True, kw_only=True)

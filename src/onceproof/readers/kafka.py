@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from onceproof.model.files import Declared
 from onceproof.model.record import Record, Token
@@ -26,6 +26,32 @@ def _described(size: int) -> str:
     return {4: "a 4-byte integer", 8: "an 8-byte integer"}.get(size, f"a 4-byte integer padded to {size} bytes")
 
 
+# By what the keys of a topic are, how a key goes on behind its integer: what that is called, and the bytes of a time.
+KEYS: dict[str, tuple[str, Callable[[int], bytes]]] = {
+    "integers": ("", lambda _: b""),
+    "windows": (" with its window", lambda time: struct.pack(">qi", time, 0)),  # when it begins, and a sequence number
+    "sessions": (" with its session", lambda time: struct.pack(">qq", time, time)),  # when it ends and begins
+}
+
+
+def decode_key(data: bytes | None, keys: str, timestamp: int) -> int:
+    """Read a key, behind whose integer the time of its record may stand.
+
+    Raises:
+        ValueError: it is missing, has another length, or another time.
+    """
+    told, behind = KEYS[keys]
+    if data is None:
+        raise ValueError(f"is missing, a 4-byte integer{told} was expected")
+    rest = behind(timestamp)
+    if len(data) != 4 + len(rest):
+        size = f"{len(data)} byte{'' if len(data) == 1 else 's'}"
+        raise ValueError(f"has {size}, a 4-byte integer{told} was expected")
+    if data[4:] != rest:
+        raise ValueError(f"ends with {data[4:].hex()}, which is not of the record's time, {rest.hex()}")
+    return int(struct.unpack(">i", data[:4])[0])
+
+
 def decode_record(
     partition: int,
     offset: int,
@@ -34,6 +60,7 @@ def decode_record(
     value_bytes: int = 4,
     timestamp: int = 0,
     headers: Sequence[tuple[str, bytes | None]] = (),
+    keys: str = "integers",
     *,
     tombstones: bool = True,
 ) -> Record:
@@ -44,9 +71,7 @@ def decode_record(
     """
     name = "key"
     try:
-        if key is None:
-            raise ValueError("is missing, a 4-byte integer was expected")
-        number = decode_integer(key)
+        number = decode_key(key, keys, timestamp)
         name = "value"
         if value is None and not tombstones:
             raise ValueError(f"is missing, {_described(value_bytes)} was expected")

@@ -193,6 +193,7 @@ class Role:
     may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
     committed: bool = True  # false: with the records of aborted and open transactions
     declared: Declared | None = None  # of an application of people's own
+    keys: str = "integers"  # `windows`, `sessions`: of the changelog of such a store, with the record's time behind
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,9 @@ class System:
     def topics(self) -> dict[str, TopicPlan]:
         """How the topic of each role is read."""
         return {
-            name: TopicPlan(role.topic or name, role.value_bytes, role.committed, role.may_refuse, role.declared)
+            name: TopicPlan(
+                role.topic or name, role.value_bytes, role.committed, role.may_refuse, role.declared, role.keys
+            )
             for name, role in self.roles.items()
         }
 
