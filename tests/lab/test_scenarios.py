@@ -150,8 +150,9 @@ def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster,
     assert found.keys() <= anomalies
 
 
-def test_a_crash_loses_records_on_the_affected_release(tmp_path, cluster):
-    anomalies, _ = run(a_trial("4.1.2", scenario="crash"), tmp_path, cluster)
+@pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", "WINDOW"])
+def test_a_crash_loses_records_on_the_affected_release(variant, tmp_path, cluster):
+    anomalies, _ = run(a_trial("4.1.2", variant, scenario="crash"), tmp_path, cluster)
     assert anomalies["stale-checkpoint"] == anomalies["skipped-wipe"] == 1
     assert anomalies["lost-record"] == anomalies["uncommitted-state"] == anomalies["wrong-store"] > 2_000
 
@@ -170,6 +171,7 @@ def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_p
     [
         ("3.6.2", "TWO_KILLS"),
         ("4.3.1", "ENUMERATOR"),
+        ("4.3.1", "VERSIONED"),
         ("4.1.2", "STATE_UPDATER_DISABLED"),
         ("4.1.2", "DURING_RESTORATION"),
     ],

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -384,8 +385,57 @@ def test_every_default_can_be_given(name):
         ("write.buffer.bytes=-1", "at least 0"),
         ("static.membership=no", "true or false"),
         ("during=startup", "one of running, restoration"),
+        ("stores=global", "one of rocksdb, rocksdb-timestamped, versioned, window, session, in-memory"),
     ],
 )
 def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
     with pytest.raises(UsageError, match=said):
         SCENARIO.parse([setting])
+
+
+@pytest.mark.parametrize(
+    ("streams", "settings", "said"),
+    [
+        ("4.3.1", {"stores": "versioned", "caching": True}, "a versioned store cannot be cached"),
+        ("3.4.1", {"stores": "versioned"}, "3.4.1 has no versioned stores .KIP-889.; take 3.5.0 or later"),
+        ("4.3.1", {"stores": "window", "punctuate.ms": 10}, "leave punctuate.ms out"),
+        ("4.3.1", {"stores": "in-memory", "commit.interval.ms": 100, "during": "restoration"}, "take one on disk"),
+        ("4.3.1", {"stores": "in-memory", "commit.interval.ms": 10_000}, "must time out, after 10,000 ms"),
+        ("4.3.1", {"stores": "session", "topology": "enumerator"}, "are settings of topology=dedup"),
+    ],
+)
+def test_a_kind_of_store_that_does_not_go_with_the_rest_is_refused(streams, settings, said):
+    with pytest.raises(UsageError, match=said):
+        SCENARIO.validate(replace(trial(), cell=cell(streams=streams), parameters=settings))
+
+
+@pytest.mark.parametrize(
+    ("variant", "keys", "promises"),
+    [
+        ("DEFAULT_CONFIG", "integers", {"checkpoint", "wipe", "state"}),
+        ("VERSIONED", "integers", {"checkpoint", "wipe", "state"}),
+        ("WINDOW", "windows", {"checkpoint", "wipe", "state"}),
+        ("SESSION", "sessions", {"checkpoint", "wipe", "state"}),
+        ("IN_MEMORY", "integers", {"wipe", "state"}),
+    ],
+)
+def test_the_kind_of_store_says_how_its_changelog_is_read_and_what_is_looked_at(variant, keys, promises):
+    system = SCENARIO.system(trial(variant))
+    assert system.topics["seen-changelog"].keys == keys
+    assert {"checkpoint", "wipe", "state"} & {*system.promises} == promises
+
+
+def test_of_a_store_in_memory_no_checkpoint_is_looked_at():
+    events = [{**PRESENT, "in_rocksdb": False}]
+    assert [found.anomaly for found in observe(trial(), events)] == ["stale-checkpoint"]
+    assert observe(trial("IN_MEMORY"), events) == []
+
+
+def test_only_a_small_cache_lets_a_cached_store_reach_the_disk():
+    assert config(trial("CACHED"))["statestore.cache.max.bytes"] == "65536"
+    assert "statestore.cache.max.bytes" not in config(trial())
+
+
+def test_a_transaction_that_nobody_follows_times_out():
+    assert config(trial("IN_MEMORY"))["producer.transaction.timeout.ms"] == "10000"
+    assert config(trial())["producer.transaction.timeout.ms"] == "120000"

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
 from onceproof.readers.enumerator import check
+from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.enumerator import FIRST, SECOND, VARIANTS, config, workload
+from onceproof.scenarios.enumerator import FIRST, PARAMETERS, SECOND, VARIANTS, config, workload
 from tests.specimens.enumerator import SPECIMENS, Specimen
+
+DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
 
 
 def topics(specimen: Specimen):
@@ -111,3 +114,17 @@ def test_the_cache_size_has_the_name_that_the_release_knows():
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
 def test_every_variant_says_what_it_changes(variant):
     assert variant.description.endswith(".")
+
+
+@pytest.mark.parametrize(("fault", "refused"), [("disk-full", True), ("state-lost", True), ("instance-kill", False)])
+def test_a_fault_of_the_disk_befalls_no_stores_in_memory(fault, refused):
+    cell = Cell("enumerator", "IN_MEMORY", Release.parse("4.3.1"), Release.parse("3.9.1"))
+    reason = SCENARIOS["enumerator"].refusal(cell, {**DEFAULTS, "stores": "in-memory", "fault": fault})
+    assert (reason is not None and reason.startswith(f"the fault {fault} befalls stores on disk")) == refused
+
+
+def test_stores_in_memory_can_go_back_to_a_release_that_cannot_open_those_on_disk():
+    back = Cell("enumerator", "DEFAULT_CONFIG", *map(Release.parse, ("4.3.1", "3.9.1", "4.2.0")))
+    refusal = SCENARIOS["enumerator"].refusal
+    assert "cannot open them" in refusal(back, DEFAULTS)
+    assert refusal(back, {**DEFAULTS, "stores": "in-memory"}) is None

@@ -23,7 +23,7 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
     is_cached = bool(app["caching"]) and config.get(trial.cell.running.cache_size_config) != "0"
     return {
         "guarantee": (config["processing.guarantee"],),
-        "stores": (str(app.get("stores", "rocksdb")).removesuffix("-timestamped"),),
+        "stores": ("in-memory" if app.get("stores") == "in-memory" else "rocksdb",),
         "caching": (is_cached,),
         "standbys": (config["num.standby.replicas"] != "0",),
         "static_membership": ("group.instance.id" in config,),
@@ -38,11 +38,11 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
 @cache
 def needs_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
     """What an application must use for the cells of a variant to concern it."""
-    own, stores = features_of(name, variant), scenario(name).parameters.get("stores")
+    own, system = features_of(name, variant), scenario(name).system(_trial(name, variant))
     needs = {"guarantee": own["guarantee"], **{feature: (True,) for feature in BINDING if True in own[feature]}}
     if own["joins"]:
         needs["joins"] = own["joins"]
-    if stores is not None and "in-memory" not in stores.choices:  # it is about what is on disk
+    if "wipe" in system.promises:  # it is about what is on disk
         needs["stores"] = own["stores"]
     return needs
 

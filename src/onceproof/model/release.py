@@ -112,6 +112,11 @@ class Release:
         return self.since(Release(3, 4, 0)) and not self.since(Release(4, 3, 0))
 
     @property
+    def has_versioned_stores(self) -> bool:
+        """Whether it knows versioned key-value stores (KIP-889)."""
+        return self.since(Release(3, 5, 0))
+
+    @property
     def removed_threads_leave_group(self) -> bool:
         """Whether a thread that is removed tells the group so; in 4.1 it is missed only when its session ends.
 

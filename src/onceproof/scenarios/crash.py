@@ -20,10 +20,11 @@ over the same state directory. Three levels are looked at, each its own anomaly:
 The first two test how Kafka Streams does it: they are told, and turn a cell red only beside the third, or where the
 registry expects them.
 
-The writes of the open transaction must be on disk when the process dies, so RocksDB's write buffer is small and the
-store is not cached. A trial is *exercised* when the directory, copied after the kill and opened, holds records of the
-transaction that was open then; with `during=restoration`, when the restoration had not ended and the directory holds
-records that it restored.
+The writes of the open transaction must be on disk when the process dies, so RocksDB's write buffer is small, and so is
+the cache of a store that is cached. A trial is *exercised* when the directory, copied after the kill and opened, holds
+records of the transaction that was open then; with `during=restoration`, when the restoration had not ended and the
+directory holds records that it restored. A store in memory leaves nothing on disk: it is a negative control, exercised
+when a transaction was open, of which its changelog holds what must be skipped.
 
 Where the group goes over to another release instance by instance (`ROLLING`), the kill stands for the first bounce: the
 process comes back on the other release, beside a second instance without a task, which is bounced afterwards.
@@ -74,8 +75,19 @@ SECOND = "instance-2"  # of a group that goes over to another release; it has no
 HELD_BACK = 1_000  # records of the burst that come only after the crash
 COUNTER_KEY = 0  # at which the enumerator stores its counter
 TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is looked at
+TIMES_OUT_AFTER = 10_000  # ms; of a process without a state directory, which nobody follows, so that it must
 RATE = 300.0  # records/s that are left for a group that goes over to another release
 RESTORED_WITHIN = 30.0  # seconds that a restoration is given until some of it is on disk
+
+# The kinds of stores, and what the keys of their changelogs are.
+KINDS = {
+    "rocksdb": "integers",
+    "rocksdb-timestamped": "integers",
+    "versioned": "integers",
+    "window": "windows",
+    "session": "sessions",
+    "in-memory": "integers",
+}
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -88,7 +100,9 @@ PARAMETERS = {
     STATIC: Parameter(True, "whether the instance has a group.instance.id"),
     "during": Parameter("running", "where the crash falls", choices=("running", "restoration")),
     "state.updater": Parameter(True, "whether the state updater is left as the release has it"),
-    "stores": Parameter("rocksdb", "kind of the store `seen`", choices=("rocksdb", "rocksdb-timestamped")),
+    "stores": Parameter("rocksdb", "kind of the store `seen`", choices=tuple(KINDS)),
+    "caching": Parameter(False, "whether the stores are cached"),
+    "cache.bytes": Parameter(65_536, "size of the cache, if they are; what falls out of it reaches RocksDB", least=0),
     "punctuate.ms": Parameter(0, "how often a wall-clock punctuator writes to the store `seen`; 0 is never", least=0),
     "kills": Parameter(1, "how often the process is killed, each time in an open transaction", least=1),
     **parameters_of(rolling_bounce.FAULT),
@@ -117,6 +131,21 @@ VARIANTS = variants_of(
         {"write.buffer.bytes": 0},
     ),
     Variant("TIMESTAMPED", "The reproduction's kind of store: timestamped RocksDB.", {"stores": "rocksdb-timestamped"}),
+    Variant(
+        "VERSIONED",
+        "A versioned store (KIP-889): a key has a value from the time of its record on.",
+        {"stores": "versioned"},
+    ),
+    Variant("WINDOW", "A window store: a key is seen in the window of its record.", {"stores": "window"}),
+    Variant("SESSION", "A session store: a key is seen in the session of its record.", {"stores": "session"}),
+    Variant(
+        "CACHED", "A cached store, of which most falls out of the cache within the transaction.", {"caching": True}
+    ),
+    Variant(
+        "IN_MEMORY",
+        "The negative control: a store in memory, of which nothing is left when its process is killed.",
+        {"stores": "in-memory", "commit.interval.ms": 9_000},
+    ),
     Variant(
         "PUNCTUATOR",
         "A wall-clock punctuator writes to the store, too: what no record that is delivered again writes again.",
@@ -151,7 +180,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "caching": False,
+        "caching": own["caching"],
         **({"partitions": PARTITIONS} if own["topology"] == "enumerator" else {"stores": own["stores"]}),
         **({"punctuate.ms": own["punctuate.ms"]} if own["punctuate.ms"] else {}),
     }
@@ -165,21 +194,28 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "producer.transaction.timeout.ms": str(TRANSACTION_TIMEOUT),
+        "producer.transaction.timeout.ms": str(TIMES_OUT_AFTER if _in_memory(own) else TRANSACTION_TIMEOUT),
         # A dynamic member that was killed holds up its group until then.
         "main.consumer.session.timeout.ms": "4000",
         **({"group.instance.id": INSTANCE} if own[STATIC] else {}),
         # The task stays where it is, whoever joins.
         **({"acceptable.recovery.lag": "0"} if rolls(own) else {}),
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
+        **({trial.cell.running.cache_size_config: str(own["cache.bytes"])} if own["caching"] else {}),
         **({} if own["state.updater"] else {"__state.updater.enabled__": "false"}),
     }
+
+
+def _in_memory(own: Mapping[str, Any]) -> bool:
+    return bool(own["stores"] == "in-memory")
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Of parameters that do not go together, or that the releases cannot run with."""
     if own["topology"] == "enumerator" and (own["stores"], own["punctuate.ms"]) != ("rocksdb", 0):
         return "stores and punctuate.ms are settings of topology=dedup; leave them out with the enumerator."
+    if reason := _refuse_kind(cell, own):
+        return reason
     if own["during"] == "restoration" and own["kills"] > 1:
         return "kills goes with during=running, since a restoration is interrupted once; leave one of them out."
     if rolls(own) and (own["during"], own["kills"], own[STATIC], own[BACK]) != ("running", 1, True, False):
@@ -199,6 +235,27 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
             "restart on 3.2.0 or later."
         )
     return refuse_rolling(cell, own) if rolls(own) else refuse_restart_pair(cell)
+
+
+def _refuse_kind(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of a kind of store that the releases lack, or that does not go with the other parameters."""
+    kind = own["stores"]
+    if kind == "versioned":
+        for release in sorted({cell.streams, cell.running}):
+            if not release.has_versioned_stores:
+                return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
+        if own["caching"]:
+            return "a versioned store cannot be cached; leave out caching, or take another kind of store."
+    if own["punctuate.ms"] and kind in ("versioned", "window", "session"):
+        return f"the keys of the punctuator are below 0, where a {kind} store is not looked at; leave punctuate.ms out."
+    if _in_memory(own) and own["during"] == "restoration":
+        return "of a store in memory nothing is left when its restoration is interrupted; take one on disk."
+    if _in_memory(own) and own["commit.interval.ms"] >= TIMES_OUT_AFTER:
+        return (
+            f"of a store in memory the open transaction must time out, after {TIMES_OUT_AFTER:,} ms; set a shorter "
+            "commit.interval.ms."
+        )
+    return None
 
 
 # --- drive ---------------------------------------------------------------------------------------------------
@@ -304,7 +361,8 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
         f"Killed while RUNNING, with {in_transaction:,} processed records in the open transaction and {committed:,} of "
         f"the burst committed; {left.sentence}."
     )
-    return Exercise(left.uncommitted > 0, reason, all_steps_tried=in_transaction > 0)
+    exercised = (in_transaction if _in_memory(own) else left.uncommitted) > 0
+    return Exercise(exercised, reason, all_steps_tried=in_transaction > 0)
 
 
 @dataclass(frozen=True)
@@ -406,7 +464,7 @@ class Flushes:
         return len(self._since) > 2
 
     def _files(self) -> set[Path]:
-        return set(self._directory.glob("rocksdb/*/*.sst"))
+        return set(self._directory.rglob("*.sst"))
 
 
 @dataclass
@@ -442,7 +500,7 @@ class StateWatch:
 
     def _offsets_in_rocksdb(self) -> bool:
         """Whether the stores keep their offsets themselves, in a column family of their own (KIP-1035, 4.3)."""
-        return any('[CFOptions "offsets"]' in file.read_text() for file in self.directory.glob("rocksdb/*/OPTIONS-*"))
+        return any('[CFOptions "offsets"]' in file.read_text() for file in self.directory.rglob("OPTIONS-*"))
 
 
 # --- forensics -----------------------------------------------------------------------------------------------
@@ -485,10 +543,11 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     }
 
 
-def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the timeline says of the checkpoint and of the wipe."""
+def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
+    """What the timeline says of the checkpoint, which a store in memory has not, and of the wipe."""
+    has_checkpoint = not _in_memory(values(trial))
     return [
-        *(_compare_checkpoint(e) for e in events if e["event"] == "checkpoint"),
+        *(_compare_checkpoint(e) for e in events if has_checkpoint and e["event"] == "checkpoint"),
         *(_compare_wipe(e) for e in events if e["event"] == "initialised"),
     ]
 
@@ -538,14 +597,15 @@ STORES = {"dedup": ("seen",), "enumerator": ("counter", "ids")}
 
 
 def system(trial: Trial) -> System:
-    """The topology that is killed; its checkpoint is sampled only if that falls into RUNNING."""
+    """The topology that is killed; its checkpoint is sampled if there can be one, and it is killed while RUNNING."""
     own = values(trial)
-    recovery = ("wipe", "state") if own["during"] == "restoration" else ("checkpoint", "wipe", "state")
+    sampled = own["during"] == "running" and not _in_memory(own)
+    recovery = ("checkpoint", "wipe", "state") if sampled else ("wipe", "state")
     if own["topology"] == "enumerator":
         return replace(enumerator.SYSTEM, promises=(*enumerator.SYSTEM.promises, *recovery))
     return System(
         topology="dedup",
-        roles={role: Role() for role in ("input", "output", "seen-changelog")},
+        roles={"input": Role(), "output": Role(), "seen-changelog": Role(keys=KINDS[own["stores"]])},
         promises=("deliveries", "output-order", "changelog", *recovery, "stores"),
     )
 

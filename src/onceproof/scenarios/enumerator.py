@@ -72,6 +72,7 @@ SETTLED_WITHIN = 5.0  # seconds that an instance is given to run as many threads
 # --- variants ------------------------------------------------------------------------------------------------
 
 PARAMETERS = {
+    "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
     "caching": Parameter(True, "whether the stores are cached"),
     "cache.bytes": Parameter(-1, "size of an instance's cache; -1 is Kafka Streams' own", least=-1),
     "acceptable.recovery.lag": Parameter(-1, "as Kafka Streams knows it; -1 is its own", least=-1),
@@ -94,6 +95,7 @@ VARIANTS = variants_of(
         {"acceptable.recovery.lag": 0},
     ),
     Variant("CACHE_SIZE_ZERO", "Stores cached, but the instance's cache has no bytes.", {"cache.bytes": 0}),
+    Variant("IN_MEMORY", "As DEFAULT_CONFIG with stores in memory, and standbys of these.", {"stores": "in-memory"}),
     Variant(
         "THIRD_INSTANCE",
         "A third process joins and the second leaves, instead of threads.",
@@ -153,11 +155,13 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `enumerator`."""
+    own = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "partitions": PARTITIONS,
-        "caching": values(trial)["caching"],
+        "stores": own["stores"],
+        "caching": own["caching"],
     }
 
 
@@ -180,7 +184,12 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Why its releases cannot be run like this, or not one after the other."""
-    return refuse_membership(cell, own) or (refuse_rolling(cell, own) if rolls(own) else refuse_restart_pair(cell))
+    on_disk = own["stores"] == "rocksdb"
+    if not on_disk and chosen(own) in OF_DISK:
+        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
+    if rolls(own):
+        return refuse_membership(cell, own) or refuse_rolling(cell, own, on_disk=on_disk)
+    return refuse_membership(cell, own) or (refuse_restart_pair(cell) if on_disk else None)
 
 
 # --- drive ---------------------------------------------------------------------------------------------------
