@@ -26,6 +26,7 @@ from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.spark import collect_and_check
+from onceproof.settings import get_settings
 from tests.specimens.files import a_plan, an_outcome
 
 BROKER = Release.parse("3.9.1")
@@ -40,7 +41,7 @@ def main() -> None:
     """Write the topics, check them in both ways, print the figures."""
     trials, records = (int(x) for x in (sys.argv[1:] + ["50", "63000"][len(sys.argv) - 1 :]))
     with tempfile.TemporaryDirectory() as folder:
-        cluster = EmbeddedCluster.start(BROKER, Path(folder, "cluster"))
+        cluster = EmbeddedCluster.start(get_settings().installation, BROKER, Path(folder, "cluster"))
         try:
             run = RunFolder(Path(folder, "20260101T000000-0000"))
             red = write_run(run, cluster, trials, records)

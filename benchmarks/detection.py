@@ -19,6 +19,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
+from onceproof.settings import get_settings
 
 RUN = "20260101T000000-0000"
 HEAD = f"{'cell':52} {'exercised':>10} {'red':>9} {'median s':>9} {'max s':>6}  anomalies a trial"
@@ -56,7 +57,7 @@ def main() -> None:
     scenarios = sys.argv[2:]
     print(HEAD)
     with tempfile.TemporaryDirectory() as folder:
-        cluster = EmbeddedCluster.start(BROKER, Path(folder, "cluster"))
+        cluster = EmbeddedCluster.start(get_settings().installation, BROKER, Path(folder, "cluster"))
         try:
             for scenario, variant, streams, restart in CELLS:
                 if not scenarios or scenario in scenarios:

@@ -59,7 +59,13 @@ def class_path(release: Release) -> str:
         out = Path(folder, "class-path")
         profile = ["-Pown-artifacts"] if release.since(OWN_ARTIFACTS) else []
         options = [f"-Dkafka={release}", f"-Dmdep.outputFile={out}", *profile]
-        answer = maven(POM, f"{DEPENDENCY_PLUGIN}:build-classpath", *options, to=f"resolve the tests of {release}")
+        answer = maven(
+            get_settings().maven,
+            POM,
+            f"{DEPENDENCY_PLUGIN}:build-classpath",
+            *options,
+            to=f"resolve the tests of {release}",
+        )
         if not answer.succeeded:
             raise HarnessError(f"Maven could not resolve the integration tests of {release}: {answer.reason}")
         return out.read_text().strip()
@@ -88,9 +94,9 @@ def run_class(
     """
     with tempfile.TemporaryDirectory() as folder:
         report, log = Path(folder, "fired"), Path(folder, "stderr")
-        agent = [f"-javaagent:{get_settings().agent_jar}=plant={plant},report={report}"] if plant else []
+        agent = [f"-javaagent:{get_settings().installation.agent_jar}=plant={plant},report={report}"] if plant else []
         options = [*FAST_START, HEAP, *agent, f"-Djava.io.tmpdir={folder}", f"-Dlog4j.configuration={LOG4J.as_uri()}"]
-        under_test = streams_class_path(streams) if streams else ()
+        under_test = streams_class_path(get_settings().installation, streams) if streams else ()
         first = [str(jar) for jar in under_test if jar.name.startswith("kafka-streams-")]
         tests = ["-cp", ":".join([*first, class_path(release)]), *LAUNCHER, "-c", f"{PACKAGE}{name}"]
         begin = time.monotonic()

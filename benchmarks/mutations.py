@@ -72,7 +72,7 @@ def main() -> None:
     vendor = get_settings().artifacts / "data-docs-vendor"
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        cluster = EmbeddedCluster.start(Release(3, 9, 1), Path(folder, "cluster"))
+        cluster = EmbeddedCluster.start(get_settings().installation, Release(3, 9, 1), Path(folder, "cluster"))
         spark = session()
         try:
             for number, batch in enumerate(batches(planted), 1):

@@ -34,6 +34,7 @@ from onceproof.model.matrices import BROKER, NEWEST
 from onceproof.model.plants import Claim, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.settings import get_settings
 
 # The cheap ones first.
 CLASSES = (
@@ -135,7 +136,9 @@ def run_trial_of(job: Job) -> Done:
     for seed in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
             run = RunFolder(Path(folder, "20260101T000000-0000"))
-            [trial] = try_planned(run, planned(run.run_id, [planting], 1, seed), broker, lambda _: None)
+            [trial] = try_planned(
+                get_settings().installation, run, planned(run.run_id, [planting], 1, seed), broker, lambda _: None
+            )
         if trial.found or not trial.error:
             break
     found = None if trial.error and not trial.found else trial.found

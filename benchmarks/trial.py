@@ -16,10 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.kafka_tests import run_class
-from onceproof.lab.trial import run_trial
+from onceproof.lab.given import own_cluster
+from onceproof.lab.trial import run_alone
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
+from onceproof.settings import get_settings
 
 PEER = "StandbyTaskEOSMultiRebalanceIntegrationTest"
 RELEASE, BROKER = Release.parse("3.4.1"), Release.parse("3.9.1")
@@ -31,7 +33,8 @@ def ours(number: int) -> float:
     trial = Trial("20260101T000000-0000", Cell("enumerator", "DEFAULT_CONFIG", RELEASE, BROKER), number, number)
     with tempfile.TemporaryDirectory() as folder:
         begin = time.monotonic()
-        outcome = run_trial(trial, TrialFolder(Path(folder)))
+        place = TrialFolder(Path(folder))
+        outcome = run_alone(trial, place, own_cluster(get_settings().installation, trial, place))
         seconds = time.monotonic() - begin
         assert outcome.exercised, outcome.reason
         return seconds

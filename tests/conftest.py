@@ -20,6 +20,7 @@ hypothesis.settings.register_profile("onceproof", deadline=None)
 hypothesis.settings.load_profile("onceproof")
 
 T = TypeVar("T")
+HERE = get_settings().installation  # for real brokers and programs
 UNDISTURBED = 8  # attempts
 
 
@@ -51,7 +52,7 @@ def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = lambda o
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     """One broker of the default release, for all tests that only need topics."""
-    started = EmbeddedCluster.start(Release.parse("3.9.1"), tmp_path_factory.mktemp("cluster"))
+    started = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path_factory.mktemp("cluster"))
     yield started
     started.stop()
 

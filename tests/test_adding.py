@@ -77,7 +77,7 @@ open_at = "cold"
                 "WAYS = [\n",
                 'WAYS = [\n    Way("toy", "its cache is warm", False, "times, 0 times with", "WARM_CACHE"),\n',
             ),
-            ("zip(SCENARIOS, (", "zip(SCENARIOS, (2_000, "),
+            ("SCENARIOS, (10_000,", "SCENARIOS, (2_000, 10_000,"),
         ],
         "streams_app/src/main/java/onceproof/streams/Toy.java": "package onceproof.streams;\n\nfinal class Toy {}\n",
         "streams_app/src/main/java/onceproof/streams/Topologies.java": [
@@ -216,6 +216,7 @@ BROKERS = Toy(
     {
         "src/onceproof/lab/toy.py": '''"""Brokers that are toys."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from onceproof.lab.cluster import Cluster
@@ -228,6 +229,10 @@ class ToyCluster(Cluster):
 
     bootstrap_servers: str
     release: Release = Release(3, 9, 1)
+
+
+def lent_toy(servers: str) -> AbstractContextManager[Cluster]:
+    return nullcontext(ToyCluster(servers))
 ''',
         "src/onceproof/cli/asking.py": [
             (
@@ -242,12 +247,12 @@ class ToyCluster(Cluster):
                 "    brokers: BrokersOption = None,\n    toy: ToyOption = None,\n    maven_repo",
             ),
             (
-                "    from onceproof.lab.trial import run_trial\n",
-                "    from onceproof.lab.toy import ToyCluster\n    from onceproof.lab.trial import run_trial\n",
+                "    from onceproof.lab.trial import run_alone\n",
+                "    from onceproof.lab.toy import lent_toy\n    from onceproof.lab.trial import run_alone\n",
             ),
             (
-                "run_trial(trial_, folder, report, given=given)",
-                "run_trial(trial_, folder, report, toy and ToyCluster(toy), given)",
+                "run_alone(trial_, folder, cluster, report)",
+                "run_alone(trial_, folder, lent_toy(toy), report)",
             ),
         ],
     },
@@ -259,13 +264,14 @@ from onceproof.lab.plan import check_capabilities, plan_of
 from onceproof.model.errors import UsageError
 from tests.conftest import a_trial
 
-def run_trial(trial_, folder, report, cluster, given):
-    assert set(plan_of(trial_, cluster).not_looked_at) == {"atomicity", "isolation", "fencing"}
+def run_alone(trial_, folder, brokers, report):
+    with brokers as cluster:
+        assert set(plan_of(trial_, cluster).not_looked_at) == {"atomicity", "isolation", "fencing"}
     with pytest.raises(UsageError, match="needs to kill .*, which the brokers at nowhere do not allow"):
         check_capabilities(a_trial("4.3.1", fault="broker-kill", nodes=3), cluster)
     raise UsageError("It got there.")
 
-trial.run_trial, trials.cell_of = run_trial, lambda *_: (a_trial("4.3.1").cell, {})
+trial.run_alone, trials.cell_of = run_alone, lambda *_: (a_trial("4.3.1").cell, {})
 with pytest.raises(UsageError, match="It got there"):
     trials.trial("enumerator", streams="4.3.1", toy="nowhere")
 """,

@@ -39,7 +39,7 @@ def test_help_and_list_show_what_there_is():
         (["trial", "enumerator", "--streams", "3.3.1", "--broker", "3"], "'3' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["trial", "quota", "--streams", "3.8.1", "--plant", "throttle-waited-out"], "cannot be planted into 3.8.1"),
-        (["trial", "enumerator", "--streams", "4.3.1", "--fault", "x"], "There is no fault 'x'; there is pause"),
+        (["trial", "enumerator", "--streams", "4.3.1", "--fault", "x"], "There is no fault 'x'; choose from pause"),
         (
             ["trial", "enumerator", "--streams", "4.3.1", "--fault", "broker-kill"],
             "needs 3 brokers, and not 1: add --n",
@@ -94,10 +94,10 @@ def test_help_and_list_show_what_there_is():
             "The Maven repository http://127.0.0.1:9 does not answer",
         ),
         (["bisect", "enumerator", "--to", "/no/build"], "/no/build is neither a folder nor the URL"),
-        (["verify-fix", "KAFKA-1", "--build", "4.3.1"], "'KAFKA-1' is no known issue: there is KAFKA-14172, "),
-        (["verify-fix", "KAFKA-18943", "--build", "4.3.1"], "KAFKA-18943 shows by chance, and no scenario provokes it"),
+        (["verify-fix", "KAFKA-1", "--build", "4.3.1"], "'KAFKA-1' is no known issue: choose from KAFKA-14172, "),
+        (["verify-fix", "KAFKA-19510", "--build", "4.3.1"], "KAFKA-19510 shows by chance, and no scenario provokes it"),
         (["verify-fix", "KAFKA-14172", "--build", "/dev"], "/dev holds no kafka-streams"),
-        (["verify-fix", "KAFKA-14172", "--build", "3.4.1", "--markdown", "/dev"], "/dev is a folder: name the file"),
+        (["verify-fix", "KAFKA-14172", "--build", "3.4.1", "--markdown", "/dev"], "/dev is a folder: name a file"),
         (["verify-fix", "at_least_once (documented)", "--build", "4.3.1"], "No release is without at_least_once"),
     ],
 )

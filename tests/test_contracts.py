@@ -1,7 +1,11 @@
-"""The import contract of our own sees what it must, and nothing else."""
+"""The import contracts see what they must, and nothing else."""
+
+from configparser import ConfigParser
 
 import pytest
-from grimp import ImportGraph
+from grimp import ImportGraph, build_graph
+from importlinter import configuration
+from importlinter.contracts.forbidden import ForbiddenContract
 
 from tests.contracts import OnlyContract
 
@@ -36,4 +40,31 @@ def test_what_a_package_may_import(imported, third_party, kept):
     graph.add_import(importer="ours.lab", imported="rich")  # which is nobody's business here
     options = {"packages": ["ours.jobs"], "allowed": ["ours.model"], "third_party": str(third_party)}
     contract = OnlyContract("a name", session_options={}, contract_options=options)
+    assert contract.check(graph, verbose=False).kept == kept
+
+
+@pytest.mark.parametrize(
+    ("importer", "kept"),
+    [
+        (None, True),
+        ("onceproof.lab.maven", False),
+        ("onceproof.harness", False),
+        ("onceproof.results.redaction", True),
+        ("onceproof.results.judging", False),
+        ("onceproof.cli.results", True),
+    ],
+)
+def test_settings_are_given_to_what_works_with_them(project, importer, kept):
+    config = ConfigParser()
+    config.read(project / ".importlinter")
+    given = config["importlinter:contract:given"]
+    lists = ("source_modules", "forbidden_modules")
+    options = {name: given[name].split() for name in lists} | {"allow_indirect_imports": "True"}
+    options["ignore_imports"] = [line for line in given["ignore_imports"].split("\n") if "->" in line]
+    configuration.configure()
+    graph = build_graph("onceproof")
+    if importer:
+        graph.add_import(importer=importer, imported="onceproof.settings")
+    session = {"root_packages": ["onceproof"]}
+    contract = ForbiddenContract(given["name"], session_options=session, contract_options=options)
     assert contract.check(graph, verbose=False).kept == kept

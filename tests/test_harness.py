@@ -6,9 +6,8 @@ from onceproof import harness
 from onceproof.harness import harness_version
 
 
-def version_of(monkeypatch, package, project):
+def version_of(monkeypatch, package):
     monkeypatch.setattr(harness, "PACKAGE", package)
-    monkeypatch.setattr(harness, "get_settings", lambda: type("Settings", (), {"project": project}))
     harness_version.cache_clear()
     try:
         return harness_version()
@@ -30,10 +29,10 @@ def test_a_wait_that_changes_in_the_lab_or_the_application_is_another_harness(mo
     for file in (lab, page, app):
         file.parent.mkdir(parents=True)
         file.write_text("wait 1")
-    first = version_of(monkeypatch, package, tmp_path)
+    first = version_of(monkeypatch, package)
     page.write_text("wait 2")
-    assert version_of(monkeypatch, package, tmp_path) == first
+    assert version_of(monkeypatch, package) == first
     for file in (lab, app):
         file.write_text("wait 2")
-        assert version_of(monkeypatch, package, tmp_path) != first
+        assert version_of(monkeypatch, package) != first
         file.write_text("wait 1")

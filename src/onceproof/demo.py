@@ -10,6 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.site import Report
 from onceproof.lab.trial import run_trial
@@ -38,10 +39,18 @@ The fix clears the cache when a thread gives up an active task and keeps it as a
 https://issues.apache.org/jira/browse/KAFKA-14172"""
 
 
-def tell(trials: Sequence[Trial], run: RunFolder, page: Path, out: Console, progress: Progress) -> ExitCode:
+def tell(
+    installation: Installation,
+    trials: Sequence[Trial],
+    run: RunFolder,
+    page: Path,
+    out: Console,
+    progress: Progress,
+) -> ExitCode:
     """Run the trials one after the other on the same brokers, and tell of each as it ends.
 
     Args:
+        installation: for the brokers.
         trials: of the bad release and of the good one, with the same seed.
         run: the folder that takes them until all is told.
         page: the file that takes their timelines; it stays.
@@ -56,7 +65,7 @@ def tell(trials: Sequence[Trial], run: RunFolder, page: Path, out: Console, prog
         with progress("The brokers start") as report:
             broker = trials[0].cell.broker
             report(f"Kafka {broker}")
-            cluster = EmbeddedCluster.start(broker, run.cluster_folder(str(broker)))
+            cluster = EmbeddedCluster.start(installation, broker, run.cluster_folder(str(broker)))
         acts = []
         try:
             for trial in trials:
@@ -144,7 +153,7 @@ def played(trial: Trial, run: RunFolder, cluster: Cluster, report: Report) -> Ac
     for number in range(1, ATTEMPTS + 1):
         attempt = replace(trial, number=number)
         folder = run.trial(attempt)
-        outcome = run_trial(attempt, folder, report, cluster)
+        outcome = run_trial(attempt, folder, report, cluster=cluster)
         act = Act(attempt, folder, outcome, Reading.read(folder.reader_file))
         if act.is_red or outcome.exercised:
             break

@@ -9,8 +9,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from onceproof.settings import get_settings
-
 PACKAGE = Path(__file__).parent
 ROOMS = ("faults", "scenarios", "readers", "lab")  # those that exist
 SOURCES = {".py", ".java", ".properties"}
@@ -20,7 +18,7 @@ SOURCES = {".py", ".java", ".properties"}
 def harness_version() -> str:
     """For example `0.1.0+3f2a9c01`."""
     digest = hashlib.sha256()
-    java = sorted(get_settings().project.glob("*/src/main"))  # the application, and the agent
+    java = sorted(PACKAGE.parents[1].glob("*/src/main"))  # the application, and the agent
     for folder in [*(PACKAGE / room for room in ROOMS), *java]:
         for file in sorted(file for file in folder.rglob("*") if file.suffix in SOURCES):
             digest.update(f"{file.relative_to(folder.parents[1])}\0".encode())

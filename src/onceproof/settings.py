@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from onceproof.installation import Installation
 from onceproof.model.errors import UsageError
 
 SECRETS = Path("/run/secrets")  # where containers find theirs
@@ -51,14 +52,16 @@ class Settings(BaseSettings):
         return self.home / "artifacts"
 
     @property
-    def application_jar(self) -> Path:
-        """The application under test."""
-        return self.project / "streams_app" / "target" / "onceproof-streams-app.jar"
-
-    @property
-    def agent_jar(self) -> Path:
-        """The Java agent that plants bugs."""
-        return self.project / "streams_agent" / "target" / "onceproof-streams-agent.jar"
+    def installation(self) -> Installation:
+        """What the lab works with."""
+        return Installation(
+            java=self.java,
+            maven=self.maven,
+            toxiproxy=self.toxiproxy,
+            artifacts=self.artifacts,
+            application_jar=self.project / "streams_app" / "target" / "onceproof-streams-app.jar",
+            agent_jar=self.project / "streams_agent" / "target" / "onceproof-streams-agent.jar",
+        )
 
 
 @cache

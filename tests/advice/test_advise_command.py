@@ -15,6 +15,7 @@ from onceproof.model.release import Release
 from onceproof.pipeline import run as pipeline
 from onceproof.results.database import store_run
 from onceproof.settings import get_settings
+from tests.conftest import HERE
 from tests.page.conftest import SCRIPT, VERDICTS, make_run
 
 ROOT = Path(__file__).parents[2]
@@ -80,12 +81,12 @@ def test_what_cannot_be_asked_is_one_sentence(advise, arguments, said):
 
 def test_only_for_a_release_that_nothing_names_maven_is_asked(tmp_path, monkeypatch):
     url, asked = f"sqlite:///{tmp_path}/none.db", []
-    monkeypatch.setattr(asking, "published_releases", lambda pre_releases: asked.append(1) or [Release.parse("4.4.0")])
-    asking.check_releases([Release.parse("3.9.1"), Release.parse("4.3.1")], url)
+    monkeypatch.setattr(asking, "published_releases", lambda *_, **__: asked.append(1) or [Release.parse("4.4.0")])
+    asking.check_releases([Release.parse("3.9.1"), Release.parse("4.3.1")], url, HERE)
     assert asked == []
-    asking.check_releases([Release.parse("4.4.0")], url)
+    asking.check_releases([Release.parse("4.4.0")], url, HERE)
     with pytest.raises(UsageError, match=r"Kafka 3\.9\.11 is not published; `onceproof releases`"):
-        asking.check_releases([Release.parse("3.9.11")], url)
+        asking.check_releases([Release.parse("3.9.11")], url, HERE)
 
 
 def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch):

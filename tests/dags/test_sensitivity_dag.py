@@ -83,7 +83,7 @@ def cardboard(home, found, monkeypatch):
         plantings = tuple(sensitivity.Planting(one, cell, one.claim("enumerator")) for one in named)
         return sensing.Sense(release, cell.broker, plantings, params["trials"], seed, {})
 
-    def try_planned(run, plan, broker, report, each, then):
+    def try_planned(_installation, run, plan, broker, report, each, then):
         return [
             PlantedTrial(t.run, t.key, t.plant, t.cell, "c0ffee", "h", t.seed, 3, True, t.plant in found, {}, 1.0)
             for _, t in plan

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.faults.directory import PROCESS_FILE
+from onceproof.installation import Installation
 from onceproof.lab.instance import Instance
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
@@ -60,10 +61,17 @@ class FakeInstance(Instance):
     """An instance of the application that is simulated by a group."""
 
     def __init__(
-        self, name: str, release: Release, log: Path, timeline: Timeline, group: Group, clock: FakeClock
+        self,
+        name: str,
+        release: Release,
+        log: Path,
+        timeline: Timeline,
+        installation: Installation,
+        group: Group,
+        clock: FakeClock,
     ) -> None:
         """Not started."""
-        super().__init__(name, release, log, timeline)
+        super().__init__(name, release, log, timeline, installation)
         self._group, self._clock, self._nature = group, clock, group.nature
         self._fake = FakeProcess()
         self._members: list[Member] = []

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.faults.base import LinkFault, Replicas
+from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.driver import Driver
 from onceproof.lab.plan import plan_of
@@ -30,6 +31,7 @@ FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
 class FakeCluster(Cluster):
     """Brokers that are always well."""
 
+    installation = Installation("java", "mvn", "toxiproxy-server", Path(), Path(), Path())  # nothing of it is run
     release = Release(3, 9, 1)
     bootstrap_servers = "nowhere"
     capabilities = frozenset(Capability)
@@ -312,7 +314,7 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
     def quota(_cluster: object, _release: object, _client: str, bytes_per_second: int | None, _log: Path) -> None:
         group.quota = bytes_per_second
 
-    def on_disk(_release: object, directory: Path, *_: Path) -> dict[str, dict[int, int]]:
+    def on_disk(_installation: object, _release: object, directory: Path, *_: Path) -> dict[str, dict[int, int]]:
         """Of the first records of a task those that its store has on disk."""
         records = [*first, *scenario_.workload(trial).second][: group.on_disk[directory.name]]
         kept = {key: value for key, value in dict(records).items() if value != DELETE}

@@ -241,7 +241,7 @@ def test_a_fault_that_fails_half_way_is_undone(driver: Driver) -> None:
 
 
 def test_what_befalls_no_scenario_is_refused_with_the_remedy() -> None:
-    with pytest.raises(UsageError, match=r"^There is no fault 'flood'; there is pause"):
+    with pytest.raises(UsageError, match=r"^There is no fault 'flood'; choose from pause"):
         check_fault("enumerator", "flood")
     with pytest.raises(
         UsageError, match=r"^The fault pause cannot befall crash: it takes .*\. Take enumerator or multirunner"

@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 
 from onceproof.lab.agent import alterations, check_plantable
+from onceproof.lab.java import Jvm
 from onceproof.lab.sensitivity import Planting
 from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError, UsageError
@@ -16,7 +17,7 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.pipeline.sensing import Sense, sense
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
-from tests.conftest import a_trial, undisturbed
+from tests.conftest import HERE, a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
 # The oldest and the newest release of each line that Maven has completely.
@@ -41,7 +42,7 @@ LINES = {
 @pytest.mark.parametrize("version", [f"{line}.{patch}" for line, patches in LINES.items() for patch in patches])
 def test_every_plant_loads_on_the_releases_it_applies_to(version):
     release = Release.parse(version)
-    altered = alterations(release)
+    altered = alterations(HERE, release)
     assert altered.keys() == plants().keys()
     for one in plants().values():
         if one.applies(release):
@@ -50,12 +51,13 @@ def test_every_plant_loads_on_the_releases_it_applies_to(version):
 
 def test_a_plant_whose_methods_the_release_lacks_is_refused():
     invented = Plant("stale-cache", "w", "b", ())  # in truth only from 3.4.1 on
-    with pytest.raises(UsageError, match=r"stale-cache cannot be planted into 3\.0\.0: it has not the methods"):
-        check_plantable(invented, Release.parse("3.0.0"))
+    with pytest.raises(UsageError, match=r"stale-cache cannot be planted into 3\.0\.0: it lacks the methods"):
+        check_plantable(HERE, invented, Release.parse("3.0.0"))
 
 
 def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr("onceproof.lab.instance.ClassData", None)  # whoever asks for an archive fails
+    # An instance that asks for an archive fails.
+    monkeypatch.setattr("onceproof.lab.instance.Jvm", type("Without", (Jvm,), {"of": None}))
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_trial(replace(a_trial("3.4.1"), plant="stale-cache"), folder, cluster=cluster))
     assert Reading.read(folder.reader_file).anomalies["duplicate-id"] > 100
@@ -67,8 +69,8 @@ def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkey
 
 def test_an_agent_that_nobody_asked_for_is_an_error(tmp_path, cluster, monkeypatch):
     # A JVM that is to write an archive refuses any agent by itself.
-    monkeypatch.setattr("onceproof.lab.instance.ClassData.of", lambda _: None)
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-javaagent:{get_settings().agent_jar}=plant=put-lost")
+    monkeypatch.setattr("onceproof.lab.java.ClassData.of", lambda *_: None)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-javaagent:{HERE.agent_jar}=plant=put-lost")
     with pytest.raises(HarnessError, match="says that put-lost is planted in it, but it should be nothing"):
         run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=cluster)
 

@@ -13,6 +13,7 @@ from onceproof.lab.applications import check_topology
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios.declared import Application, application_of
+from tests.conftest import HERE
 
 NEWEST = Release(4, 3, 1)
 
@@ -67,18 +68,18 @@ def test_what_cannot_be_built_is_said_before_anything_is_started(examples, befor
     file = examples / "wordcount" / "onceproof.toml"
     file.write_text(file.read_text().replace(before, after))
     with pytest.raises(UsageError) as refused:
-        check_topology(application_of(str(examples / "wordcount")), NEWEST)
+        check_topology(HERE, application_of(str(examples / "wordcount")), NEWEST)
     assert sentence in str(refused.value)
 
 
 @pytest.mark.broker
 def test_a_topology_that_a_release_does_not_know_is_said_with_the_release(examples):
     folder = str(examples / "orders")
-    check_topology(application_of(folder), NEWEST)
+    check_topology(HERE, application_of(folder), NEWEST)
     with pytest.raises(
         UsageError, match=r"orders against Kafka Streams 3\.0\.0 does not compile: .*error: cannot find"
     ):
-        check_topology(application_of(folder), Release(3, 0, 0))
+        check_topology(HERE, application_of(folder), Release(3, 0, 0))
 
 
 def test_init_writes_an_application(tmp_path):

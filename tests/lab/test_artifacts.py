@@ -5,7 +5,7 @@ import pytest
 from onceproof.lab.artifacts import UnknownReleaseError, check_published, streams_class_path
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
-from onceproof.settings import get_settings
+from onceproof.settings import Settings
 
 MAVEN = """#!/bin/sh
 echo "$@" >> {calls}
@@ -21,7 +21,7 @@ OFFLINE = "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https:
 
 
 @pytest.fixture
-def maven(tmp_path, monkeypatch):
+def maven(tmp_path):
     """Stands in for Maven, to answer what a registry answers rarely."""
     calls = tmp_path / "calls"
 
@@ -31,56 +31,57 @@ def maven(tmp_path, monkeypatch):
         command.chmod(0o755)
         return calls
 
-    monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("ONCEPROOF_MAVEN", str(tmp_path / "mvn"))
-    get_settings.cache_clear()
-    yield does
-    get_settings.cache_clear()
+    return does
+
+
+@pytest.fixture
+def here(tmp_path):
+    """An installation with that Maven, if there is one, and a home of its own."""
+    return Settings(home=tmp_path / "home", maven=str(tmp_path / "mvn")).installation
 
 
 NEXT = Release.parse("9.9.9")
 
 
-def test_a_class_path_is_resolved_once(maven, tmp_path):
+def test_a_class_path_is_resolved_once(maven, tmp_path, here):
     jar = tmp_path / "a.jar"
     jar.write_text("")
     calls = maven(f'echo "{jar}" > "$out"')
-    assert streams_class_path(NEXT) == streams_class_path(NEXT) == [jar]
+    assert streams_class_path(here, NEXT) == streams_class_path(here, NEXT) == [jar]
     assert len(calls.read_text().splitlines()) == 1
 
 
-def test_it_is_resolved_again_when_a_jar_was_removed(maven, tmp_path):
+def test_it_is_resolved_again_when_a_jar_was_removed(maven, tmp_path, here):
     jar = tmp_path / "a.jar"
     calls = maven(f'touch "{jar}"; echo "{jar}" > "$out"')
-    streams_class_path(NEXT)
+    streams_class_path(here, NEXT)
     jar.unlink()
-    assert streams_class_path(NEXT) == [jar]
+    assert streams_class_path(here, NEXT) == [jar]
     assert len(calls.read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize("said", [UNKNOWN, AGAIN])
-def test_a_release_that_is_not_published_is_a_usage_error(maven, said):
+def test_a_release_that_is_not_published_is_a_usage_error(maven, said, here):
     maven(f'echo "{said}"; exit 1')
     with pytest.raises(UnknownReleaseError, match=r"Kafka 9\.9\.9 is not published") as refused:
-        check_published([NEXT])
+        check_published(here, [NEXT])
     assert "registry.example" not in str(refused.value)
 
 
-def test_a_release_with_missing_parts_is_published_but_cannot_be_run(maven):
+def test_a_release_with_missing_parts_is_published_but_cannot_be_run(maven, here):
     maven(f'echo "{INCOMPLETE}"; exit 1')
-    check_published([NEXT])
+    check_published(here, [NEXT])
     with pytest.raises(HarnessError, match=r"incomplete: kafka-streams needs org\.rocksdb:rocksdbjni:jar:1\.2\.3"):
-        streams_class_path(NEXT)
+        streams_class_path(here, NEXT)
 
 
-def test_another_failure_of_maven_is_told_without_the_registrys_host(maven):
+def test_another_failure_of_maven_is_told_without_the_registrys_host(maven, here):
     maven(f'echo "{OFFLINE}"; exit 1')
     with pytest.raises(HarnessError, match="no route to host") as told:
-        streams_class_path(NEXT)
+        streams_class_path(here, NEXT)
     assert "https" not in str(told.value)
 
 
-@pytest.mark.usefixtures("maven")
-def test_no_maven_is_a_usage_error():
+def test_no_maven_is_a_usage_error(here):
     with pytest.raises(UsageError, match="install Maven"):
-        streams_class_path(NEXT)
+        streams_class_path(here, NEXT)

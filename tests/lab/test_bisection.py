@@ -6,6 +6,7 @@ from onceproof.lab.bisection import bisect_cell
 from onceproof.model.json_file import read_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from tests.conftest import HERE
 
 pytestmark = pytest.mark.broker
 
@@ -14,7 +15,7 @@ def test_the_fix_on_a_line_is_found(tmp_path):
     run, said = RunFolder(tmp_path / "20260101T000000-0001"), []
     releases = [Release.parse(text) for text in ("3.4.0", "3.4.1")]
     broker = Release.parse("3.9.1")
-    found = bisect_cell(run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 10, said.append)
+    found = bisect_cell(HERE, run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 10, said.append)
     assert read_json(run.path / "bisect.json") == found
     [boundary] = found["boundaries"]
     missed = boundary.pop("missed")

@@ -13,7 +13,7 @@ from onceproof.lab.artifacts import BROKER, STREAMS, check_published, streams_cl
 from onceproof.lab.builds import name_release
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
-from onceproof.settings import get_settings
+from onceproof.settings import Settings
 from tests.specimens.builds import CLIENTS, place, write_build, write_jar
 
 SNAPSHOT = "4.4.0-SNAPSHOT"
@@ -43,12 +43,14 @@ done
     command.chmod(0o755)
     jar.touch()
     poms.touch()
-    monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("ONCEPROOF_MAVEN", str(command))
     monkeypatch.setattr(builds, "LOCAL", tmp_path / "m2")
-    get_settings.cache_clear()
-    yield poms
-    get_settings.cache_clear()
+    return poms
+
+
+@pytest.fixture
+def here(tmp_path):
+    """An installation with that Maven, and a home of its own."""
+    return Settings(home=tmp_path / "home", maven=str(tmp_path / "mvn")).installation
 
 
 @pytest.fixture
@@ -68,13 +70,13 @@ def served(repository):
         server.shutdown()
 
 
-def test_a_build_is_kept_by_version_and_commit(repository, asked, tmp_path):
+def test_a_build_is_kept_by_version_and_commit(repository, asked, tmp_path, here):
     write_build(repository, SNAPSHOT, "ab12cd3f00d", needs=ROCKSDB + TEST_ONLY)
-    name = name_release(str(repository))
+    name = name_release(here, str(repository))
     assert name == f"{SNAPSHOT}@ab12cd3"
-    kept = get_settings().artifacts / "builds" / name
+    kept = here.artifacts / "builds" / name
     wanted = [kept / f"{STREAMS}-{SNAPSHOT}.jar", kept / f"{CLIENTS}-{SNAPSHOT}.jar", tmp_path / "other.jar"]
-    assert streams_class_path(Release.parse(name)) == wanted
+    assert streams_class_path(here, Release.parse(name)) == wanted
     assert zipfile.is_zipfile(wanted[0])
     pom = asked.read_text()
     assert "rocksdbjni" in pom
@@ -84,29 +86,29 @@ def test_a_build_is_kept_by_version_and_commit(repository, asked, tmp_path):
     assert STREAMS not in pom  # Maven would take those of the release
 
 
-def test_what_is_kept_is_taken_again_without_maven_and_stays_when_the_next_is_built(repository, asked):
+def test_what_is_kept_is_taken_again_without_maven_and_stays_when_the_next_is_built(repository, asked, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
-    first = name_release(str(repository))
+    first = name_release(here, str(repository))
     asked.unlink()
-    assert name_release(str(repository)) == first
+    assert name_release(here, str(repository)) == first
     assert not asked.exists()
-    old = streams_class_path(Release.parse(first))[0].read_bytes()
+    old = streams_class_path(here, Release.parse(first))[0].read_bytes()
     write_build(repository, SNAPSHOT, "fedcba9", classes="of the next commit")
-    second = name_release(str(repository))
+    second = name_release(here, str(repository))
     assert second == f"{SNAPSHOT}@fedcba9"
-    assert streams_class_path(Release.parse(first))[0].read_bytes() == old
-    assert streams_class_path(Release.parse(second))[0].read_bytes() != old
+    assert streams_class_path(here, Release.parse(first))[0].read_bytes() == old
+    assert streams_class_path(here, Release.parse(second))[0].read_bytes() != old
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "http"])
-def test_a_version_of_a_repository_that_is_named_is_a_build(kind, repository, served):
+def test_a_version_of_a_repository_that_is_named_is_a_build(kind, repository, served, here):
     write_build(repository, "4.4.0", "ab12cd3")
     named = {"folder": str(repository), "file": repository.as_uri(), "http": served + "/"}[kind]
-    assert name_release("4.4.0", [named]) == "4.4.0@ab12cd3"
-    assert name_release("4.3.1", [named]) == "4.3.1"  # which is published
+    assert name_release(here, "4.4.0", [named]) == "4.4.0@ab12cd3"
+    assert name_release(here, "4.3.1", [named]) == "4.3.1"  # which is published
 
 
-def test_a_snapshot_that_was_uploaded_has_its_time_in_its_name(repository, served):
+def test_a_snapshot_that_was_uploaded_has_its_time_in_its_name(repository, served, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
     for artifact in (STREAMS, CLIENTS):
         folder = place(repository, artifact, SNAPSHOT).parent
@@ -114,103 +116,103 @@ def test_a_snapshot_that_was_uploaded_has_its_time_in_its_name(repository, serve
         for extension in ("jar", "pom"):
             file = place(repository, artifact, SNAPSHOT, extension)
             file.rename(folder / f"{artifact}-4.4.0-20261123.1-7.{extension}")
-    assert name_release(SNAPSHOT, [served]) == f"{SNAPSHOT}@ab12cd3"
+    assert name_release(here, SNAPSHOT, [served]) == f"{SNAPSHOT}@ab12cd3"
 
 
-def test_a_snapshot_is_looked_for_in_the_local_repository(tmp_path):
+def test_a_snapshot_is_looked_for_in_the_local_repository(tmp_path, here):
     write_build(tmp_path / "m2", SNAPSHOT, "ab12cd3")
-    assert name_release(SNAPSHOT) == f"{SNAPSHOT}@ab12cd3"
+    assert name_release(here, SNAPSHOT) == f"{SNAPSHOT}@ab12cd3"
 
 
-def test_brokers_are_built_likewise(repository):
+def test_brokers_are_built_likewise(repository, here):
     write_build(repository, "4.2.0", "ab12cd3")
     write_jar(place(repository, CLIENTS, "4.2.0"), {"kafka/kafka-version.properties": "commitId=c11e7750\n"})
     write_jar(place(repository, BROKER, "4.2.0"), {"K.class": "k"})
     pom = place(repository, STREAMS, "4.2.0", "pom").read_text().replace(STREAMS, BROKER)
     place(repository, BROKER, "4.2.0", "pom").write_text(pom)
-    name = name_release(str(repository), artifact=BROKER)
+    name = name_release(here, str(repository), artifact=BROKER)
     assert name == "4.2.0@c11e775"
-    check_published([Release.parse(name)])
+    check_published(here, [Release.parse(name)])
     with pytest.raises(UsageError, match=r"kafka-streams of the build 4\.2\.0@c11e775 is not kept here"):
-        streams_class_path(Release.parse(name))
+        streams_class_path(here, Release.parse(name))
 
 
-def test_the_same_classes_may_be_packed_anew_but_others_are_another_build(repository):
+def test_the_same_classes_may_be_packed_anew_but_others_are_another_build(repository, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
-    name_release(str(repository))
+    name_release(here, str(repository))
     with zipfile.ZipFile(place(repository, STREAMS, SNAPSHOT), "a") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "Built-On: another day\n")
-    name_release(str(repository))
+    name_release(here, str(repository))
     write_build(repository, SNAPSHOT, "ab12cd3", classes="changed, not committed")
     with pytest.raises(UsageError, match=r"4\.4\.0-SNAPSHOT@ab12cd3, which is kept with other classes: commit"):
-        name_release(str(repository))
+        name_release(here, str(repository))
 
 
 @pytest.mark.parametrize("commit", [None, "unknown", ""])
-def test_a_jar_that_names_no_commit_is_refused(repository, commit):
+def test_a_jar_that_names_no_commit_is_refused(repository, commit, here):
     write_build(repository, SNAPSHOT, commit)
     with pytest.raises(UsageError, match=r"kafka-streams-4\.4\.0-SNAPSHOT\.jar names no commit"):
-        name_release(str(repository))
+        name_release(here, str(repository))
 
 
-def test_what_is_no_jar_is_refused(repository):
+def test_what_is_no_jar_is_refused(repository, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
     place(repository, STREAMS, SNAPSHOT).write_text("<html>")
     with pytest.raises(UsageError, match="names no commit"):
-        name_release(str(repository))
+        name_release(here, str(repository))
 
 
-def test_a_part_that_is_missing_is_named(repository):
+def test_a_part_that_is_missing_is_named(repository, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
     place(repository, CLIENTS, SNAPSHOT).unlink()
     with pytest.raises(UsageError, match=r"lacks the jar of kafka-clients 4\.4\.0-SNAPSHOT: publish all"):
-        name_release(str(repository))
+        name_release(here, str(repository))
 
 
-def test_a_pom_that_is_broken_is_told(repository):
+def test_a_pom_that_is_broken_is_told(repository, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
     place(repository, STREAMS, SNAPSHOT, "pom").write_text("<project>")
     with pytest.raises(UsageError, match="a pom that is no XML"):
-        name_release(str(repository))
+        name_release(here, str(repository))
 
 
-def test_a_folder_with_several_versions_wants_one_named(repository):
+def test_a_folder_with_several_versions_wants_one_named(repository, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
     write_build(repository, "4.3.1", "ab12cd3")
     with pytest.raises(UsageError, match=r"holds kafka-streams 4\.3\.1, 4\.4\.0-SNAPSHOT: name one"):
-        name_release(str(repository))
+        name_release(here, str(repository))
 
 
-def test_what_is_nowhere_is_told(repository, served):
+def test_what_is_nowhere_is_told(repository, served, here):
     with pytest.raises(UsageError, match=r"repository holds no kafka-streams: .*publishToMavenLocal"):
-        name_release(str(repository))
+        name_release(here, str(repository))
     with pytest.raises(UsageError, match=r"/no/folder is neither a folder nor the URL"):
-        name_release("/no/folder")
+        name_release(here, "/no/folder")
     with pytest.raises(UsageError, match=r"is not a folder: name a version, and --maven-repo http"):
-        name_release(served)
+        name_release(here, served)
     with pytest.raises(UsageError, match=r"the local Maven repository has no kafka-streams 4\.4\.0-SNAPSHOT"):
-        name_release(SNAPSHOT)
+        name_release(here, SNAPSHOT)
     with pytest.raises(UsageError, match=r"4\.4\.0@ab12cd3 is not kept here"):
-        streams_class_path(Release.parse("4.4.0@ab12cd3"))
+        streams_class_path(here, Release.parse("4.4.0@ab12cd3"))
 
 
-def test_a_repository_that_does_not_answer_is_told(served):
+def test_a_repository_that_does_not_answer_is_told(served, here):
     closed = "http://127.0.0.1:9"
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:9 does not answer \(.*refused"):
-        name_release("4.4.0", [closed])
+        name_release(here, "4.4.0", [closed])
     with pytest.raises(UsageError, match="with a user, which would be seen") as told:
-        name_release("4.4.0", ["https://me:hidden@example.org/repository"])
+        name_release(here, "4.4.0", ["https://me:hidden@example.org/repository"])
     assert "hidden" not in str(told.value)
 
 
-def test_a_repository_that_refuses_is_told(repository, monkeypatch):
+def test_a_repository_that_refuses_is_told(repository, monkeypatch, here):
     handler = type(
         "No", (SimpleHTTPRequestHandler,), {"do_GET": lambda self: self.send_error(403), "log_message": _mute}
     )
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         with pytest.raises(UsageError, match=r"does not answer \(403 Forbidden\)"):
-            name_release("4.4.0", [f"http://127.0.0.1:{server.server_port}"])
+            name_release(here, "4.4.0", [f"http://127.0.0.1:{server.server_port}"])
         server.shutdown()
 
 
@@ -219,7 +221,7 @@ def _mute(*_):
 
 
 @pytest.mark.parametrize("origin", ["downloaded", "built in its place", "built", "installed", "downloaded, unchecked"])
-def test_a_build_is_not_taken_for_the_release_of_its_version(origin, tmp_path):
+def test_a_build_is_not_taken_for_the_release_of_its_version(origin, tmp_path, here):
     write_build(tmp_path / "m2", "4.4.0", "ab12cd3")
     jar = place(tmp_path / "m2", STREAMS, "4.4.0")
     if origin.startswith(("downloaded", "built in")):
@@ -231,12 +233,12 @@ def test_a_build_is_not_taken_for_the_release_of_its_version(origin, tmp_path):
         write_build(tmp_path / "m2", "4.4.0", "ab12cd3", classes="other")
     if origin == "installed":
         jar.with_name("_remote.repositories").write_text(f"#comment\n{jar.name}>=\n")
-    file = get_settings().artifacts / f"{STREAMS}-4.4.0.classpath"
+    file = here.artifacts / f"{STREAMS}-4.4.0.classpath"
     file.parent.mkdir(parents=True)
     file.write_text(str(jar))
     if origin.startswith("downloaded"):
-        assert streams_class_path(Release(4, 4, 0)) == [jar]
+        assert streams_class_path(here, Release(4, 4, 0)) == [jar]
         return
     with pytest.raises(UsageError, match=r"built here, so it is not what is published as Kafka 4\.4\.0") as told:
-        check_published([Release(4, 4, 0)])
+        check_published(here, [Release(4, 4, 0)])
     assert str(told.value).endswith(f"--maven-repo {tmp_path / 'm2'}.")

@@ -4,6 +4,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab.cluster import EmbeddedCluster, free_ports
 from onceproof.model.release import Release
+from tests.conftest import HERE
 
 
 def test_free_ports_differ():
@@ -13,7 +14,7 @@ def test_free_ports_differ():
 @pytest.mark.broker
 def test_brokers_that_kept_their_data_go_on_with_it(tmp_path):
     release = Release.parse("3.9.1")
-    cluster = EmbeddedCluster.start(release, tmp_path)
+    cluster = EmbeddedCluster.start(HERE, release, tmp_path)
     admin = AdminClient(cluster.client())
     admin.create_topics([NewTopic("kept", 1)])["kept"].result(30)
     producer = Producer(cluster.client())
@@ -21,7 +22,7 @@ def test_brokers_that_kept_their_data_go_on_with_it(tmp_path):
     assert producer.flush(30) == 0
     cluster.stop(keep_data=True)
     assert EmbeddedCluster.has_data(tmp_path)
-    cluster = EmbeddedCluster.start(release, tmp_path)
+    cluster = EmbeddedCluster.start(HERE, release, tmp_path)
     try:
         consumer = Consumer({**cluster.client(), "group.id": "any"})
         consumer.assign([TopicPartition("kept", 0, 0)])

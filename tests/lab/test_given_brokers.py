@@ -20,7 +20,7 @@ from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permiss
 from onceproof.lab.processes import await_condition
 from onceproof.lab.sweep import sweep_brokers
 from onceproof.model.errors import UsageError
-from tests.conftest import undisturbed
+from tests.conftest import HERE, undisturbed
 from tests.specimens.secured import PASSWORD, RELEASE, USER, Authority, Secured, secured_broker
 
 pytestmark = pytest.mark.broker
@@ -108,7 +108,7 @@ def test_the_fixed_release_is_green_with_a_certificate(tmp_path, broker: Secured
 def given(broker: Secured, properties: str) -> GivenCluster:
     file = broker.folder / "client.properties"
     file.write_text(properties)
-    return GivenCluster(RELEASE, ClientProperties.read(file))
+    return GivenCluster(HERE, RELEASE, ClientProperties.read(file))
 
 
 def refusal(broker: Secured, properties: str) -> str:

@@ -8,6 +8,7 @@ from onceproof.lab.instance import Instance, thread_died
 from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
+from tests.conftest import HERE
 
 MAPPED = "/r/state/tmp/librocksdbjni1.so: /r/state/tmp/librocksdbjni1.so: failed to map segment from shared object"
 
@@ -43,7 +44,9 @@ def test_what_is_missing_around_it_is_no_failure_of_kafka(exception, message, ca
     ],
 )
 def test_what_loaded_must_be_the_build_of_the_cell(told, error, tmp_path):
-    instance = Instance("instance-1", Release.parse("3.4.1@ab12cd3"), tmp_path / "log", Timeline(tmp_path / "timeline"))
+    instance = Instance(
+        "instance-1", Release.parse("3.4.1@ab12cd3"), tmp_path / "log", Timeline(tmp_path / "timeline"), HERE
+    )
     commits = {"streams_commit": "ab12cd3f00000000", "clients_commit": "8a516edc2755df89"}
     hello = {"streams_version": "3.4.1", "clients_version": "3.4.1", **commits, "java": "17", **told}
     instance.last["hello"] = {"event": "hello", **hello}

@@ -5,25 +5,21 @@ import pytest
 from onceproof.lab import maven as module
 from onceproof.lab.maven import Answer, maven
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.settings import get_settings
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch):
+def command(tmp_path):
     """Stands in for Maven."""
 
     def does(script):
         (tmp_path / "mvn").write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / "mvn").chmod(0o755)
 
-    monkeypatch.setenv("ONCEPROOF_MAVEN", str(tmp_path / "mvn"))
-    get_settings.cache_clear()
-    yield does
-    get_settings.cache_clear()
+    return does
 
 
 def ask(tmp_path):
-    return maven(tmp_path / "pom.xml", "some:goal", "-Dsome=option", to="do it")
+    return maven(str(tmp_path / "mvn"), tmp_path / "pom.xml", "some:goal", "-Dsome=option", to="do it")
 
 
 def test_it_is_asked_in_batch_mode_and_its_exit_code_is_told(command, tmp_path):

@@ -12,10 +12,10 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
-from tests.conftest import a_trial
+from tests.conftest import HERE, a_trial
 from tests.specimens.brokers import given
 
-OURS = EmbeddedCluster(Release(3, 9, 1), "127.0.0.1:1", Path("brokers"))
+OURS = EmbeddedCluster(HERE, Release(3, 9, 1), "127.0.0.1:1", Path("brokers"))
 VARIANTS = [(name, variant) for name, what in CATALOGUE.items() for variant in what.variants]
 
 
@@ -94,8 +94,8 @@ def test_what_brokers_do_not_allow_is_never_done(act):
 def test_given_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):
     done = []
 
-    def run_trial(*_, given):
-        done.append(("driven on", given.bootstrap_servers))
+    def run_alone(_trial, _folder, brokers, _report):
+        done.append(("driven on", brokers.bootstrap_servers))
         raise HarnessError("It ends here.")
 
     file = tmp_path / "client.properties"
@@ -104,7 +104,8 @@ def test_given_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monke
     monkeypatch.setattr(
         "onceproof.lab.given.check_access", lambda given, _: done.append(("asked", given.bootstrap_servers))
     )
-    monkeypatch.setattr("onceproof.lab.trial.run_trial", run_trial)
+    monkeypatch.setattr("onceproof.lab.given.lent", lambda given, _: given)
+    monkeypatch.setattr("onceproof.lab.trial.run_alone", run_alone)
     with pytest.raises(HarnessError, match="It ends here"):
         trials.trial("enumerator", streams="4.3.1", brokers=file)
     assert done == [("asked", "127.0.0.1:1"), ("driven on", "127.0.0.1:1")]

@@ -11,9 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from onceproof.lab import cluster
 from onceproof.lab.cluster import free_ports
-from onceproof.lab.given import cluster_of
+from onceproof.lab.given import own_cluster
 from onceproof.lab.links import Links
 from onceproof.lab.toxiproxy import MODULE, Toxiproxy
 from onceproof.model.errors import HarnessError, UsageError
@@ -115,12 +114,10 @@ def test_what_toxiproxy_refuses_and_its_end_are_errors_that_name_its_log(proxy: 
         proxy.toxics("none")
 
 
-def test_without_toxiproxy_nothing_is_started_and_the_remedy_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "get_settings", lambda: Settings(toxiproxy="no-such-proxy"))
+def test_without_toxiproxy_nothing_is_started_and_the_remedy_is_told(tmp_path: Path) -> None:
+    installation = Settings(toxiproxy="no-such-proxy").installation
     remedy = r"^No Toxiproxy: 'no-such-proxy' is not on the PATH; .*`go install github\.com/.*set ONCEPROOF_TOXIPROXY"
     trial = a_trial("4.3.1", fault="partition")
-    with pytest.raises(UsageError, match=remedy), cluster_of(trial, TrialFolder(tmp_path)):
+    with pytest.raises(UsageError, match=remedy), own_cluster(installation, trial, TrialFolder(tmp_path)):
         pass
     assert not list(tmp_path.iterdir())

@@ -29,7 +29,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.report import write_trials
 from onceproof.scenarios import enumerator
-from tests.conftest import a_trial, undisturbed
+from tests.conftest import HERE, a_trial, undisturbed
 from tests.specimens.brokers import given
 
 pytestmark = pytest.mark.broker
@@ -81,7 +81,7 @@ def test_where_no_lag_is_acceptable_no_task_comes_back(tmp_path, cluster):
 
 def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_path):
     before = running()
-    own = EmbeddedCluster.start(Release.parse("3.9.1"), tmp_path / "cluster")
+    own = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path / "cluster")
     reached = threading.Event()
 
     def report(phase: str) -> None:
@@ -91,7 +91,7 @@ def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_pat
 
     try:
         with pytest.raises(HarnessError, match=r"A broker of Kafka 3\.9\.1 ended"):
-            run_trial(a_trial("3.4.1"), TrialFolder(tmp_path / "t"), report, own)
+            run_trial(a_trial("3.4.1"), TrialFolder(tmp_path / "t"), report, cluster=own)
     finally:
         own.stop()
     assert reached.is_set()
@@ -109,7 +109,7 @@ def test_a_broker_whose_connections_break_before_its_death_is_seen_is_named():
             if Dying.looks == 3:
                 raise HarnessError("A broker ended.")
 
-    cluster = Dying(Release.parse("3.9.1"), given().properties)
+    cluster = Dying(HERE, Release.parse("3.9.1"), given().properties)
     with pytest.raises(HarnessError, match="A broker ended"), _explained(cluster):
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
@@ -174,7 +174,7 @@ def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_pa
 def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, monkeypatch):
     monkeypatch.setattr(trial_lab, "PATIENCE", 5.0)
     monkeypatch.setattr(Limits, "alter_topic", never_healed)
-    own = EmbeddedCluster.start(Release.parse("3.9.1"), tmp_path / "cluster")
+    own = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path / "cluster")
     folder = TrialFolder(tmp_path / "t")
     try:
         outcome = undisturbed(lambda: run_trial(a_trial("4.3.1", scenario="at-least-once"), folder, cluster=own))
@@ -201,16 +201,16 @@ def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
             threading.Timer(STANDSTILL, os.kill, (pid, signal.SIGCONT)).start()
 
     folder = TrialFolder(tmp_path)
-    outcome = run_trial(a_trial("4.3.1"), folder, report, cluster)
+    outcome = run_trial(a_trial("4.3.1"), folder, report, cluster=cluster)
     assert outcome.void.startswith("The machine stood still for ")
     assert (outcome.exercised, outcome.error) == (False, None)
     assert Reading.read(folder.reader_file).anomalies == {}
 
 
 def test_releases_run_side_by_side_and_a_cluster_may_have_several_nodes(tmp_path):
-    oldest = EmbeddedCluster.start(Release.parse("3.0.0"), tmp_path / "old")
-    newest = EmbeddedCluster.start(Release.parse("4.3.1"), tmp_path / "new", nodes=2)
-    again = EmbeddedCluster.from_dict(json.loads(json.dumps(newest.to_dict())))
+    oldest = EmbeddedCluster.start(HERE, Release.parse("3.0.0"), tmp_path / "old")
+    newest = EmbeddedCluster.start(HERE, Release.parse("4.3.1"), tmp_path / "new", nodes=2)
+    again = EmbeddedCluster.from_dict(HERE, json.loads(json.dumps(newest.to_dict())))
     try:
         again.check_alive()
         assert len(again.bootstrap_servers.split(",")) == 2

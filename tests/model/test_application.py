@@ -26,7 +26,7 @@ def test_the_template_names_every_feature_with_a_comment_and_can_be_read():
     ("text", "said"),
     [
         ("guarantee = ", "app.toml is not TOML .*; `onceproof advise --template` prints one"),
-        ('garantee = "exactly_once_v2"', "there is no feature 'garantee'; there is guarantee, stores"),
+        ('garantee = "exactly_once_v2"', "there is no feature 'garantee'; choose from guarantee, stores"),
         (
             'guarantee = "exactly_once"',
             'guarantee cannot be \'exactly_once\'; write "exactly_once_v2" or "at_least_once"',

@@ -91,9 +91,9 @@ def test_it_travels_as_json(matrix):
     [
         ("[team]", "[team", "is not TOML"),
         ("team", "seed", "seed is a matrix of Onceproof"),
-        ("[team]", '["Our Team"]', "named with small letters"),
+        ("[team]", '["Our Team"]', "named with lower-case letters"),
         ("[team]", "[other]\ndescription = 'x'\ncells = ['quota-DEFAULT_CONFIG-s3.8.1-b4.3.1']\n[team]", "one matrix"),
-        ("risk = 0.1", "risks = 0.1", "there is no 'risks'; there is name, description, blocks"),
+        ("risk = 0.1", "risks = 0.1", "there is no 'risks'; choose from name, description, blocks"),
         ("risk = 0.1", 'risk = "low"', "risk must be a number, not 'low'"),
         ("trials = 3", "trials = true", "trials must be a whole number"),
         ("description =", "brief =", "there is no 'brief'"),

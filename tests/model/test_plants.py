@@ -77,5 +77,5 @@ def test_the_catalogue_names_what_there_is():
 
 
 def test_an_unknown_plant_is_refused_with_those_there_are():
-    with pytest.raises(UsageError, match=r"There is no plant 'x'; there is stale-cache, "):
+    with pytest.raises(UsageError, match=r"There is no plant 'x'; choose from stale-cache, "):
         plant("x")

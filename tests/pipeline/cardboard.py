@@ -61,7 +61,7 @@ def lab(home, monkeypatch) -> FakeLab:
             self.release = release
 
         @classmethod
-        def start(cls, release: Any, folder: Path, owner: int) -> "FakeCluster":
+        def start(cls, _installation: Any, release: Any, folder: Path, owner: int) -> "FakeCluster":
             if error := fake.failing.get(("start", str(release))):
                 raise error
             fake.done.append(("start", f"{release} for {owner}"))
@@ -72,7 +72,7 @@ def lab(home, monkeypatch) -> FakeLab:
             return {"release": self.release, "bootstrap_servers": "127.0.0.1:1"}
 
         @classmethod
-        def from_dict(cls, data: dict[str, str]) -> "FakeCluster":
+        def from_dict(cls, _installation: Any, data: dict[str, str]) -> "FakeCluster":
             return cls(data["release"])
 
         def stop(self, keep_data: bool = False) -> None:
@@ -87,7 +87,7 @@ def lab(home, monkeypatch) -> FakeLab:
         def delete_data(folder: Path) -> None:
             shutil.rmtree(folder / "data-1", ignore_errors=True)
 
-    def check_published(releases: Any) -> None:
+    def check_published(_installation: Any, releases: Any) -> None:
         for release in releases:
             if error := fake.failing.get(("published", str(release))):
                 raise error

@@ -85,7 +85,7 @@ def test_the_range_is_that_of_the_published_releases(cardboard, from_, to, relea
         ({"scenario": "quota", "variant": "SEED_PROGRAM"}, "SEED_PROGRAM"),
         (
             {"issue": "KAFKA-1"},
-            "No known issue KAFKA-1 concerns enumerator DEFAULT_CONFIG: name one with --issue; there is KAFKA",
+            "No known issue KAFKA-1 concerns enumerator DEFAULT_CONFIG: name one with --issue; choose from KAFKA",
         ),
         ({"from": "3.4"}, "'3.4' is not a Kafka release"),
         ({"from": "5.0.0"}, "No release is published from 5.0.0 to the newest; see `onceproof releases`"),
@@ -148,7 +148,8 @@ def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
     both = replace(bisecting.registry(), issues=(issue, replace(issue, key="KAFKA-2")))
     monkeypatch.setattr(bisecting, "registry", lambda: both)
     with pytest.raises(
-        UsageError, match=r"More than one known issue concerns .*: name one with --issue; there is KAFKA-14172, KAFKA-2"
+        UsageError,
+        match=r"More than one known issue concerns .*: name one with --issue; choose from KAFKA-14172, KAFKA-2",
     ):
         search_from_params(DEFAULTS, seed=7)
     assert search_from_params(DEFAULTS | {"issue": "KAFKA-2"}, seed=7).issue.key == "KAFKA-2"
@@ -157,11 +158,12 @@ def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
 def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, monkeypatch):
     brokers, seen, asked = given(), [], []
 
-    def run_there(trial, folder, given):
-        seen.append(given)
+    def run_there(trial, folder, cluster):
+        seen.append(cluster)
         return run_trial(trial, folder, None)
 
-    monkeypatch.setattr(bisection, "run_trial", run_there)
+    monkeypatch.setattr(bisection, "run_alone", run_there)
+    monkeypatch.setattr(bisection, "lent", lambda given, _: given)
     monkeypatch.setattr(bisection, "check_access", lambda *told: asked.append(told))
     found = bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), given=brokers)
     assert found["sure"]

@@ -38,7 +38,7 @@ class Brokers:
         self.data.mkdir(parents=True, exist_ok=True)
 
     @classmethod
-    def start(cls, release, folder):
+    def start(cls, installation, release, folder):
         return cls(folder)
 
     @staticmethod

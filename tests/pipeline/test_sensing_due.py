@@ -70,7 +70,7 @@ def test_those_that_need_a_parameter_or_are_hidden_by_a_known_issue_are_not_trie
 
 
 def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
-    def try_planned(run, plan, broker, report, each, then):
+    def try_planned(_installation, run, plan, broker, report, each, then):
         return [
             PlantedTrial(t.run, t.key, t.plant, t.cell, "c0ffee", harness_version(), t.seed, 3, True, True)
             for _, t in plan

@@ -210,7 +210,7 @@ def test_a_run_whose_topics_are_gone_begins_anew(up, lab):
 
 
 def test_an_interrupted_run_goes_on_with_its_own_request_only(run):
-    with pytest.raises(UsageError, match="go on with what it was asked for"):
+    with pytest.raises(UsageError, match="resume it with what it was asked for"):
         steps.plan(RUN, Request(trials=3))
 
 

@@ -3,9 +3,10 @@
 from onceproof.lab.client_properties import ClientProperties
 from onceproof.lab.given import GivenCluster
 from onceproof.model.release import Release
+from tests.conftest import HERE
 
 
 def given(servers: str = "127.0.0.1:1", **values: str) -> GivenCluster:
     """Brokers that are reached there; nobody is, at the default."""
     properties = {"bootstrap.servers": servers, **{key.replace("_", "."): value for key, value in values.items()}}
-    return GivenCluster(Release(3, 9, 1), ClientProperties.of(properties, "a test"))
+    return GivenCluster(HERE, Release(3, 9, 1), ClientProperties.of(properties, "a test"))

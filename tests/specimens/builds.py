@@ -7,6 +7,7 @@ from pathlib import Path
 
 from onceproof.lab.artifacts import STREAMS, streams_class_path
 from onceproof.model.release import Release
+from tests.conftest import HERE
 
 VERSIONS = "kafka/kafka-streams-version.properties"
 CLIENTS = "kafka-clients"
@@ -43,7 +44,7 @@ def write_build(repository: Path, version: str, commit: str | None, classes: str
 
 def patch(repository: Path, release: str, commit: str, other: str = "", classes: Collection[str] = ()) -> None:
     """A build that can be run: a published release under another commit, some of its classes as `other` has them."""
-    jars = {jar.name: jar for jar in streams_class_path(Release.parse(release))}
+    jars = {jar.name: jar for jar in streams_class_path(HERE, Release.parse(release))}
     for artifact in (STREAMS, CLIENTS):
         jar = jars[f"{artifact}-{release}.jar"]
         for file in (jar, jar.with_suffix(".pom")):
@@ -53,7 +54,9 @@ def patch(repository: Path, release: str, commit: str, other: str = "", classes:
     with zipfile.ZipFile(jars[f"{STREAMS}-{release}.jar"]) as jar:
         entries = {name: jar.read(name) for name in jar.namelist() if not name.endswith("/")}
     if other:
-        old = next(jar for jar in streams_class_path(Release.parse(other)) if jar.name == f"{STREAMS}-{other}.jar")
+        old = next(
+            jar for jar in streams_class_path(HERE, Release.parse(other)) if jar.name == f"{STREAMS}-{other}.jar"
+        )
         with zipfile.ZipFile(old) as jar:
             brought = [
                 name for name in jar.namelist() if re.match(rf"(.*/)?({'|'.join(classes)})(\$.*)?\.class$", name)

@@ -18,7 +18,7 @@ from onceproof.lab.programs import run_program
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
-from onceproof.settings import get_settings
+from tests.conftest import HERE
 from tests.specimens.mutations import Clean, Mutation
 
 STRANGER = 9_000_000  # a key that no input has
@@ -119,7 +119,7 @@ def alter(release: Release, changes: Mapping[Path, Entries]) -> None:
     """Change entries of RocksDB stores, each in its directory; one that does not exist is made."""
     if not changes:
         return
-    java, jars = get_settings().java, ":".join(map(str, streams_class_path(release)))
+    java, jars = HERE.java, ":".join(map(str, streams_class_path(HERE, release)))
     lines = []
     for directory, entries in changes.items():
         directory.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def dump(release: Release, task: Path, stores: Iterable[Held], folder: TrialFold
     """Read a task's directory into the trial's dumps; what a store claims, its checkpoint says."""
     written = task.with_suffix(".entries")
     told = run_program(
-        release, ("onceproof.streams.TaskDirectory", str(task), str(written)), task.with_suffix(".log"), str(task)
+        HERE, release, ("onceproof.streams.TaskDirectory", str(task), str(written)), task.with_suffix(".log"), str(task)
     )
     positions = {store["store"]: store["position"] for store in told["stores"]}
     for held in stores:

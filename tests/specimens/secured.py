@@ -25,10 +25,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from onceproof.lab.artifacts import broker_class_path
-from onceproof.lab.class_data import ClassData
 from onceproof.lab.cluster import EmbeddedCluster, _format, _new_cluster_id, _start_node, free_ports
+from onceproof.lab.java import Jvm
 from onceproof.lab.permissions import GROUP, NEEDED, PREFIX, TOPIC, TRANSACTION, Permission
 from onceproof.model.release import Release
+from tests.conftest import HERE
 
 RELEASE = Release(3, 9, 1)
 USER, PASSWORD = "team", "planted-P4ssword"
@@ -163,10 +164,9 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
     }
     file = folder / "node-1.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
-    jars = broker_class_path(RELEASE)
-    data = ClassData.of(jars)
-    _format(jars, data, [file], _new_cluster_id(), None)
-    cluster = EmbeddedCluster(RELEASE, admin, folder, [_start_node(jars, data, file, None, records=False)])
+    jvm = Jvm.of(HERE, broker_class_path(HERE, RELEASE))
+    _format(jvm, [file], _new_cluster_id(), None)
+    cluster = EmbeddedCluster(HERE, RELEASE, admin, folder, [_start_node(jvm, file, None, records=False)])
     try:
         cluster._await_ready()
         client = AdminClient(cluster.client())

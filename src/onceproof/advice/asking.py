@@ -6,6 +6,7 @@ from pathlib import Path
 
 from onceproof.advice.advising import Question
 from onceproof.harness import harness_version
+from onceproof.installation import Installation
 from onceproof.lab.releases import published_releases
 from onceproof.model.application import Application, parse_application
 from onceproof.model.cell import Cell
@@ -46,7 +47,7 @@ def _named_by(known: Registry) -> set[Release]:
     return (ends | {release for issue in known.issues for release in issue.fixed}) - {LATER}
 
 
-def check_releases(releases: Iterable[Release], url: str) -> None:
+def check_releases(releases: Iterable[Release], url: str, installation: Installation) -> None:
     """Refuse a release that nobody published; Maven is only asked for those that nothing here names.
 
     Raises:
@@ -56,7 +57,7 @@ def check_releases(releases: Iterable[Release], url: str) -> None:
     known = set(known_releases(url))
     if not (unknown := [release for release in releases if release not in known]):
         return
-    published = published_releases(pre_releases=True)
+    published = published_releases(installation, pre_releases=True)
     for release in unknown:
         if release not in published:
             raise UsageError(f"Kafka {release} is not published; `onceproof releases` lists what is.")

@@ -28,7 +28,7 @@ def advise_(
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Print such a file, with comments, and stop.")] = False,
     run_: Annotated[
-        bool, typer.Option("--run", help="Run the cells that the answer lacks first; their time is told before.")
+        bool, typer.Option("--run", help="First run the cells that the answer lacks; tells how long that takes.")
     ] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answer as one page instead of printing it.")
@@ -54,7 +54,7 @@ def advise_(
     url, way = get_settings().database_url, (Release.parse(current), Release.parse(target))
     described = read_application(application) if application else None
     question = ask(*way, url, described)
-    check_releases(way, url)
+    check_releases(way, url, get_settings().installation)
     if run_ and (cells := lacking(question)):
         _run_cells(cells)
         question = ask(*way, url, described)

@@ -102,16 +102,17 @@ def run(
     drawn, where = seed_or_random(seed), RunFolder(get_settings().runs / new_run_id())
     cells = [Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), Release.parse(brokers)) for name in dict.fromkeys(names)]
     asked = [Asked(where, cell, 1, drawn, parameters, plant_) for cell in cells]
-    require_java(get_settings().java, cells[0].broker.oldest_java, f"a broker of Kafka {brokers}")
-    check_published({release for cell in cells for release in (cell.streams, cell.broker)})
+    installation = get_settings().installation
+    require_java(installation.java, cells[0].broker.oldest_java, f"a broker of Kafka {brokers}")
+    check_published(installation, {release for cell in cells for release in (cell.streams, cell.broker)})
     application.messages(drawn, 0)
     for cell in cells:
         SCENARIO.validate(Trial(where.run_id, cell, 1, drawn, parameters))
-        check_topology(application, cell.streams)
+        check_topology(installation, application, cell.streams)
         if plant_ is not None:
-            check_plantable(plant(plant_), cell.streams)
+            check_plantable(installation, plant(plant_), cell.streams)
     with interruptible(), progress(f"{application.name}, seed {drawn}") as report:
-        found = tuple(run_on_release(one, report) for one in asked)
+        found = tuple(run_on_release(installation, one, report) for one in asked)
     answer = AppAnswer(
         application=str(application.folder),
         class_name=application.declares.class_,

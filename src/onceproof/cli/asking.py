@@ -28,9 +28,9 @@ SummaryOption = Annotated[
 BrokerOption = Annotated[str, typer.Option("--broker", metavar="V|DIR", help="Broker release, or a build.")]
 MavenRepoOption = Annotated[
     list[str],
-    typer.Option("--maven-repo", metavar="URL|DIR", help="Where versions are builds: docs/builds.md; repeatable."),
+    typer.Option("--maven-repo", metavar="URL|DIR", help="Maven repository of builds: docs/builds.md; repeatable."),
 ]
-_BROKERS = typer.Option("--brokers", metavar="FILE", help="Brokers of yours, a client.properties: docs/brokers.md.")
+_BROKERS = typer.Option("--brokers", metavar="FILE", help="Your own brokers, as a client.properties: docs/brokers.md.")
 BrokersOption = Annotated[Path | None, _BROKERS]
 RequiredBrokersOption = Annotated[Path, _BROKERS]
 VariantOption = Annotated[str, typer.Option("--variant", metavar="NAME", help="See `onceproof list`.")]
@@ -53,7 +53,7 @@ def named_streams(texts: Iterable[str], repositories: Sequence[str]) -> tuple[st
     from onceproof.lab.artifacts import STREAMS
     from onceproof.lab.builds import name_release
 
-    return tuple(name_release(text, repositories, STREAMS) for text in texts)
+    return tuple(name_release(get_settings().installation, text, repositories, STREAMS) for text in texts)
 
 
 def named_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def named_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[st
     from onceproof.lab.artifacts import BROKER
     from onceproof.lab.builds import name_release
 
-    return tuple(name_release(text, repositories, BROKER) for text in texts)
+    return tuple(name_release(get_settings().installation, text, repositories, BROKER) for text in texts)
 
 
 def cell_of(
@@ -81,10 +81,11 @@ def cell_of(
     [cell] = expand(wanted, {name: replace(offer, refuse=lambda _: None) for name, offer in CATALOGUE.items()}).cells
     parameters = scenario(name).parse(settings)
     scenario(name).validate(Trial("", cell, 1, 0, parameters))
-    require_java(get_settings().java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
-    check_published({cell.streams, cell.running, cell.broker})
+    installation = get_settings().installation
+    require_java(installation.java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
+    check_published(installation, {cell.streams, cell.running, cell.broker})
     for release in {cell.streams, cell.running}:
-        streams_class_path(release)
+        streams_class_path(installation, release)
     return cell, parameters
 
 

@@ -45,33 +45,34 @@ def down() -> None:
 
 @group.command()
 def setup() -> None:
-    """Resolve what the default matrix and the demo need, so that afterwards they need no registry."""
+    """Resolve what the default matrix and the demo need, so that no registry is needed afterwards."""
     from onceproof.demo import RELEASES
     from onceproof.lab.artifacts import broker_class_path, streams_class_path
     from onceproof.lab.jars import install_jars
 
-    matrix = MATRICES[DEFAULT_MATRIX]
+    settings, matrix = get_settings(), MATRICES[DEFAULT_MATRIX]
+    installation = settings.installation
     with progress("setup") as report:
         for version in dict.fromkeys((*matrix.releases(), *RELEASES)):
             report(f"Kafka Streams {version}")
-            streams_class_path(Release.parse(version))
+            streams_class_path(installation, Release.parse(version))
         for version in matrix.brokers:
             report(f"Kafka brokers {version}")
-            broker_class_path(Release.parse(version))
+            broker_class_path(installation, Release.parse(version))
         report("Spark's Kafka connector, the Data Docs' scripts")
-        install_jars()
+        install_jars(installation, settings.project)
 
 
 @group.command()
 def preflight(brokers: RequiredBrokersOption) -> None:
-    """Try on brokers of yours all that every trial needs to be allowed, and print what is missing as commands.
+    """Check that your own brokers allow what every trial needs, and print commands for what is missing.
 
     Exit: 0 all of it is allowed, 2 something is missing, or they cannot be reached, 4 error.
     """
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.permissions import acl_commands, find_missing
 
-    cluster = GivenCluster.read(brokers)
+    cluster = GivenCluster.read(get_settings().installation, brokers)
     cluster.check_reached()
     found = find_missing(cluster)
     for command in acl_commands(cluster, cluster.properties.user, found.missing):
@@ -94,7 +95,7 @@ def sweep(brokers: BrokersOption = None) -> None:
     from onceproof.lab.sweep import sweep as sweep_lab
     from onceproof.lab.sweep import sweep_brokers
 
-    cluster = None if brokers is None else GivenCluster.read(brokers)
+    cluster = None if brokers is None else GivenCluster.read(get_settings().installation, brokers)
     for removed in sweep_lab(get_settings().runs):
         out.print(f"removed {removed}", soft_wrap=True)
     if cluster is not None:

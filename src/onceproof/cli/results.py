@@ -35,7 +35,7 @@ def releases(
 
     with progress("asking Maven") as report:
         report("published releases")
-        published = published_releases(pre_releases)
+        published = published_releases(get_settings().installation, pre_releases)
     url = get_settings().database_url
     runs, seen = runs_of_releases(url), seen_releases(url)
     rows = [
@@ -59,7 +59,8 @@ def releases(
 @group.command()
 def history(
     cell: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Cells whose releases, scenario and variant have all its words.")
+        str | None,
+        typer.Option(metavar="TEXT", help="Cells whose releases, scenario and variant have all these words."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many runs are shown, the newest first.")] = 20,
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all that is stored to a file.")] = None,

@@ -67,7 +67,7 @@ def cover(
     broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")],
     scenario_: ScenariosOption = [],
 ) -> None:
-    """Print the cells that a matrix lacks for each of its variants and releases to meet each of these brokers.
+    """Print the cells that a matrix lacks so that each of its variants and releases meets each of these brokers.
 
     Far fewer than all: each pair meets once. They belong under `cells` of the matrix, which `run --matrix` reads.
     """
@@ -97,16 +97,14 @@ def run(
     scenario_: ScenariosOption = [],
     variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Exactly so many trials of each cell, whatever they show.")
+        int | None, typer.Option(min=1, help="Exactly this many trials of each cell, whatever they show.")
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="At most so many trials of a cell whose verdict needs more.")
+        int | None, typer.Option(min=1, help="At most this many trials of a cell whose verdict needs more.")
     ] = None,
     risk: Annotated[
         float | None,
-        typer.Option(
-            min=0.01, max=0.5, metavar="P", help="How probable it may be that a green misses a bug, e.g. 0.05."
-        ),
+        typer.Option(min=0.01, max=0.5, metavar="P", help="Accepted probability that a green misses a bug, e.g. 0.05."),
     ] = None,
     resume: Annotated[
         str | None,

@@ -89,7 +89,7 @@ def trial(
     ] = None,
     roll_to: Annotated[
         str | None,
-        typer.Option(metavar="V|DIR", help="Go over to this release instance by instance, while records flow."),
+        typer.Option(metavar="V|DIR", help="Change to this release instance by instance, while records flow."),
     ] = None,
     program: Annotated[
         str | None, typer.Option(metavar="'1 2 3'", help="For multirunner: instances to start or stop, or `random`.")
@@ -98,7 +98,7 @@ def trial(
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof list`; repeatable.")
     ] = [],
     fault: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What befalls the application: docs/faults.md has them.")
+        str | None, typer.Option(metavar="NAME", help="The fault to inject: docs/faults.md lists them.")
     ] = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Brokers; by default one.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the schedule; by default a random one.")] = None,
@@ -109,20 +109,20 @@ def trial(
         bool,
         typer.Option(
             "--git-bisect",
-            help="Exit as `git bisect run` wants it: 0 good, 1 bad, 125 could not tell, 128 and more: stop.",
+            help="Exit as `git bisect run` expects: 0 good, 1 bad, 125 could not tell, 128 and more: stop.",
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one trial on brokers of its own, or on yours, without Airflow and Spark.
+    """Run one trial on its own brokers, or on yours, without Airflow and Spark.
 
     Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error.
     """
     del git_bisect  # `main` turns all exit codes, those of errors as well
     from onceproof.lab.agent import check_plantable
-    from onceproof.lab.given import GivenCluster, check_access
+    from onceproof.lab.given import GivenCluster, check_access, lent, own_cluster
     from onceproof.lab.processes import interruptible
-    from onceproof.lab.trial import run_trial
+    from onceproof.lab.trial import run_alone
 
     if brokers is not None and nodes is not None:
         raise UsageError(
@@ -143,14 +143,16 @@ def trial(
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
     trial_ = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
-    given = None if brokers is None else GivenCluster.read(brokers, cell.broker)
+    installation = get_settings().installation
+    given = None if brokers is None else GivenCluster.read(installation, brokers, cell.broker)
     if plant_ is not None:
-        check_plantable(plant(plant_), cell.running)
+        check_plantable(installation, plant(plant_), cell.running)
     if given is not None:
         check_access(given, trial_)
     folder = RunFolder(get_settings().runs / trial_.run).trial(trial_)
     with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
-        outcome = run_trial(trial_, folder, report, given=given)
+        cluster = own_cluster(installation, trial_, folder) if given is None else lent(given, trial_)
+        outcome = run_alone(trial_, folder, cluster, report)
     found, plan = Reading.read(folder.reader_file), TrialPlan.read(folder.trial_file)
     answer = TrialAnswer(
         **cell.to_dict(),
@@ -218,9 +220,12 @@ def demo(
 
     drawn = seed_or_random(seed)
     cells = [cell_of("enumerator", "DEFAULT_CONFIG", release, BROKER, None, [])[0] for release in RELEASES]
-    run, target = RunFolder(get_settings().runs / new_run_id()), get_settings().home / "demo.html"
+    settings = get_settings()
+    run, target = RunFolder(settings.runs / new_run_id()), settings.home / "demo.html"
     with interruptible():
-        told = tell([Trial(run.run_id, cell, 1, drawn) for cell in cells], run, target, out, progress)
+        told = tell(
+            settings.installation, [Trial(run.run_id, cell, 1, drawn) for cell in cells], run, target, out, progress
+        )
     out.print(f"Both timelines are in {target.as_uri()}", markup=False, soft_wrap=True)
     has_display = {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
     if open_ and not (has_display and webbrowser.open(target.as_uri())):
@@ -254,8 +259,9 @@ def shrink(
         raise UsageError(f"{name!r} has no program that could be shrunk; multirunner has.")
     cell, parameters = cell_of(name, variant, streams, broker, None, [*set_, f"program={program}"])
     first = Trial(new_run_id(), cell, 1, seed_or_random(seed), parameters)
+    run, installation = RunFolder(get_settings().runs / first.run), get_settings().installation
     with interruptible(), progress(f"shrink {cell.title}") as report:
-        shrunk = shrink_program(first, trials, budget, report)
+        shrunk = shrink_program(installation, run, first, trials, budget, report)
     if as_json:
         print(json.dumps(shrunk))
     elif shrunk["red"]:
@@ -280,7 +286,7 @@ def bisect(
     maven_repo: MavenRepoOption = [],
     broker: BrokerOption = BROKER,
     brokers: BrokersOption = None,
-    trials: Annotated[int, typer.Option(min=2, help="At most so many trials in all.")] = 60,
+    trials: Annotated[int, typer.Option(min=2, help="At most this many trials in all.")] = 60,
     seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -294,7 +300,7 @@ def bisect(
 
     [from_], [broker] = named_streams([from_], maven_repo), named_brokers([broker], maven_repo)
     [to] = named_streams([to], maven_repo) if to else [None]
-    given = None if brokers is None else GivenCluster.read(brokers, Release.parse(broker))
+    given = None if brokers is None else GivenCluster.read(get_settings().installation, brokers, Release.parse(broker))
     search = bisecting.search_from_params(
         {
             "scenario": name,

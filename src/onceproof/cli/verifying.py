@@ -33,7 +33,8 @@ def verify_fix(
         str, typer.Option(metavar="DIR|V", help="The build with the fix: the folder of its Maven repository.")
     ],
     before: Annotated[
-        str | None, typer.Option(metavar="DIR|V", help="The build without it; by default the last release that has it.")
+        str | None,
+        typer.Option(metavar="DIR|V", help="The build without it; by default the last affected release."),
     ] = None,
     maven_repo: MavenRepoOption = [],
     broker: BrokerOption = BROKER,
@@ -54,7 +55,7 @@ def verify_fix(
 
     known = verifying.issue_of(issue)
     if markdown is not None and markdown.is_dir():
-        raise UsageError(f"{markdown} is a folder: name the file that is to be written.")
+        raise UsageError(f"{markdown} is a folder: name a file to write.")
     [old] = named_streams([before or verifying.last_bad(known)], maven_repo if before else [])
     [new], [brokers] = named_streams([build], maven_repo), named_brokers([broker], maven_repo)
     question = verifying.ask(known, old, new, brokers, trials, seed_or_random(seed))

@@ -54,7 +54,7 @@ def fault(name: str) -> Fault:
     try:
         return FAULTS[name]
     except KeyError:
-        raise UsageError(f"There is no fault {name!r}; there is {', '.join(FAULTS)}.") from None
+        raise UsageError(f"There is no fault {name!r}; choose from {', '.join(FAULTS)}.") from None
 
 
 def parameters_of(*faults: Fault) -> dict[str, Parameter]:

@@ -2,8 +2,8 @@
 
 It is stopped (SIGSTOP) in the middle of a transaction, for longer than its session and its transaction may last. The
 group gives its tasks to another instance, and the transaction coordinator aborts what was open. When it wakes (SIGCONT)
-it still believes to own its tasks, and goes on with records that it had fetched: it must be fenced, give its tasks up,
-and join again. A pause of the garbage collector or of a virtual machine does the same.
+it still believes that it owns its tasks, and continues with records that it had fetched: it must be fenced, give its
+tasks up, and join again. A pause of the garbage collector or of a virtual machine does the same.
 
 With a transaction timeout that is longer than the pause, only the generation of the group stands between the zombie and
 its commit.

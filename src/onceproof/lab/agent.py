@@ -2,16 +2,16 @@
 
 import subprocess
 
+from onceproof.installation import Installation
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.plants import Plant
 from onceproof.model.release import Release
-from onceproof.settings import get_settings
 
 TIMEOUT = 60  # seconds
 
 
-def alterations(release: Release, plant: str | None = None) -> dict[str, list[str]]:
+def alterations(installation: Installation, release: Release, plant: str | None = None) -> dict[str, list[str]]:
     """What each plant (or the one) alters in a release, as `Class.method(Types)`; nothing if it lacks the methods.
 
     The altered classes are loaded and verified.
@@ -19,11 +19,10 @@ def alterations(release: Release, plant: str | None = None) -> dict[str, list[st
     Raises:
         HarnessError: an altered class does not load, or the agent is not built.
     """
-    settings = get_settings()
-    if not settings.agent_jar.is_file():
-        raise HarnessError(f"{settings.agent_jar} is missing: type `make setup`.")
-    jars = [settings.agent_jar, *streams_class_path(release)]
-    command = [settings.java, "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, jars)), "onceproof.agent.Check"]
+    if not installation.agent_jar.is_file():
+        raise HarnessError(f"{installation.agent_jar} is missing: type `make setup`.")
+    jars = [installation.agent_jar, *streams_class_path(installation, release)]
+    command = [installation.java, "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, jars)), "onceproof.agent.Check"]
     try:
         ended = subprocess.run(
             [*command, *([plant] if plant else [])], capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -36,14 +35,14 @@ def alterations(release: Release, plant: str | None = None) -> dict[str, list[st
     return {name: altered for name, *altered in lines}
 
 
-def check_plantable(plant: Plant, release: Release) -> None:
+def check_plantable(installation: Installation, plant: Plant, release: Release) -> None:
     """Check, before anything is started, that a bug can be planted into a release.
 
     Raises:
         UsageError: the release lacks what it alters, or has the bug itself.
     """
     reason = plant.refuse(release)
-    if reason is None and not alterations(release, plant.name)[plant.name]:
-        reason = f"{plant.name} cannot be planted into {release}: it has not the methods that the plant alters."
+    if reason is None and not alterations(installation, release, plant.name)[plant.name]:
+        reason = f"{plant.name} cannot be planted into {release}: it lacks the methods that the plant alters."
     if reason:
         raise UsageError(reason)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from onceproof.faults import NONE
+from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.given import cluster_of
+from onceproof.lab.given import own_cluster
 from onceproof.lab.site import Report
 from onceproof.lab.trial import run_trial
 from onceproof.model.anomaly import first_of_each
@@ -52,7 +53,7 @@ class _Done:
     folder: str
 
 
-def run_on_release(asked: Asked, report: Report) -> OnRelease:
+def run_on_release(installation: Installation, asked: Asked, report: Report) -> OnRelease:
     """Run an application on a release, and say what it showed.
 
     Raises:
@@ -61,7 +62,7 @@ def run_on_release(asked: Asked, report: Report) -> OnRelease:
     """
     whole = replace(asked.trial(asked.first, None), parameters=dict(asked.parameters))
     trials: list[_Done] = []
-    with cluster_of(whole, asked.run.trial(whole)) as cluster:
+    with own_cluster(installation, whole, asked.run.trial(whole)) as cluster:
         for number in range(asked.first, asked.first + WITHOUT):
             trials.append(_run(asked, number, None, cluster, report))
             if trials[-1].found.anomalies:
@@ -79,8 +80,9 @@ def _run(asked: Asked, number: int, oracle: str | None, cluster: Cluster, report
     trial = asked.trial(number, oracle)
     folder = asked.run.trial(trial)
     what = "without a fault" if oracle is None else str(asked.parameters["fault"])
+    told = f"{asked.cell.streams}, {what}"
     for _ in range(ATTEMPTS):
-        outcome = run_trial(trial, folder, lambda phase: report(f"{asked.cell.streams}, {what}: {phase}"), cluster)
+        outcome = run_trial(trial, folder, lambda phase: report(f"{told}: {phase}"), cluster=cluster)
         if outcome.void is None:
             return _Done(trial, outcome, Reading.read(folder.reader_file), str(folder.path))
     raise StoodStillError(f"The machine stood still in each of {ATTEMPTS} attempts: {outcome.void}")

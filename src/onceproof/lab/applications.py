@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from filelock import FileLock
 
+from onceproof.installation import Installation
 from onceproof.lab.artifacts import remembered, resolve, streams_class_path
 from onceproof.lab.maven import dependency
 from onceproof.lab.programs import run_program
@@ -17,14 +18,13 @@ from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 from onceproof.scenarios.app import GUARANTEE
 from onceproof.scenarios.declared import Application, application_of
-from onceproof.settings import get_settings
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds
 COMPILED = ".compiled"  # marks classes that are all there
 
 
-def application_class_path(folder: str, release: Release) -> list[Path]:
+def application_class_path(installation: Installation, folder: str, release: Release) -> list[Path]:
     """What is the application's own on its class path: its classes, its jars, and what these need.
 
     Raises:
@@ -34,34 +34,34 @@ def application_class_path(folder: str, release: Release) -> list[Path]:
     application = application_of(folder)
     declares = application.declares
     try:
-        classes = [_compiled(application, release)] if declares.sources else []
-        return [*classes, *application.paths(declares.jars), *_resolved(declares.dependencies)]
+        classes = [_compiled(installation, application, release)] if declares.sources else []
+        return [*classes, *application.paths(declares.jars), *_resolved(installation, declares.dependencies)]
     except OSError as error:
         raise unwritable(error) from error
 
 
-def _compiled(application: Application, release: Release) -> Path:
+def _compiled(installation: Installation, application: Application, release: Release) -> Path:
     """The classes of its sources, compiled against the very release; once, as long as nothing changes."""
     roots = application.paths(application.declares.sources)
     files = sorted(file for root in roots for file in (root.rglob("*.java") if root.is_dir() else [root]))
     if not files:
         raise UsageError(f"{application.folder} has no file *.java where its sources are said to be.")
-    beside = [*streams_class_path(release), *application.paths(application.declares.jars)]
-    beside += _resolved(application.declares.dependencies)
-    digest = hashlib.sha256(f"{get_settings().java} {release} {[*map(str, beside)]}".encode())
+    beside = [*streams_class_path(installation, release), *application.paths(application.declares.jars)]
+    beside += _resolved(installation, application.declares.dependencies)
+    digest = hashlib.sha256(f"{installation.java} {release} {[*map(str, beside)]}".encode())
     for file in files:
         digest.update(file.read_bytes())
-    classes = get_settings().artifacts / "applications" / digest.hexdigest()[:16]
+    classes = installation.artifacts / "applications" / digest.hexdigest()[:16]
     classes.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{classes}.lock"):
         if not (classes / COMPILED).exists():
-            _compile(files, beside, classes, f"{application.name} against Kafka Streams {release}")
+            _compile(installation.java, files, beside, classes, f"{application.name} against Kafka Streams {release}")
             (classes / COMPILED).touch()
     return classes
 
 
-def _compile(files: list[Path], class_path: list[Path], classes: Path, what: str) -> None:
-    command = [get_settings().java, "-m", COMPILER, "-d", str(classes), "-proc:none", "-encoding", "UTF-8"]
+def _compile(java: str, files: list[Path], class_path: list[Path], classes: Path, what: str) -> None:
+    command = [java, "-m", COMPILER, "-d", str(classes), "-proc:none", "-encoding", "UTF-8"]
     command += ["-cp", ":".join(map(str, class_path)), *map(str, files)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILES_WITHIN, check=False)
@@ -72,21 +72,21 @@ def _compile(files: list[Path], class_path: list[Path], classes: Path, what: str
         raise UsageError(f"{what} does not compile: {first or 'the compiler gave no reason'}")
 
 
-def _resolved(dependencies: Collection[str]) -> list[Path]:
+def _resolved(installation: Installation, dependencies: Collection[str]) -> list[Path]:
     """The jars of Maven coordinates and of what these need, resolved once."""
     if not dependencies:
         return []
     digest = hashlib.sha256("\n".join(dependencies).encode()).hexdigest()[:16]
-    file = get_settings().artifacts / f"application-{digest}.classpath"
+    file = installation.artifacts / f"application-{digest}.classpath"
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{file}.lock"):
         if not remembered(file):
             wanted = [(group, artifact, version) for group, artifact, version in (d.split(":") for d in dependencies)]
-            file.write_text(resolve(wanted[0], map(dependency, wanted)))
+            file.write_text(resolve(installation, wanted[0], map(dependency, wanted)))
     return remembered(file)
 
 
-def check_topology(application: Application, release: Release) -> None:
+def check_topology(installation: Installation, application: Application, release: Release) -> None:
     """Check, before anything is started, that the topology can be built on a release, from what the file declares.
 
     Raises:
@@ -98,13 +98,13 @@ def check_topology(application: Application, release: Release) -> None:
     config |= {name: str(value) for name, value in declares.properties.items()}
     app = {"application": str(application.folder), "class": declares.class_}
     line = json.dumps({"topology": "app", "app": app, "config": config})
-    beside = application_class_path(str(application.folder), release)
+    beside = application_class_path(installation, str(application.folder), release)
     with TemporaryDirectory() as scratch:
         log = Path(scratch, "described", "log")
         log.parent.mkdir()
         try:
             main = ("onceproof.streams.Describe",)
-            told = run_program(release, main, log, "the topology to be built", line, beside=beside)
+            told = run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
     for kind, topics in (("sources", declares.input), ("sinks", declares.output)):

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from onceproof.installation import Installation
 from onceproof.lab.maven import Answer, Coordinates, build_class_path, dependency
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.settings import get_settings
 
 # kafka-clients and the brokers bring slf4j-api without a binding.
 LOGGING = ("org.slf4j", "slf4j-reload4j", "1.7.36")
@@ -28,7 +28,7 @@ class UnknownReleaseError(UsageError):
     """The release is not published, or the build is not kept."""
 
 
-def streams_class_path(release: Release) -> list[Path]:
+def streams_class_path(installation: Installation, release: Release) -> list[Path]:
     """Jars of kafka-streams and kafka-clients of the release, with logging.
 
     Raises:
@@ -36,17 +36,17 @@ def streams_class_path(release: Release) -> list[Path]:
         UsageError: a build of the same version stands in its place.
         HarnessError: its artifacts are incomplete, or Maven failed.
     """
-    return _class_path(STREAMS, release)
+    return _class_path(installation, STREAMS, release)
 
 
-def broker_class_path(release: Release) -> list[Path]:
+def broker_class_path(installation: Installation, release: Release) -> list[Path]:
     """Jars of a broker of the release, with logging; raises as `streams_class_path` does."""
-    return _class_path(BROKER, release)
+    return _class_path(installation, BROKER, release)
 
 
-def dumper_class_path(release: Release) -> list[Path]:
+def dumper_class_path(installation: Installation, release: Release) -> list[Path]:
     """Jars with Kafka's `DumpLogSegments` of the release, with logging; raises as `streams_class_path` does."""
-    return _class_path(dumper_of(release), release)
+    return _class_path(installation, dumper_of(release), release)
 
 
 def dumper_of(release: Release) -> str:
@@ -54,7 +54,7 @@ def dumper_of(release: Release) -> str:
     return TOOLS if release.since(Release(4, 3, 0)) else BROKER
 
 
-def check_published(releases: Iterable[Release]) -> None:
+def check_published(installation: Installation, releases: Iterable[Release]) -> None:
     """Check that each release exists; one with incomplete artifacts does.
 
     Raises:
@@ -62,23 +62,23 @@ def check_published(releases: Iterable[Release]) -> None:
         UsageError: a build stands in the place of a release.
     """
     for release in releases:
-        if release.commit and class_path_file(BROKER, release).exists():
+        if release.commit and class_path_file(installation, BROKER, release).exists():
             continue
         try:
-            streams_class_path(release)
+            streams_class_path(installation, release)
         except UsageError:
             raise
         except HarnessError:  # its cells will say so
             continue
 
 
-def class_path_file(artifact: str, release: Release) -> Path:
+def class_path_file(installation: Installation, artifact: str, release: Release) -> Path:
     """Where the class path of an artifact is remembered."""
-    return get_settings().artifacts / f"{artifact}-{release}.classpath"
+    return installation.artifacts / f"{artifact}-{release}.classpath"
 
 
-def _class_path(artifact: str, release: Release) -> list[Path]:
-    file = class_path_file(artifact, release)
+def _class_path(installation: Installation, artifact: str, release: Release) -> list[Path]:
+    file = class_path_file(installation, artifact, release)
     jars = remembered(file)
     if not jars and release.commit:
         raise UnknownReleaseError(
@@ -91,7 +91,7 @@ def _class_path(artifact: str, release: Release) -> list[Path]:
             with FileLock(f"{file}.lock"):
                 if not remembered(file):
                     wanted = (GROUP, artifact, release.version)
-                    file.write_text(resolve(wanted, [dependency(wanted)]))
+                    file.write_text(resolve(installation, wanted, [dependency(wanted)]))
         except OSError as error:
             raise unwritable(error, file.parent) from error
         jars = remembered(file)
@@ -128,7 +128,7 @@ def _is_as_published(jar: Path) -> bool:
     return origin.is_file() and re.search(rf"^{re.escape(jar.name)}>.*[^>=\s]=", origin.read_text(), re.M) is not None
 
 
-def resolve(wanted: Coordinates, dependencies: Iterable[str]) -> str:
+def resolve(installation: Installation, wanted: Coordinates, dependencies: Iterable[str]) -> str:
     """The class path of dependencies, with logging, as `:`-separated absolute paths; `wanted` is what they are for.
 
     Raises:
@@ -138,7 +138,7 @@ def resolve(wanted: Coordinates, dependencies: Iterable[str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "class-path")
         listed = [*dependencies, dependency(LOGGING)]
-        answer = build_class_path(listed, f"-Dmdep.outputFile={out}", to=f"resolve {wanted[1]}")
+        answer = build_class_path(installation.maven, listed, f"-Dmdep.outputFile={out}", to=f"resolve {wanted[1]}")
         if not answer.succeeded:
             raise _explained(wanted, answer)
         return out.read_text()

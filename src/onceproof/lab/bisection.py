@@ -6,18 +6,19 @@ from functools import partial
 from typing import Any
 
 from onceproof import statistics
+from onceproof.installation import Installation
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.given import GivenCluster, check_access
-from onceproof.lab.trial import run_trial
+from onceproof.lab.given import GivenCluster, check_access, lent
+from onceproof.lab.trial import run_alone, run_trial
 from onceproof.model.bisect import Bisection, Probe, lines_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Reading
+from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import RISK
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.verdict import is_red
 from onceproof.scenarios import scenario
 
@@ -30,6 +31,7 @@ def _by_chance(cell: Cell) -> set[str]:
 
 @contextmanager
 def probing(
+    installation: Installation,
     run: RunFolder,
     cells: Sequence[Cell],
     seed: int,
@@ -40,6 +42,7 @@ def probing(
     """What runs a trial of a cell, and says what it showed, while the brokers are up.
 
     Args:
+        installation: for brokers of its own.
         run: takes the trials.
         cells: that may be tried, all on brokers of one release.
         seed: of the first trial; each further one takes the next.
@@ -53,11 +56,14 @@ def probing(
     """
     own = None
     if given is None:
-        own = EmbeddedCluster.start(cells[0].broker, run.path / "cluster")
-        run_one = partial(run_trial, cluster=own)
+        own = EmbeddedCluster.start(installation, cells[0].broker, run.path / "cluster")
+        run_one: Callable[[Trial, TrialFolder], Outcome] = partial(run_trial, cluster=own)
     else:
         check_access(given, Trial(run.run_id, cells[0], 0, seed))
-        run_one = partial(run_trial, given=given)
+
+        def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
+            return run_alone(trial, folder, lent(given, trial))
+
     tried = 0
 
     def probe(cell: Cell) -> Probe:
@@ -91,6 +97,7 @@ def probing(
 
 
 def bisect_cell(
+    installation: Installation,
     run: RunFolder,
     scenario_name: str,
     variant: str,
@@ -105,6 +112,7 @@ def bisect_cell(
     """Find the boundaries between good and bad releases.
 
     Args:
+        installation: for brokers of its own.
         run: takes the trials; `bisect.json` in it is what is returned.
         scenario_name: the scenario.
         variant: its variant.
@@ -127,7 +135,7 @@ def bisect_cell(
     """
     cells = {release: Cell(scenario_name, variant, release, broker) for release in releases}
     refused = {r: reason for r, cell in cells.items() if (reason := scenario(scenario_name).refuse(cell)) is not None}
-    with probing(run, list(cells.values()), seed, report, anomalies, given) as probe:
+    with probing(installation, run, list(cells.values()), seed, report, anomalies, given) as probe:
         search = Bisection(lines_of(releases), lambda r: probe(cells[r]), statistics, RISK, budget, unknown=refused)
         boundaries = search.run()
     found = {

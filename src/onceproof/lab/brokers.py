@@ -97,5 +97,6 @@ class Brokers:
         config = self._cluster.java_client(self._release)
         asked = json.dumps({"config": config, "replicas": replicas})
         main, what = ("onceproof.streams.Leaders",), f"leaders of {len(leaders)} partitions to be elected"
-        run_program(self._release, main, self._log, what, asked, self._cluster.check_alive, java_options(config))
+        cluster, options = self._cluster, java_options(config)
+        run_program(cluster.installation, self._release, main, self._log, what, asked, cluster.check_alive, options)
         self._note("leaders", leaders=dict(Counter(leaders.values())))

@@ -18,11 +18,11 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
+from onceproof.installation import Installation
 from onceproof.lab.artifacts import BROKER, GROUP, LOGGING, STREAMS, class_path_file, dumper_of, remembered, resolve
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import replacing
 from onceproof.model.release import Release
-from onceproof.settings import get_settings
 
 LOCAL = Path.home() / ".m2" / "repository"
 ANSWERED_WITHIN = 60.0  # seconds
@@ -35,10 +35,13 @@ NAMED_IN = {
 }
 
 
-def name_release(text: str, repositories: Sequence[str] = (), artifact: str = STREAMS) -> str:
+def name_release(
+    installation: Installation, text: str, repositories: Sequence[str] = (), artifact: str = STREAMS
+) -> str:
     """The name of what a text asks for: a release stays what it is, a build is taken in.
 
     Args:
+        installation: keeps what is taken in.
         text: a version, which is a build if one of the repositories has it or if it is a snapshot, then out of the
             local Maven repository; or the folder of a Maven repository that has one version.
         repositories: Maven repositories, as URLs or folders.
@@ -51,10 +54,10 @@ def name_release(text: str, repositories: Sequence[str] = (), artifact: str = ST
     """
     if PLACE.match(text) or Path(text).is_dir():
         repository = MavenRepository.of(text)
-        return str(_take_in(repository, repository.only_version(artifact), artifact))
+        return str(_take_in(installation, repository, repository.only_version(artifact), artifact))
     for repository in map(MavenRepository.of, repositories):
         if repository.has(artifact, text):
-            return str(_take_in(repository, text, artifact))
+            return str(_take_in(installation, repository, text, artifact))
     if not text.endswith(UNPUBLISHED):
         return text
     local = None if repositories or not LOCAL.is_dir() else MavenRepository.of(str(LOCAL))
@@ -64,7 +67,7 @@ def name_release(text: str, repositories: Sequence[str] = (), artifact: str = ST
             f"{where} has no {artifact} {text}: `./gradlew publishToMavenLocal` in Kafka's sources puts it into the "
             "local one; --maven-repo names another one."
         )
-    return str(_take_in(local, text, artifact))
+    return str(_take_in(installation, local, text, artifact))
 
 
 @dataclass(frozen=True)
@@ -202,7 +205,7 @@ class _Parts:
                 self.needs.setdefault((group, name, needed.findtext("classifier")), ET.tostring(needed, "unicode"))
 
 
-def _take_in(repository: MavenRepository, version: str, artifact: str) -> Release:
+def _take_in(installation: Installation, repository: MavenRepository, version: str, artifact: str) -> Release:
     """Copy a build and remember its class path, unless it is kept already."""
     parts = _Parts()
     parts.add(repository, artifact, version)
@@ -211,7 +214,7 @@ def _take_in(repository: MavenRepository, version: str, artifact: str) -> Releas
     roots = {artifact, dumper_of(release)} if artifact == BROKER else {artifact}
     for root in roots:
         parts.add(repository, root, version)
-    home = get_settings().artifacts / "builds" / str(release)
+    home = installation.artifacts / "builds" / str(release)
     home.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{home}.lock"):
         kept = {name: home / f"{name}-{version}.jar" for name in parts.jars}
@@ -225,9 +228,9 @@ def _take_in(repository: MavenRepository, version: str, artifact: str) -> Releas
                     f"commit what you changed and build again, or delete {home}."
                 )
         for root in roots:
-            if not remembered(class_path_file(root, release)):
-                others = resolve((GROUP, root, version), parts.needs.values()).strip()
-                class_path_file(root, release).write_text(":".join([*map(str, kept.values()), others]))
+            if not remembered(class_path_file(installation, root, release)):
+                others = resolve(installation, (GROUP, root, version), parts.needs.values()).strip()
+                class_path_file(installation, root, release).write_text(":".join([*map(str, kept.values()), others]))
     return release
 
 

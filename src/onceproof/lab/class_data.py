@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onceproof.settings import get_settings
+from onceproof.installation import Installation
 
 # What the JVM says of an archive must not come out among the lines of the protocol.
 QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr")
@@ -28,13 +28,13 @@ class ClassData:
     recorded: Path | None
 
     @classmethod
-    def of(cls, class_path: Sequence[Path]) -> "ClassData":
-        """The archive for a class path, in the artifacts folder; each Java has its own."""
-        java = shutil.which(get_settings().java)
+    def of(cls, installation: Installation, class_path: Sequence[Path]) -> "ClassData":
+        """The archive for a class path, among the artifacts; each Java has its own."""
+        java = shutil.which(installation.java)
         digest = hashlib.sha256(str(java and Path(java).resolve()).encode())
         for jar in class_path:
             digest.update(f"{jar}:{jar.stat().st_mtime_ns}".encode())
-        archive = get_settings().artifacts / "class-data" / f"{digest.hexdigest()[:16]}.jsa"
+        archive = installation.artifacts / "class-data" / f"{digest.hexdigest()[:16]}.jsa"
         if archive.exists() or archive in _recording:
             return cls(archive, None)
         _recording.add(archive)

@@ -15,16 +15,16 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from filelock import FileLock
 
+from onceproof.installation import Installation
 from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
-from onceproof.lab.java import java_command, require_java
+from onceproof.lab.java import Jvm, require_java
 from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.settings import get_settings
 
 READY_TIMEOUT = 60.0
 LEAST_SESSION_MS = 1_000
@@ -36,6 +36,7 @@ class Cluster:
     Who needs a capability looks for it in `capabilities` before anything is started; what lacks it raises.
     """
 
+    installation: Installation  # what these are run with, if they are ours, and programs beside them
     release: Release
     bootstrap_servers: str
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
@@ -97,6 +98,7 @@ class EmbeddedCluster(Cluster):
     capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
     least_session_ms: ClassVar[int] = LEAST_SESSION_MS
 
+    installation: Installation = field(repr=False)
     release: Release
     bootstrap_servers: str
     folder: Path = Path()
@@ -107,7 +109,14 @@ class EmbeddedCluster(Cluster):
 
     @classmethod
     def start(
-        cls, release: Release, folder: Path, owner: int | None = None, nodes: int = 1, *, linked: bool = False
+        cls,
+        installation: Installation,
+        release: Release,
+        folder: Path,
+        owner: int | None = None,
+        nodes: int = 1,
+        *,
+        linked: bool = False,
     ) -> "EmbeddedCluster":
         """Start brokers and wait until they serve; they die with the process `owner` (default: this one).
 
@@ -118,25 +127,23 @@ class EmbeddedCluster(Cluster):
             UsageError: Java is missing or too old, or the release does not exist; or there is no Toxiproxy.
             HarnessError: artifacts are incomplete, or a broker did not start.
         """
-        settings = get_settings()
         if linked:
-            require_toxiproxy(settings.toxiproxy)
-        require_java(settings.java, release.oldest_java, f"a broker of Kafka {release}")
-        jars = broker_class_path(release)
-        data = ClassData.of(jars)
+            require_toxiproxy(installation.toxiproxy)
+        require_java(installation.java, release.oldest_java, f"a broker of Kafka {release}")
+        jvm = Jvm.of(installation, broker_class_path(installation, release))
         free = free_ports(3 * nodes + 1)
         ports, controllers, behind = free[:nodes], free[nodes : 2 * nodes], free[2 * nodes : -1]
-        proxy = Toxiproxy.start(settings.toxiproxy, free[-1], folder / "toxiproxy.log") if linked else None
+        proxy = Toxiproxy.start(installation.toxiproxy, free[-1], folder / "toxiproxy.log") if linked else None
         goes_on = cls.has_data(folder)
         started: list[Process] = []
         try:
             links = [(port, proxy.add(node_name(n), f"127.0.0.1:{port}")) for n, port in enumerate(behind, 1) if proxy]
             files = _write_configs(folder, ports, controllers, links)
             if not goes_on:
-                _format(jars, data, files, _new_cluster_id(), owner)
-            started += [_start_node(jars, data, file, owner, records=True) for file in files]
+                _format(jvm, files, _new_cluster_id(), owner)
+            started += [_start_node(jvm, file, owner, records=True) for file in files]
             bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
-            cluster = cls(release, bootstrap, folder, started, class_data=data, proxy=proxy)
+            cluster = cls(installation, release, bootstrap, folder, started, class_data=jvm.data, proxy=proxy)
             cluster._await_ready()
         except BaseException:
             for node in started:
@@ -187,11 +194,14 @@ class EmbeddedCluster(Cluster):
         """
         if number not in self.killed:
             return
-        jars = broker_class_path(self.release)
         file = self.folder / f"node-{number}.properties"
-        self.nodes[number - 1] = _start_node(jars, ClassData.of(jars), file, None, records=False)
+        self.nodes[number - 1] = _start_node(self._jvm, file, None, records=False)
         self.killed.discard(number)
         self._await_listening(self.bootstrap_servers.split(",")[number - 1])
+
+    @property
+    def _jvm(self) -> Jvm:
+        return Jvm.of(self.installation, broker_class_path(self.installation, self.release))
 
     def _await_listening(self, server: str) -> None:
         host, port = server.split(":")
@@ -233,11 +243,10 @@ class EmbeddedCluster(Cluster):
             done = self.folder / "dead.registered"
             if done.exists():
                 return number
-            jars = broker_class_path(self.release)
-            data = ClassData.of(jars)
+            jvm = self._jvm
             file = _write_dead_config(self.folder, number, *free_ports(1))
-            _format(jars, data, [file], _cluster_id(self.folder), None)
-            argv = java_command(jars, ("kafka.Kafka", str(file)), self.folder, data, "-Xmx512m")
+            _format(jvm, [file], _cluster_id(self.folder), None)
+            argv = jvm.command(("kafka.Kafka", str(file)), self.folder, "-Xmx512m")
             broker = spawn(argv, log=self.folder / "dead.log")
             admin = AdminClient(self.client())
             try:
@@ -292,15 +301,16 @@ class EmbeddedCluster(Cluster):
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "EmbeddedCluster":
+    def from_dict(cls, installation: Installation, data: dict[str, Any]) -> "EmbeddedCluster":
         """Read what `to_dict` wrote."""
         nodes = [Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"]]
-        return cls(Release.parse(data["release"]), data["bootstrap_servers"], Path(data["folder"]), nodes)
+        release, folder = Release.parse(data["release"]), Path(data["folder"])
+        return cls(installation, release, data["bootstrap_servers"], folder, nodes)
 
 
-def _start_node(jars: list[Path], data: ClassData, file: Path, owner: int | None, *, records: bool) -> Process:
+def _start_node(jvm: Jvm, file: Path, owner: int | None, *, records: bool) -> Process:
     main = ("kafka.Kafka", str(file))
-    argv = java_command(jars, main, file.parent, data, "-Xms256m", "-Xmx1g", records=records)
+    argv = jvm.command(main, file.parent, "-Xms256m", "-Xmx1g", records=records)
     return spawn(argv, log=file.with_suffix(".log"), owner=owner)
 
 
@@ -410,11 +420,11 @@ def _cluster_id(folder: Path) -> str:
     return next(line.partition("=")[2] for line in lines if line.startswith("cluster.id="))
 
 
-def _format(jars: list[Path], data: ClassData, files: list[Path], cluster_id: str, owner: int | None) -> None:
+def _format(jvm: Jvm, files: list[Path], cluster_id: str, owner: int | None) -> None:
     """Prepare the data folders, as KRaft wants it (`kafka-storage format`)."""
     for file in files:
         main = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(file))
-        _format_one(java_command(jars, main, file.parent, data, "-Xmx512m"), file, owner)
+        _format_one(jvm.command(main, file.parent, "-Xmx512m"), file, owner)
 
 
 def _format_one(argv: list[str], file: Path, owner: int | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from onceproof.installation import Installation
 from onceproof.lab.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions
@@ -40,17 +41,18 @@ class GivenCluster(Cluster):
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.ALTER_QUOTAS})
     is_claimed: ClassVar[bool] = True
 
+    installation: Installation = field(repr=False)
     release: Release
     properties: ClientProperties = field(repr=False)
 
     @classmethod
-    def read(cls, file: Path, release: Release = BROKER_RELEASE) -> "GivenCluster":
+    def read(cls, installation: Installation, file: Path, release: Release = BROKER_RELEASE) -> "GivenCluster":
         """The brokers of a client.properties, which are said to be of this release.
 
         Raises:
             UsageError: the file cannot be read, or says something that cannot be done.
         """
-        return cls(release, ClientProperties.read(file))
+        return cls(installation, release, ClientProperties.read(file))
 
     @property
     def bootstrap_servers(self) -> str:  # type: ignore[override]
@@ -106,23 +108,28 @@ def check_access(given: GivenCluster, trial: Trial) -> None:
 
 
 @contextmanager
-def cluster_of(trial: Trial, folder: TrialFolder, given: GivenCluster | None = None) -> Iterator[Cluster]:
-    """The brokers of a trial that is run by itself, for the time of a `with` block: given ones, or its own.
-
-    Own ones are stopped in the end; from given ones everything is removed that bears the trial's application id.
+def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -> Iterator[Cluster]:
+    """Brokers for a trial that is run by itself, which are stopped at the end of a `with` block.
 
     Raises:
-        HarnessError: own ones did not start; or something was left on given ones.
+        UsageError, HarnessError: they did not start.
     """
-    if given is None:
-        nodes = scenario(trial.cell.scenario).values(trial).get("nodes", 1)
-        linked = Capability.CUT_LINK in needs_of(trial)
-        own = EmbeddedCluster.start(trial.cell.broker, folder.path / "cluster", nodes=nodes, linked=linked)
-        try:
-            yield own
-        finally:
-            own.stop()
-        return
+    nodes = scenario(trial.cell.scenario).values(trial).get("nodes", 1)
+    linked = Capability.CUT_LINK in needs_of(trial)
+    own = EmbeddedCluster.start(installation, trial.cell.broker, folder.path / "cluster", nodes=nodes, linked=linked)
+    try:
+        yield own
+    finally:
+        own.stop()
+
+
+@contextmanager
+def lent(given: GivenCluster, trial: Trial) -> Iterator[Cluster]:
+    """Given brokers, from which everything is removed at the end of a `with` block that bears the trial's id.
+
+    Raises:
+        HarnessError: something was left there.
+    """
     try:
         yield given
     finally:

@@ -10,11 +10,12 @@ from typing import Any
 
 import psutil
 
+from onceproof.installation import Installation
 from onceproof.lab.applications import application_class_path
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.client_properties import java_options
-from onceproof.lab.java import java_command
+from onceproof.lab.java import Jvm
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
 from onceproof.lab.threads import dump_threads
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
@@ -22,7 +23,6 @@ from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Timeline
 from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
-from onceproof.settings import get_settings
 
 START_TIMEOUT = 60.0
 NO_LIBRARY = re.compile(r"UnsatisfiedLinkError|Could not initialize class org\.rocksdb")
@@ -36,7 +36,7 @@ def thread_died(uncaught: Event) -> OnceproofError:
     if refused := NO_ACCESS.search(said):
         return HarnessError(
             f"The brokers refused {uncaught['source']} ({refused[1]}: {uncaught['message']}): `onceproof preflight` "
-            "tells what they must allow."
+            "says what they must allow."
         )
     if NO_LIBRARY.search(said):
         reason = str(uncaught["message"]).rpartition(": ")[2]
@@ -53,14 +53,14 @@ class Instance:
     What it prints goes to the timeline as it comes; the last event of each kind is kept in `last`.
     """
 
-    def __init__(self, name: str, release: Release, log: Path, timeline: Timeline) -> None:
+    def __init__(self, name: str, release: Release, log: Path, timeline: Timeline, installation: Installation) -> None:
         """Prepare an instance; `log` takes its log."""
         self.name = name
         self.release = release
         self.log = log
         self._replaces_threads = False
         self.last: dict[str, Event] = {}
-        self._timeline = timeline
+        self._timeline, self._installation = timeline, installation
         self._process: Process | None = None
         self._listener: threading.Thread | None = None
         self._class_data: ClassData | None = None
@@ -79,27 +79,27 @@ class Instance:
             HarnessError: the jar or the release's artifacts are missing, or the process cannot be started.
         """
         self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
-        settings = get_settings()
-        if not settings.application_jar.is_file():
-            raise HarnessError(f"{settings.application_jar} is missing: type `make setup`.")
+        installation = self._installation
+        if not installation.application_jar.is_file():
+            raise HarnessError(f"{installation.application_jar} is missing: type `make setup`.")
         scratch = Path(config["state.dir"]) / "tmp"
         try:
             scratch.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(error, scratch) from error
-        jars = [settings.application_jar, *streams_class_path(self.release)]
+        jars = [installation.application_jar, *streams_class_path(installation, self.release)]
         # An altered class must neither come from the archive nor get into it.
-        self._class_data = ClassData.of(jars) if self.plant is None else None
-        of_people = application_class_path(app["application"], self.release) if "application" in app else []
+        jvm = Jvm.of(installation, jars) if self.plant is None else Jvm(installation.java, jars)
+        self._class_data = jvm.data
+        folder = app.get("application")
+        of_people = application_class_path(installation, folder, self.release) if folder else []
         # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
-        planted = () if self.plant is None else (f"-javaagent:{settings.agent_jar}=plant={self.plant}",)
+        planted = () if self.plant is None else (f"-javaagent:{installation.agent_jar}=plant={self.plant}",)
         told = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
         options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", told, *planted, *java_options(config))
         main = ("onceproof.streams.Main",)
-        # What is theirs stands behind the archive's class path, and is not recorded.
-        command = java_command(
-            [*jars, *of_people], main, self.log.parent, self._class_data, *options, records=not of_people
-        )
+        # What is theirs is not recorded.
+        command = jvm.beside(of_people).command(main, self.log.parent, *options, records=not of_people)
         self._process = spawn(command, log=self.log, piped=True)
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
         self._send(json.dumps({"topology": topology, "app": app, "config": config}))
@@ -274,7 +274,9 @@ class Instance:
 
     def dump_threads(self, file: Path) -> str | None:
         """Write down what its threads do; returns why there is nothing, or None."""
-        return "it has ended" if self.has_ended() else dump_threads(self.last["hello"]["pid"], file)
+        if self.has_ended():
+            return "it has ended"
+        return dump_threads(self._installation.java, self.last["hello"]["pid"], file)
 
     def freeze(self) -> None:
         """Let it stand still, as a machine that is paused does; it can be killed all the same."""

@@ -45,7 +45,8 @@ class Instances:
         self._starts[name] += 1
         start = log or (f"{name}.{self._starts[name]}" if self._starts[name] > 1 else name)
         file = site.folder.instances / f"{start}.log"
-        instance = site.world.instance(name, release or plan.trial.cell.streams, file, site.timeline)
+        streams = release or plan.trial.cell.streams
+        instance = site.world.instance(name, streams, file, site.timeline, site.cluster.installation)
         instance.plant = plan.trial.plant
         self._running[name] = instance
         self._started.append(instance)

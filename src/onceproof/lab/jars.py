@@ -4,31 +4,31 @@ import shutil
 import zipfile
 from pathlib import Path
 
+from onceproof.installation import Installation
 from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
 from onceproof.model.errors import HarnessError
-from onceproof.settings import get_settings
 
 
-def install_jars() -> None:
+def install_jars(installation: Installation, project: Path) -> None:
     """Fetch Spark's Kafka connector and the scripts of the Data Docs, unless they are there.
 
     Raises:
         UsageError: there is no Maven.
         HarnessError: Maven could not fetch them.
     """
-    settings = get_settings()
-    _copy(settings.project / "spark_jobs" / "connector.pom.xml", settings.artifacts / "spark-connector")
-    _copy(settings.project / "expectations" / "vendor.pom.xml", settings.artifacts / "data-docs-vendor", unpack=True)
+    connector, vendor = project / "spark_jobs" / "connector.pom.xml", project / "expectations" / "vendor.pom.xml"
+    _copy(installation.maven, connector, installation.artifacts / "spark-connector")
+    _copy(installation.maven, vendor, installation.artifacts / "data-docs-vendor", unpack=True)
 
 
-def _copy(pom: Path, target: Path, unpack: bool = False) -> None:
+def _copy(command: str, pom: Path, target: Path, unpack: bool = False) -> None:
     """Copy the dependencies of a pom, unless they are there for this very pom; its stamp comes last."""
     stamp = target / "pom.xml"
     if stamp.exists() and stamp.read_bytes() == pom.read_bytes():
         return
     shutil.rmtree(target, ignore_errors=True)
     options = (f"-DoutputDirectory={target}", "-DincludeScope=runtime")
-    answer = maven(pom, f"{DEPENDENCY_PLUGIN}:copy-dependencies", *options, to=f"fetch the jars of {pom}")
+    answer = maven(command, pom, f"{DEPENDENCY_PLUGIN}:copy-dependencies", *options, to=f"fetch the jars of {pom}")
     if not answer.succeeded:
         raise HarnessError(f"Maven could not fetch the jars of {pom}: {answer.reason}")
     for jar in target.glob("*.jar") if unpack else ():

@@ -3,13 +3,14 @@
 import re
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from onceproof.installation import Installation
 from onceproof.lab.class_data import QUIET, ClassData
 from onceproof.model.cell import MARK
 from onceproof.model.errors import UsageError
-from onceproof.settings import get_settings
 
 LOG4J = Path(__file__).with_name("log4j.properties")
 
@@ -49,32 +50,44 @@ def require_java(java: str, oldest: int, needed_by: str) -> None:
         )
 
 
-def java_command(
-    jars: Sequence[Path],
-    main: Sequence[str],
-    marked: Path,
-    data: ClassData | None,
-    *options: str,
-    records: bool = False,
-) -> list[str]:
-    """The command line of a JVM of ours.
+@dataclass(frozen=True)
+class Jvm:
+    """How JVMs of ours with one class path are run: the java, the jars, and the archive of these.
 
-    Args:
-        jars: its class path.
-        main: the main class and its arguments.
-        marked: the folder whose name it carries as our mark.
-        data: the archive of its class path; None for neither using nor recording one.
-        options: what else it is told, the heap first.
-        records: whether it will end in good order, so that it may record the archive if there is none.
+    Without an archive they neither use nor record one.
     """
-    return [
-        get_settings().java,
-        *FAST_START,
-        *(data.flags if data is not None and (records or not data.records) else QUIET),
-        *options,
-        f"-Dlog4j.configuration={LOG4J.as_uri()}",
-        f"-D{MARK}.mark={marked}",
-        "-cp",
-        ":".join(str(jar) for jar in jars),
-        *main,
-    ]
+
+    java: str
+    jars: Sequence[Path]
+    data: ClassData | None = None
+
+    @classmethod
+    def of(cls, installation: Installation, jars: Sequence[Path]) -> "Jvm":
+        """With this class path, and its archive."""
+        return cls(installation.java, jars, ClassData.of(installation, jars))
+
+    def beside(self, jars: Sequence[Path]) -> "Jvm":
+        """With further jars behind those of the archive."""
+        return replace(self, jars=[*self.jars, *jars])
+
+    def command(self, main: Sequence[str], marked: Path, *options: str, records: bool = False) -> list[str]:
+        """The command line of one.
+
+        Args:
+            main: the main class and its arguments.
+            marked: the folder whose name it carries as our mark.
+            options: what else it is told, the heap first.
+            records: whether it will end in good order, so that it may record the archive if there is none.
+        """
+        data = self.data
+        return [
+            self.java,
+            *FAST_START,
+            *(data.flags if data is not None and (records or not data.records) else QUIET),
+            *options,
+            f"-Dlog4j.configuration={LOG4J.as_uri()}",
+            f"-D{MARK}.mark={marked}",
+            "-cp",
+            ":".join(str(jar) for jar in self.jars),
+            *main,
+        ]

@@ -52,17 +52,19 @@ class Bulk:
         timeline: Timeline,
         timestamps: Sequence[int] | None = None,
         messages: Sequence[Message] = (),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start producing `records` (key, value) at `rate` records/s, None for full speed; `timestamps` are in ms.
 
         Where there are `messages`, a record stands for the one at the place that is its value.
         """
+        self._monotonic = monotonic
         self._producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
         self._records, self._timeline = records, timeline
         self._timestamps, self._messages = timestamps, messages
         self._sent = 0
-        self._pace = (time.monotonic(), 0, rate)  # since when, from which record on, records/s
+        self._pace = (self._monotonic(), 0, rate)  # since when, from which record on, records/s
         self._error: str | None = None
         self._stop = False
         self._reported = 0.0
@@ -74,13 +76,13 @@ class Bulk:
 
     def full_speed(self) -> None:
         """Stop pacing: the rest is sent as fast as possible."""
-        self._pace = (time.monotonic(), self._sent, None)
+        self._pace = (self._monotonic(), self._sent, None)
 
     def make_last(self, seconds: float) -> None:
         """Slow down if need be, so that there are records for some seconds from now on."""
         left, rate = len(self._records) - self._sent, self._pace[2]
         if rate is not None and left < seconds * rate:
-            self._pace = (time.monotonic(), self._sent, left / seconds)
+            self._pace = (self._monotonic(), self._sent, left / seconds)
 
     def stop(self) -> None:
         """Send no more; what was sent becomes all there is."""
@@ -131,7 +133,7 @@ class Bulk:
             since, first, rate = self._pace
             due = len(self._records)
             if rate is not None:
-                due = min(due, first + int((time.monotonic() - since) * rate))
+                due = min(due, first + int((self._monotonic() - since) * rate))
             # In portions, so that deliveries are counted while a bulk runs at full speed.
             for key, value in self._records[self._sent : min(due, self._sent + 5_000)]:
                 record = _fields(self._messages[value]) if self._messages else self._of_integers(key, value)
@@ -161,8 +163,8 @@ class Bulk:
         self.throttled = max(self.throttled, event.throttle_time)
 
     def _report(self, every: float) -> None:
-        if time.monotonic() - self._reported >= every:
-            self._reported = time.monotonic()
+        if self._monotonic() - self._reported >= every:
+            self._reported = self._monotonic()
             self._timeline.add("driver", "produced", name=self._name, records=self.delivered)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.settings import get_settings
 
 REGISTRY = "the registry"  # stands for every host in what Maven says
 TIMEOUT = 600  # seconds
@@ -38,10 +37,11 @@ class Answer:
         return _without_hosts(line.strip(), set(re.findall(r"https?://(?:[^\s/@]*@)?([\w.\-]+)", self.output)))
 
 
-def maven(pom: Path, goal: str, *options: str, to: str) -> Answer:
+def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> Answer:
     """Ask Maven for a goal; what was missing before is looked for again.
 
     Args:
+        command: Maven itself.
         pom: the project.
         goal: of a plugin, with its coordinates.
         options: `-D...`.
@@ -51,7 +51,6 @@ def maven(pom: Path, goal: str, *options: str, to: str) -> Answer:
         UsageError: there is no Maven.
         HarnessError: it did not end within 10 minutes.
     """
-    command = get_settings().maven
     try:
         done = subprocess.run(
             [command, "-q", "-B", "-ntp", "-U", "-Dstyle.color=never", "-f", str(pom), goal, *options],
@@ -72,12 +71,12 @@ def dependency(coordinates: Coordinates) -> str:
     return DEPENDENCY.format(*map(escape, coordinates))
 
 
-def build_class_path(dependencies: Iterable[str], *options: str, to: str) -> Answer:
+def build_class_path(command: str, dependencies: Iterable[str], *options: str, to: str) -> Answer:
     """Ask Maven for the class path of the dependencies; arguments and errors are those of `maven`."""
     with tempfile.TemporaryDirectory() as folder:
         pom = Path(folder, "pom.xml")
         pom.write_text(POM.format("".join(dependencies)))
-        return maven(pom, f"{DEPENDENCY_PLUGIN}:build-classpath", "-DincludeScope=runtime", *options, to=to)
+        return maven(command, pom, f"{DEPENDENCY_PLUGIN}:build-classpath", "-DincludeScope=runtime", *options, to=to)
 
 
 def _without_hosts(line: str, hosts: set[str]) -> str:

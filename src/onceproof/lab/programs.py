@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from onceproof.installation import Installation
 from onceproof.lab.artifacts import streams_class_path
-from onceproof.lab.class_data import ClassData
-from onceproof.lab.java import java_command
+from onceproof.lab.java import Jvm
 from onceproof.lab.processes import await_condition, open_pipes, spawn
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
-from onceproof.settings import get_settings
 
 TIMEOUT = 60.0
 
 
 def run_program(
+    installation: Installation,
     release: Release,
     main: tuple[str, ...],
     log: Path,
@@ -29,6 +29,7 @@ def run_program(
     """Run a program to its end.
 
     Args:
+        installation: what it is run with.
         release: of Kafka Streams, whose jars it runs with.
         main: its class and its arguments.
         log: takes what it logs.
@@ -44,8 +45,8 @@ def run_program(
     Raises:
         HarnessError: it failed, or did not end.
     """
-    jars = [get_settings().application_jar, *streams_class_path(release)]
-    command = java_command([*jars, *beside], main, log.parent, ClassData.of(jars), "-Xmx128m", *options)
+    jars = [installation.application_jar, *streams_class_path(installation, release)]
+    command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, "-Xmx128m", *options)
     process = spawn(command, log=log, piped=True)
     stdin, stdout = open_pipes(process)
     try:

@@ -28,4 +28,5 @@ def set_producer_quota(
     asked = {"config": config, "client_id": client_id, "producer_byte_rate": bytes_per_second}
     main = ("onceproof.streams.ProducerQuota",)
     what = f"the quota of {client_id} to be set"
-    run_program(release, main, log, what, json.dumps(asked), cluster.check_alive, java_options(config))
+    told, options = json.dumps(asked), java_options(config)
+    run_program(cluster.installation, release, main, log, what, told, cluster.check_alive, options)

@@ -6,36 +6,37 @@ artifact's metadata, which lists all, into its repository; a range in which noth
 
 import xml.etree.ElementTree as ET
 
+from onceproof.installation import Installation
 from onceproof.lab.maven import build_class_path, dependency
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.settings import get_settings
 
 RANGE = "[9999,)"
 
 
-def published_releases(pre_releases: bool = False) -> list[Release]:
+def published_releases(installation: Installation, pre_releases: bool = False) -> list[Release]:
     """Every published release of Kafka Streams that the lab can run, in order.
 
     Args:
+        installation: whose Maven is asked; what that fetches is kept.
         pre_releases: also candidates of releases, such as 4.4.0-rc1.
 
     Raises:
         UsageError: there is no Maven.
         HarnessError: Maven could not reach its registry, and has not before.
     """
-    repository = get_settings().artifacts / "releases"  # of its own, so that what was fetched is found again
+    repository = installation.artifacts / "releases"  # of its own, so that what was fetched is found again
     try:
         repository.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(error, repository) from error
     asked = [dependency(("org.apache.kafka", "kafka-streams", RANGE))]
-    answer = build_class_path(asked, f"-Dmaven.repo.local={repository}", to="list the releases")
+    answer = build_class_path(installation.maven, asked, f"-Dmaven.repo.local={repository}", to="list the releases")
     files = sorted(repository.glob("org/apache/kafka/kafka-streams/maven-metadata-*.xml"))
     releases = {release for file in files for release in releases_of(file.read_text())}
     if not releases:
-        raise HarnessError(f"Maven does not tell which releases exist: {answer.reason}")
+        raise HarnessError(f"Maven did not say which releases exist: {answer.reason}")
     return sorted(release for release in releases if pre_releases or not release.is_candidate)
 
 

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from onceproof.lab.artifacts import dumper_class_path
-from onceproof.lab.class_data import ClassData
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.java import java_command
+from onceproof.lab.java import Jvm
 from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import replacing
@@ -33,7 +32,6 @@ from onceproof.model.segments import (
     Entry,
     partition_of_name,
 )
-from onceproof.settings import get_settings
 
 TIMEOUT = 60.0
 SCHEMA = pa.schema(
@@ -98,10 +96,12 @@ class Dump:
 
     def _start(self, folder: Path) -> Process:
         self.printed.unlink(missing_ok=True)
-        jars = [get_settings().application_jar, *dumper_class_path(self._cluster.release)]
+        installation = self._cluster.installation
+        jars = [installation.application_jar, *dumper_class_path(installation, self._cluster.release)]
         main = ["onceproof.streams.LogSegments", str(self.printed), *self._runs()]
-        self._data = ClassData.of(jars)
-        argv = java_command(jars, main, folder, self._data, "-Xmx256m", records=True)
+        jvm = Jvm.of(installation, jars)
+        self._data = jvm.data
+        argv = jvm.command(main, folder, "-Xmx256m", records=True)
         return spawn(argv, log=self._errors)
 
     def _runs(self) -> Iterator[str]:
@@ -144,7 +144,8 @@ class Dump:
                 f"The log segments of {self._logs.application_id} could not be read (exit code "
                 f"{self._process.poll()}); {self._errors} ends with:\n{tail(self._errors)}"
             )
-        self._data.keep()
+        if self._data is not None:
+            self._data.keep()
 
     def stop(self) -> None:
         """End it, if it still runs."""

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from onceproof.harness import harness_version
+from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
@@ -46,6 +47,7 @@ def planned(run_id: str, plantings: Sequence[Planting], trials: int, seed: int) 
 
 
 def try_planned(
+    installation: Installation,
     run: RunFolder,
     plan: Sequence[tuple[Planting, Trial]],
     broker: Release,
@@ -58,6 +60,7 @@ def try_planned(
     If it is cut short, the brokers' data stays, so that a repeated call goes on.
 
     Args:
+        installation: for the brokers.
         run: takes the trials, in its folder `planted`.
         plan: what is tried.
         broker: release of the brokers, which all share.
@@ -75,7 +78,7 @@ def try_planned(
     has_topics = EmbeddedCluster.has_data(folder)
     if not has_topics:
         shutil.rmtree(folder, ignore_errors=True)
-    cluster = EmbeddedCluster.start(broker, folder)
+    cluster = EmbeddedCluster.start(installation, broker, folder)
     try:
         for planting, trial in plan:
             if has_topics and _has_ended(planted, trial):

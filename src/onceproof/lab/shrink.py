@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from onceproof.installation import Installation
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.topics import Topics
 from onceproof.lab.trial import run_trial
@@ -14,15 +15,23 @@ from onceproof.model.files import Reading
 from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios import multirunner
 from onceproof.scenarios.shrinking import Candidate, shrink
-from onceproof.settings import get_settings
 
 RATED = 5  # trials in which the smallest program is run for its rate
 
 
-def shrink_program(first: Trial, trials: int, budget: float, report: Callable[[str], None]) -> dict[str, Any]:
+def shrink_program(
+    installation: Installation,
+    run: RunFolder,
+    first: Trial,
+    trials: int,
+    budget: float,
+    report: Callable[[str], None],
+) -> dict[str, Any]:
     """Reduce the program of a trial to a smallest one that is red in each of `trials` trials.
 
     Args:
+        installation: for the brokers.
+        run: takes the trials.
         first: the trial to begin with.
         trials: in which a candidate must be red; one that is not is given up at once.
         budget: seconds after which the smallest so far is taken.
@@ -36,8 +45,7 @@ def shrink_program(first: Trial, trials: int, budget: float, report: Callable[[s
         HarnessError: the brokers could not be started.
     """
     begin = time.monotonic()
-    runs = RunFolder(get_settings().runs / first.run)
-    cluster = EmbeddedCluster.start(first.cell.broker, runs.path / "cluster")
+    cluster = EmbeddedCluster.start(installation, first.cell.broker, run.path / "cluster")
     number = tried = 0
 
     def is_red_once(candidate: Candidate) -> bool:
@@ -45,7 +53,7 @@ def shrink_program(first: Trial, trials: int, budget: float, report: Callable[[s
         number += 1
         parameters = {**first.parameters, **candidate.parameters}
         trial = replace(first, number=number, seed=first.seed + number - 1, parameters=parameters)
-        folder = runs.trial(trial)
+        folder = run.trial(trial)
         try:
             run_trial(trial, folder, cluster=cluster)
         except HarnessError as error:  # of dozens of trials one may fail; what was found must not be lost

@@ -4,14 +4,18 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from onceproof.installation import Installation
 from onceproof.lab.programs import run_program
 from onceproof.model.release import Release
 
 
-def read_task_directory(release: Release, directory: Path, scratch: Path, log: Path) -> dict[str, Mapping[int, int]]:
+def read_task_directory(
+    installation: Installation, release: Release, directory: Path, scratch: Path, log: Path
+) -> dict[str, Mapping[int, int]]:
     """The entries of each store in a task's directory.
 
     Args:
+        installation: what the reading process is run with.
         release: of Kafka Streams, whose RocksDB reads them.
         directory: of the task; it is copied, since even a RocksDB that only reads writes its log there.
         scratch: a folder for the copy, which is removed again.
@@ -30,7 +34,7 @@ def read_task_directory(release: Release, directory: Path, scratch: Path, log: P
     shutil.copytree(directory, copy)
     try:
         main = ("onceproof.streams.TaskDirectory", str(copy), str(written))
-        told = run_program(release, main, log, f"{directory} to be read")
+        told = run_program(installation, release, main, log, f"{directory} to be read")
         return {store["store"]: _entries(written / f"{store['store']}.csv") for store in told["stores"]}
     finally:
         shutil.rmtree(scratch)

@@ -4,18 +4,16 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from onceproof.settings import get_settings
-
 DUMP_SECONDS = 10
 
 
-def dump_threads(pid: int, file: Path) -> str | None:
-    """Write the stack of every thread of a JVM to a file.
+def dump_threads(java: str, pid: int, file: Path) -> str | None:
+    """Write the stack of every thread of a JVM to a file, by the jcmd of this `java`.
 
     Returns:
         Why there is no dump, or None if it was written.
     """
-    jcmd = _jcmd()
+    jcmd = _jcmd(java)
     if jcmd is None:
         return "there is no jcmd beside the java that is used; a JDK has it"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +29,7 @@ def dump_threads(pid: int, file: Path) -> str | None:
     return None
 
 
-def _jcmd() -> str | None:
-    java = shutil.which(get_settings().java)
-    beside = Path(java).resolve().with_name("jcmd") if java else None
+def _jcmd(java: str) -> str | None:
+    found = shutil.which(java)
+    beside = Path(found).resolve().with_name("jcmd") if found else None
     return str(beside) if beside and beside.is_file() else shutil.which("jcmd")

@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from confluent_kafka import KafkaException
@@ -12,7 +12,6 @@ from confluent_kafka.admin import NewTopic
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.driver import Driver
-from onceproof.lab.given import GivenCluster, cluster_of
 from onceproof.lab.input import start_bulk
 from onceproof.lab.plan import plan_of, reads_segments
 from onceproof.lab.processes import holds_within
@@ -39,7 +38,7 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
     """
     plan = plan_of(trial, cluster)
     if reads_segments(plan):
-        dumper_class_path(cluster.release)  # it takes a while, the first time
+        dumper_class_path(cluster.installation, cluster.release)  # it takes a while, the first time
     begin = time.monotonic()
     for old in (folder.outcome_file, folder.reader_file, folder.observations_file, folder.segments_file):
         old.unlink(missing_ok=True)
@@ -150,29 +149,38 @@ def _since(begin: float) -> float:
 
 
 def run_trial(
-    trial: Trial,
-    folder: TrialFolder,
-    report: Report = lambda _: None,
-    cluster: Cluster | None = None,
-    given: GivenCluster | None = None,
+    trial: Trial, folder: TrialFolder, report: Report = lambda _: None, *, cluster: Cluster, up: float = 0.0
 ) -> Outcome:
-    """One whole trial: brokers up (unless a cluster is passed or given), provision, preload, drive, clean up.
+    """One whole trial on brokers that serve: provision, preload, drive.
 
-    That given brokers allow it is taken for granted: whoever gives them asks `given.check_access`.
-
-    Returns:
-        The outcome; its seconds include `cluster`, the start of the brokers.
+    Args:
+        trial: to be run.
+        folder: takes what it leaves.
+        report: called with the name of each phase as it begins.
+        cluster: the brokers, which may be shared.
+        up: seconds that their start took.
 
     Raises:
         HarnessError: the harness failed.
     """
+    report("provision")
+    plan = provision(trial, cluster, folder)
+    report("preload")
+    plan = preload(replace(plan, seconds={"cluster": up, **plan.seconds}), cluster, folder)
+    return drive(plan, cluster, folder, report)
+
+
+def run_alone(
+    trial: Trial, folder: TrialFolder, brokers: AbstractContextManager[Cluster], report: Report = lambda _: None
+) -> Outcome:
+    """One whole trial, and brokers up before it and cleaned up after it (`given.own_cluster`, `given.lent`).
+
+    That given brokers allow it is taken for granted: whoever gives them asks `given.check_access`.
+
+    Raises:
+        UsageError, HarnessError: the brokers did not start, or the harness failed.
+    """
     begin = time.monotonic()
-    if cluster is None:
-        report("cluster")
-    with nullcontext(cluster) if cluster else cluster_of(trial, folder, given) as brokers:
-        up = _since(begin)
-        report("provision")
-        plan = provision(trial, brokers, folder)
-        report("preload")
-        plan = preload(replace(plan, seconds={"cluster": up, **plan.seconds}), brokers, folder)
-        return drive(plan, brokers, folder, report)
+    report("cluster")
+    with brokers as cluster:
+        return run_trial(trial, folder, report, cluster=cluster, up=_since(begin))

@@ -135,7 +135,8 @@ class TrialLab:
         """What RocksDB has on disk of a task of an instance that has ended or is frozen."""
         scratch, log = self._site.folder.path / "copied", self._site.folder.path / "directory.log"
         directory = self.state_directory(name) / task
-        return self._site.world.read_task_directory(self.trial.cell.streams, directory, scratch, log)
+        site, release = self._site, self.trial.cell.streams
+        return site.world.read_task_directory(site.cluster.installation, release, directory, scratch, log)
 
     def contents_folder(self) -> Path:
         """Where an instance may write what its stores hold."""

@@ -80,7 +80,7 @@ def parse_application(text: str, name: str) -> Application:
 def _values(feature: str, value: Any, name: str) -> tuple[Value, ...]:
     known = FEATURES.get(feature)
     if known is None:
-        raise UsageError(f"{name}: there is no feature {feature!r}; there is {', '.join(FEATURES)}.")
+        raise UsageError(f"{name}: there is no feature {feature!r}; choose from {', '.join(FEATURES)}.")
     values = value if isinstance(value, list) and known.several else [value]
     for one in values:
         if not any(type(one) is type(other) and one == other for other in known.values):

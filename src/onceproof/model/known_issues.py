@@ -153,7 +153,7 @@ def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
 
 def _check_fields(entry: Mapping[str, Any], known: Collection[str]) -> None:
     if unknown := sorted(entry.keys() - set(known)):
-        raise ValueError(f"there is no field {unknown[0]!r}; there is {', '.join(sorted(known))}.")
+        raise ValueError(f"there is no field {unknown[0]!r}; choose from {', '.join(sorted(known))}.")
 
 
 def _ranges(entries: list[dict[str, str]]) -> tuple[tuple[Release, Release], ...]:

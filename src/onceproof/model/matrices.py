@@ -115,7 +115,7 @@ def matrix_from(data: Mapping[str, Any], where: str) -> Matrix:
     where = f"{where}: {data.get('name', 'matrix')}"
     values = _checked(data, Matrix, where)
     if not NAME.fullmatch(values["name"]):
-        raise UsageError(f"{where}: a matrix is named with small letters, digits and hyphens, 40 at most.")
+        raise UsageError(f"{where}: a matrix is named with lower-case letters, digits and hyphens, 40 at most.")
     blocks = tuple(_block(_table(block, f"{where}, blocks"), where) for block in values.get("blocks", ()))
     cells = tuple(Cell.parse(key) for key in values.get("cells", ()))
     if not blocks and not cells:
@@ -157,7 +157,7 @@ def _checked(data: Mapping[str, Any], kind: type[Matrix | Block], where: str) ->
     known = {field.name: field for field in fields(kind)}
     for name, value in data.items():
         if name not in known:
-            raise UsageError(f"{where}: there is no {name!r}; there is {', '.join(known)}.")
+            raise UsageError(f"{where}: there is no {name!r}; choose from {', '.join(known)}.")
         is_right, told = _KINDS[known[name].type]
         if not is_right(value):
             raise UsageError(f"{where}: {name} must be {told}, not {value!r}.")

@@ -125,19 +125,19 @@ def _matrix(wanted: str | Matrix) -> Matrix:
     if isinstance(wanted, Matrix):
         return wanted
     if wanted not in MATRICES:
-        raise UsageError(f"There is no matrix {wanted!r}; there is {', '.join(MATRICES)}.")
+        raise UsageError(f"There is no matrix {wanted!r}; choose from {', '.join(MATRICES)}.")
     return MATRICES[wanted]
 
 
 def _check_names(scenarios: tuple[str, ...], variants: Iterable[str], catalogue: Mapping[str, Offer]) -> None:
     for scenario in scenarios:
         if scenario not in catalogue:
-            raise UsageError(f"There is no scenario {scenario!r}; there is {', '.join(catalogue)}.")
+            raise UsageError(f"There is no scenario {scenario!r}; choose from {', '.join(catalogue)}.")
     known = {variant for scenario in scenarios for variant in catalogue[scenario].variants}
     for variant in variants:
         if variant not in known:
             raise UsageError(
-                f"There is no variant {variant!r} of {', '.join(scenarios)}; there is {', '.join(sorted(known))}."
+                f"There is no variant {variant!r} of {', '.join(scenarios)}; choose from {', '.join(sorted(known))}."
             )
 
 

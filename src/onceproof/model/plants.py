@@ -135,7 +135,7 @@ def parse_plants(text: str, name: str = "plants.toml") -> dict[str, Plant]:
 
 def _check_fields(entry: Mapping[str, Any], known: Collection[str]) -> None:
     if unknown := sorted(entry.keys() - set(known)):
-        raise ValueError(f"there is no field {unknown[0]!r}; there is {', '.join(sorted(known))}.")
+        raise ValueError(f"there is no field {unknown[0]!r}; choose from {', '.join(sorted(known))}.")
 
 
 def _plant(entry: Mapping[str, Any]) -> Plant:
@@ -184,4 +184,4 @@ def plant(name: str) -> Plant:
     try:
         return plants()[name]
     except KeyError:
-        raise UsageError(f"There is no plant {name!r}; there is {', '.join(plants())}.") from None
+        raise UsageError(f"There is no plant {name!r}; choose from {', '.join(plants())}.") from None

@@ -211,6 +211,6 @@ def write_text(target: Path, text: str) -> None:
         HarnessError: it cannot be written.
     """
     if target.is_dir():
-        raise UsageError(f"{target} is a folder: name the file that is to be written.")
+        raise UsageError(f"{target} is a folder: name a file to write.")
     with replacing(target) as draft:
         draft.write_text(text, encoding="utf-8")

@@ -84,7 +84,7 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
         HarnessError: the run is damaged, the database refuses, or the target cannot be written.
     """
     if target.is_dir():
-        raise UsageError(f"{target} is a folder: name the file that the report shall be.")
+        raise UsageError(f"{target} is a folder: name a file for the report.")
     matrix, verdicts = shown_run(run, url), VerdictRow.read_all(run.verdicts_file)
     cells = [_cell(run, url, verdict) for verdict in verdicts]
     redaction = redaction_of(run, verdicts)

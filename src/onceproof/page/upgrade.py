@@ -71,7 +71,7 @@ def write_advice(advice: Advice, runs: Path, target: Path) -> None:
         HarnessError: it cannot be written.
     """
     if target.is_dir():
-        raise UsageError(f"{target} is a folder: name the file that the advice shall be.")
+        raise UsageError(f"{target} is a folder: name a file for the advice.")
     told = encoded(advice)
     for run in sorted({cell.run for cell in advice.measured}):
         told = Redaction.of(RunFolder(runs / run)).data(told)

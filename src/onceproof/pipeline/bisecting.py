@@ -56,9 +56,10 @@ def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
     issue = _issue(params["scenario"], params["variant"], params.get("issue"))
     first, last = Release.parse(params["from"]), Release.parse(params["to"]) if params["to"] else None
     broker = Release.parse(params["broker"])
-    require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
+    installation = get_settings().installation
+    require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
     ends = [release for release in (first, last) if release is not None]
-    published = published_releases(pre_releases=any(end.is_candidate and not end.commit for end in ends))
+    published = published_releases(installation, pre_releases=any(end.is_candidate and not end.commit for end in ends))
     within = {release for release in published if first <= release and (last is None or release <= last)}
     releases = tuple(sorted(within.union(end for end in ends if end.commit)))
     if not releases:
@@ -80,7 +81,7 @@ def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | No
     if key not in issues:
         there_is = ", ".join(issues) or "none"
         what = f"No known issue {key} concerns" if key else "More than one known issue concerns"
-        raise UsageError(f"{what} {scenario_name} {variant}: name one with --issue; there is {there_is}.")
+        raise UsageError(f"{what} {scenario_name} {variant}: name one with --issue; choose from {there_is}.")
     return issues[key]
 
 
@@ -98,6 +99,7 @@ def bisect(
     report(f"{search.title}: {len(search.releases)} releases, at most {search.trials} trials, seed {search.seed}")
     with ended_by_sigterm():
         return bisect_cell(
+            get_settings().installation,
             run,
             search.scenario,
             search.variant,

@@ -177,7 +177,7 @@ def refuse_unknown(params: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         UsageError: one is not; names those that are.
     """
     if unknown := sorted(params.keys() - known.keys()):
-        raise UsageError(f"There is no param {unknown[0]!r}; there is {', '.join(known)}. Trigger the run anew.")
+        raise UsageError(f"There is no param {unknown[0]!r}; choose from {', '.join(known)}. Trigger the run anew.")
 
 
 def request_from_params(params: Mapping[str, Any]) -> Request:

@@ -62,15 +62,16 @@ def sense_from_params(params: Mapping[str, Any], seed: int) -> Sense:
     for name in params["scenario"]:
         scenario(name)
     named = [plant(name) for name in params["plant"]]
-    require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
-    check_published({release, broker})
+    installation = get_settings().installation
+    require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
+    check_published(installation, {release, broker})
     for one in named:
         if reason := one.refuse(release):
             raise UsageError(reason)
     wanted = [one for one in named or plants().values() if one.applies(release)]
-    altered = alterations(release)
+    altered = alterations(installation, release)
     if lacking := next((one.name for one in wanted if not altered.get(one.name)), None):
-        raise UsageError(f"{lacking} cannot be planted into {release}: it has not the methods that the plant alters.")
+        raise UsageError(f"{lacking} cannot be planted into {release}: it lacks the methods that the plant alters.")
     plantings: list[Planting] = []
     masked: dict[str, str] = {}
     for one in wanted:
@@ -157,7 +158,8 @@ def _try_and_store(
     from onceproof.pipeline.steps import ended_by_sigterm
     from onceproof.results.sensitivity import planted_trials, store_planted
 
-    url = get_settings().database_url
+    settings = get_settings()
+    url = settings.database_url
     plan = planned(run.run_id, plantings, trials, seed)
     with ended_by_sigterm(), _lock(run):
         mine = [one for one in planted_trials(url) if (one.run, one.harness) == (run.run_id, harness_version())]
@@ -165,7 +167,9 @@ def _try_and_store(
         left = [(planting, trial) for planting, trial in plan if trial.key not in judged]
         if left:
             read = partial(_read_by_spark, run.planted, report)
-            tried = try_planned(run, left, broker, report, lambda one: store_planted([unread(one)], url), read)
+            tried = try_planned(
+                settings.installation, run, left, broker, report, lambda one: store_planted([unread(one)], url), read
+            )
             both = read_by_both(run.planted, list(zip((planting for planting, _ in left), tried, strict=True)))
             store_planted(both, url)
             judged |= {one.trial: one for one in both}

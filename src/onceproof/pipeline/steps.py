@@ -71,18 +71,19 @@ def check_request(request: Request) -> Expansion:
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_java
 
-    expansion = requested(request)
+    installation, expansion = get_settings().installation, requested(request)
     for broker in {cell.broker for cell in expansion.cells}:
-        require_java(get_settings().java, broker.oldest_java, f"a broker of Kafka {broker}")
-    check_published(sorted({r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}))
+        require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
+    releases = {r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}
+    check_published(installation, sorted(releases))
     return expansion
 
 
 def plan(run_id: str, request: Request, dag_run: str | None = None) -> RunFolder:
     """Expand the matrix, check that all of it can be run, and write it down; nothing is started.
 
-    A run that was interrupted is gone on with: its plan stays, and its trials that ended well are not repeated. Brokers
-    that an earlier run has left behind are stopped, and their data is deleted: only the last run can be gone on with.
+    An interrupted run can be resumed: its plan stays, and trials that ended well are not repeated. Brokers that an
+    earlier run left behind are stopped, and their data is deleted, so only the last run can be resumed.
 
     Raises:
         UsageError: the request names something that does not exist, a release that is not published, or a run that
@@ -162,7 +163,7 @@ def new_trial(run: RunFolder, cell: Cell, number: int) -> Trial:
 
 
 def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
-    """Prepare a run that was cut off, or whose checks failed, to be gone on with: trials that failed are open again.
+    """Prepare a run that was cut off, or whose checks failed, to be resumed: trials that failed are open again.
 
     Raises:
         UsageError: it was planned with another request.
@@ -170,7 +171,7 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
     planned = read_json(run.run_file)["request"]
     if request_from_params(planned) != request_from_params(asked):
         raise UsageError(
-            f"Run {run.run_id} was asked for {planned}, not for {asked}: go on with what it was asked for."
+            f"Run {run.run_id} was asked for {planned}, not for {asked}: resume it with what it was asked for."
         )
     run.verdicts_file.unlink(missing_ok=True)
     for trial in run.trials():
@@ -214,7 +215,7 @@ def start_cluster(run: RunFolder, broker: str) -> None:
     owner = int(os.environ.get(OWNER_VARIABLE, NOBODY))
     with ended_by_sigterm():
         try:
-            cluster = EmbeddedCluster.start(Release.parse(broker), folder, owner)
+            cluster = EmbeddedCluster.start(get_settings().installation, Release.parse(broker), folder, owner)
             if any(str(trial.cell.broker) == broker and needs_dead_broker(trial) for trial in run.trials()):
                 cluster.dead_broker()  # while it lives, it would be given partitions of other trials' topics
         except OnceproofError as error:
@@ -232,12 +233,12 @@ def stop_clusters(run: RunFolder) -> None:
         data = read_json(file)
         if "error" in data or data.get("stopped"):
             continue
-        EmbeddedCluster.from_dict(data).stop(keep_data=True)
+        EmbeddedCluster.from_dict(get_settings().installation, data).stop(keep_data=True)
         write_json(file, data | {"stopped": True})
 
 
 def discard_data(run: RunFolder) -> None:
-    """Delete what the brokers of the run stored; it cannot be gone on with any more."""
+    """Delete what the brokers of the run stored; it cannot be resumed any more."""
     from onceproof.lab.cluster import EmbeddedCluster
 
     for file in sorted(run.path.glob("clusters/*.json")):
@@ -317,7 +318,7 @@ def add_trials(run: RunFolder, report: Callable[[str], None] = print) -> None:
 
     def drive_one(trial: Trial, cluster: Any, folder: Any) -> None:
         report(trial.title)
-        lab.run_trial(trial, folder, report, cluster)
+        lab.run_trial(trial, folder, report, cluster=cluster)
 
     budget = read_json(run.run_file)["budget"]
     past, risk = past_before(run.run_id, get_settings().database_url), risk_of(run)
@@ -442,7 +443,7 @@ def _cluster(run: RunFolder, cell: Cell) -> Any:
     data = read_json(run.cluster_file(str(cell.broker)))
     if "error" in data:
         raise HarnessError(data["error"])
-    return EmbeddedCluster.from_dict(data)
+    return EmbeddedCluster.from_dict(get_settings().installation, data)
 
 
 def _first_line(text: str) -> str:

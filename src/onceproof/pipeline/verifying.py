@@ -56,7 +56,7 @@ def issue_of(key: str) -> KnownIssue:
     if key not in issues:
         known = ", ".join(key for key, issue in issues.items() if issue.jira)
         raise UsageError(
-            f"{key!r} is no known issue: there is {known}; docs/adding-a-known-issue.md tells how to add it."
+            f"{key!r} is no known issue: choose from {known}; docs/adding-a-known-issue.md tells how to add it."
         )
     if not issues[key].provoked:
         raise UsageError(f"{key} shows by chance, and no scenario provokes it, so a green of one would prove nothing.")
@@ -86,8 +86,9 @@ def ask(issue: KnownIssue, before: str, build: str, broker: str, trials: int, se
 
     old, new, brokers = map(Release.parse, (before, build, broker))
     question = Question(issue, old, new, brokers, trials, seed)
-    require_java(get_settings().java, question.broker.oldest_java, f"a broker of Kafka {broker}")
-    check_published({question.before, question.build, question.broker})
+    installation = get_settings().installation
+    require_java(installation.java, question.broker.oldest_java, f"a broker of Kafka {broker}")
+    check_published(installation, {question.before, question.build, question.broker})
     for cell in (cell for pair in question.cells() for cell in pair):
         if reason := scenario(cell.scenario).refuse(cell):
             raise UsageError(f"{cell.title} cannot be run: {reason}")
@@ -104,9 +105,9 @@ def verify(run: RunFolder, question: Question, report: Callable[[str], None] = p
 
     pairs = list(question.cells())
     compared = []
-    with probing(
-        run, [cell for pair in pairs for cell in pair], question.seed, report, question.issue.anomalies
-    ) as probe:
+    cells = [cell for pair in pairs for cell in pair]
+    installation, anomalies = get_settings().installation, question.issue.anomalies
+    with probing(installation, run, cells, question.seed, report, anomalies) as probe:
         for before, after in pairs:
             compared.append(compare(before, after, probe, statistics, RISK, question.trials))
             report(f"{after.scenario}: {compared[-1].proof}: {compared[-1].reason}")

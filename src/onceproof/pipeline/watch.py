@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from onceproof.installation import Installation
 from onceproof.model.errors import OnceproofError
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -28,8 +29,13 @@ def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, A
     from onceproof.lab.releases import published_releases
     from onceproof.results.seen import Seen, judged_releases, record_seen, seen_releases
 
-    url = get_settings().database_url
-    published, known, judged = published_releases(pre_releases=True), seen_releases(url), judged_releases(url)
+    settings = get_settings()
+    url, installation = settings.database_url, settings.installation
+    published, known, judged = (
+        published_releases(installation, pre_releases=True),
+        seen_releases(url),
+        judged_releases(url),
+    )
     due: list[Release] = []
     notes = []
     for release in published:
@@ -44,7 +50,7 @@ def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, A
         if (release.is_candidate and not pre_releases) or not (is_new or is_behind):
             if before is None:
                 notes.append(Seen(release))
-        elif reason := _incomplete(release):
+        elif reason := _incomplete(installation, release):
             if before is None or before.incomplete != reason:
                 print(f"{release} is published, but cannot be run yet: {reason} It is tried again at the next look.")
             notes.append(Seen(release, incomplete=reason))
@@ -75,13 +81,13 @@ def record(triggered: list[dict[str, Any]]) -> None:
     record_seen(seen, get_settings().database_url)
 
 
-def _incomplete(release: Release) -> str | None:
+def _incomplete(installation: Installation, release: Release) -> str | None:
     """Why the release cannot be run yet, if it cannot: Kafka Streams or the brokers cannot be resolved."""
     from onceproof.lab.artifacts import broker_class_path, streams_class_path
 
     try:
-        streams_class_path(release)
-        broker_class_path(release)
+        streams_class_path(installation, release)
+        broker_class_path(installation, release)
     except OnceproofError as error:
         return str(error)
     return None

@@ -55,7 +55,7 @@ def scenario(name: str) -> Scenario:
     try:
         return SCENARIOS[name]
     except KeyError:
-        raise UsageError(f"There is no scenario {name!r}; there is {', '.join(SCENARIOS)}.") from None
+        raise UsageError(f"There is no scenario {name!r}; choose from {', '.join(SCENARIOS)}.") from None
 
 
 def check_fault(name: str, fault_name: str) -> None:

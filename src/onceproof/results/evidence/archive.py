@@ -70,7 +70,7 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
     verdict = find_cell(run, cell)
     target = target or run.path / "evidence" / f"{run.run_id}-{verdict.cell}.zip"
     if target.is_dir():
-        raise UsageError(f"{target} is a folder: name the file that the archive shall be.")
+        raise UsageError(f"{target} is a folder: name a file for the archive.")
     case = case_of(run, verdict)
     try:
         members = sorted(_members(case), key=lambda member: member.name)

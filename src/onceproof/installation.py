@@ -1,0 +1,16 @@
+"""What the lab finds on this machine; whoever starts it says so once, and brokers carry it from there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The commands that are run, and where things lie that are made once."""
+
+    java: str
+    maven: str
+    toxiproxy: str
+    artifacts: Path  # what was resolved from Maven
+    application_jar: Path  # the application under test
+    agent_jar: Path  # the Java agent that plants bugs
