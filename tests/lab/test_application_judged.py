@@ -1,0 +1,73 @@
+"""What is said of an application on a release, from what its last trial showed."""
+
+from dataclasses import replace
+
+import pytest
+
+from onceproof.lab.application_run import _Done, _judged
+from onceproof.model.anomaly import Findings, Witness
+from onceproof.model.errors import ExitCode
+from onceproof.model.files import Planted, Reading
+from onceproof.model.judged import AppAnswer, Judgement, OnRelease, Output
+from tests.conftest import a_trial
+from tests.specimens.files import an_outcome
+
+TRIAL = a_trial("4.3.1")
+LOST = Witness("lost-record", 0, 1, (), ("out/0@1",), "1", "nothing")
+OUTPUTS = {"out": Output("records")}
+
+
+def judged(outcome=None, witnesses=(), promises=("differential",)):
+    found = Findings(1, 1, 1, 0, list(witnesses), dict.fromkeys(promises, 1))
+    return _judged(_Done(TRIAL, outcome or an_outcome(TRIAL), Reading.of(found), "folder"), "under the fault", OUTPUTS)
+
+
+@pytest.mark.parametrize(
+    ("told", "judgement", "reason"),
+    [
+        ({}, "green", "why"),
+        ({"witnesses": [LOST]}, "red", "1 lost-record under the fault. why"),
+        ({"outcome": an_outcome(TRIAL, exercised=False)}, "inconclusive", "why"),
+        ({"outcome": an_outcome(TRIAL, plant=Planted("p", (), 0))}, "inconclusive", "What is planted did not fire: p."),
+        ({"outcome": an_outcome(TRIAL, plant=Planted("p", (), 3))}, "green", "why What is planted fired, and no promise saw it."),
+        ({"promises": ("liveness", "atomicity")}, "inconclusive", "Runs without a fault agree on nothing of its outputs"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_release(told, judgement, reason):
+    said, why = judged(**told)
+    assert said == judgement
+    assert why.startswith(reason)
+
+
+ONE = OnRelease(
+    streams="4.3.1",
+    judgement=Judgement.GREEN,
+    reason="why",
+    exercised=True,
+    anomalies={},
+    witnesses=(),
+    promises={},
+    not_looked_at={},
+    outputs=OUTPUTS,
+    records=1,
+    plant=None,
+    fault=None,
+    seconds=1.0,
+    folders=("a",),
+)
+
+
+@pytest.mark.parametrize(
+    ("judgements", "code"),
+    [
+        (["green", "green"], ExitCode.OK),
+        (["green", "inconclusive"], ExitCode.INCONCLUSIVE),
+        (["inconclusive", "red"], ExitCode.ANOMALY),
+    ],
+)
+def test_the_worst_release_decides(judgements, code):
+    releases = tuple(replace(ONE, judgement=Judgement(judgement)) for judgement in judgements)
+    answer = AppAnswer(
+        application="a", class_name="A", broker="3.9.1", fault="pause", parameters={}, seed=1, releases=releases
+    )
+    assert answer.judgement.exit_code == code
