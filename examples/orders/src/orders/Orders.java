@@ -21,6 +21,7 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 
 /** Orders and their payments: the first order of each id is accepted, joined with its payments, and summed up. */
 public final class Orders {
@@ -30,7 +31,9 @@ public final class Orders {
     private Orders() {}
 
     public static Topology topology(Properties config) {
-        Duration window = Duration.ofMinutes(Long.parseLong(config.getProperty("orders.join.minutes")));
+        JoinWindows window = JoinWindows.ofTimeDifferenceWithNoGrace(
+                Duration.ofMinutes(Long.parseLong(config.getProperty("orders.join.minutes"))));
+        boolean inMemory = config.getProperty("orders.join.stores").equals("in-memory");
         StreamsBuilder builder = new StreamsBuilder();
         KStream<String, String> accepted =
                 builder.stream("orders", Consumed.with(TEXT, TEXT)).process(new AcceptOnce());
@@ -38,8 +41,10 @@ public final class Orders {
         KStream<String, String> paid = accepted.join(
                 builder.stream("payments", Consumed.with(TEXT, TEXT)),
                 (order, payment) -> order + " by " + payment,
-                JoinWindows.ofTimeDifferenceWithNoGrace(window),
-                StreamJoined.with(TEXT, TEXT, TEXT));
+                window,
+                StreamJoined.with(TEXT, TEXT, TEXT)
+                        .withThisStoreSupplier(store("join-orders", window, inMemory))
+                        .withOtherStoreSupplier(store("join-payments", window, inMemory)));
         paid.to("paid-orders", Produced.with(TEXT, TEXT));
         paid.map((id, order) -> KeyValue.pair(order.split(" ")[0], Long.valueOf(order.split(" ")[1])))
                 .groupByKey(Grouped.with(TEXT, Serdes.Long()))
@@ -47,6 +52,13 @@ public final class Orders {
                 .toStream()
                 .to("revenue", Produced.with(TEXT, Serdes.Long()));
         return builder.build();
+    }
+
+    private static WindowBytesStoreSupplier store(String name, JoinWindows window, boolean inMemory) {
+        Duration size = Duration.ofMillis(window.size());
+        return inMemory
+                ? Stores.inMemoryWindowStore(name, size, size, true)
+                : Stores.persistentWindowStore(name, size, size, true);
     }
 
     /** Lets the first order of each id pass, and drops those that come again. */
