@@ -26,7 +26,7 @@ def examples(project, tmp_path):
 
 def app_run(folder, *options):
     done = CliRunner().invoke(cli.app, ["app", "run", str(folder), *options, "--json"])
-    assert done.exit_code in (0, 1, 3), done.output
+    assert isinstance(done.exception, SystemExit | None), done.exception
     told = json.loads(done.stdout)
     Draft202012Validator(schema(Published.APP_RUN)).validate(told)
     return done.exit_code, told["releases"]

@@ -37,3 +37,9 @@ def test_what_was_generated_is_there_in_whatever_order_the_partitions_are_read()
 )
 def test_where_it_is_not_is_said(there, said):
     assert deviation(there, GENERATED, home) == said
+
+
+def test_records_without_a_key_have_no_order_over_partitions():
+    inputs = [Record(0, 0, None, 2), Record(1, 0, None, 1)]
+    assert deviation(inputs, [(None, 1), (None, 2)], None) is None
+    assert "key None" in str(deviation(inputs, [(None, 1), (None, 3)], None))

@@ -108,9 +108,9 @@ def check_topology(installation: Installation, application: Application, release
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
     for kind, topics in (("sources", declares.input), ("sinks", declares.output)):
-        unknown = [one.topic for one in topics if told[kind] and one.topic not in told[kind]]
-        if unknown:
+        named = [topic for topic in told[kind] if not topic.endswith("-repartition")]
+        if unknown := [one.topic for one in topics if named and one.topic not in named]:
             raise UsageError(
                 f"{application.name} on Kafka Streams {release}: its topology has no {unknown[0]} among its {kind} "
-                f"({', '.join(told[kind])}); correct the topics in onceproof.toml."
+                f"({', '.join(named)}); correct the topics in onceproof.toml."
             )
