@@ -9,6 +9,7 @@ class Installation:
     """The commands that are run, and where things lie that are made once."""
 
     java: str
+    jvms: Path  # where JDKs lie, each in a folder of its own
     maven: str
     toxiproxy: str
     artifacts: Path  # what was resolved from Maven

@@ -27,6 +27,7 @@ class Settings(BaseSettings):
     database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['home']}/results.db")
     maven: str = "mvn"
     java: str = "java"
+    jvms: Path = Path("/usr/lib/jvm")
     toxiproxy: str = "toxiproxy-server"
     airflow_port: int | None = Field(default=None, ge=1, le=65535)
     drive_slots: int = Field(default=1, ge=1, description="trials driven at once")
@@ -56,6 +57,7 @@ class Settings(BaseSettings):
         """What the lab works with."""
         return Installation(
             java=self.java,
+            jvms=self.jvms,
             maven=self.maven,
             toxiproxy=self.toxiproxy,
             artifacts=self.artifacts,

@@ -31,7 +31,8 @@ FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
 class FakeCluster(Cluster):
     """Brokers that are always well."""
 
-    installation = Installation("java", "mvn", "toxiproxy-server", Path(), Path(), Path())  # nothing of it is run
+    # Nothing of it is run.
+    installation = Installation("java", Path(), "mvn", "toxiproxy-server", Path(), Path(), Path())
     release = Release(3, 9, 1)
     bootstrap_servers = "nowhere"
     capabilities = frozenset(Capability)

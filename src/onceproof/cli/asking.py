@@ -73,16 +73,16 @@ def cell_of(
         UsageError: it does not, or cannot.
     """
     from onceproof.lab.artifacts import check_published, streams_class_path
-    from onceproof.lab.java import require_java
+    from onceproof.lab.java import require_javas
 
     restarts = (restart_on,) if restart_on else ()
     wanted = Request(DEFAULT_MATRIX, (streams,), (broker,), (name,), (variant,), restarts=restarts)
     # Whether it can be run, the trial's own values say, and not its variant's.
     [cell] = expand(wanted, {name: replace(offer, refuse=lambda _: None) for name, offer in CATALOGUE.items()}).cells
     parameters = scenario(name).parse(settings)
-    scenario(name).validate(Trial("", cell, 1, 0, parameters))
-    installation = get_settings().installation
-    require_java(installation.java, cell.broker.oldest_java, f"a broker of Kafka {broker}")
+    trial, installation = Trial("", cell, 1, 0, parameters), get_settings().installation
+    scenario(name).validate(trial)
+    require_javas(installation, [trial])
     check_published(installation, {cell.streams, cell.running, cell.broker})
     for release in {cell.streams, cell.running}:
         streams_class_path(installation, release)

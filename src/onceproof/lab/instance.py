@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from onceproof.lab.applications import application_class_path
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.client_properties import java_options
-from onceproof.lab.java import Jvm
+from onceproof.lab.java import Jvm, java_of
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
 from onceproof.lab.threads import dump_threads
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
@@ -27,6 +28,7 @@ from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 START_TIMEOUT = 60.0
 NO_LIBRARY = re.compile(r"UnsatisfiedLinkError|Could not initialize class org\.rocksdb")
 NO_ACCESS = re.compile(r"\b(\w*(?:Authorization|Authentication)Exception)\b")
+JAVA_VERSION = "onceproof.java"  # configuration: the feature version of the Java that it runs on
 LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at which requests of transactions are logged
 
 
@@ -79,7 +81,8 @@ class Instance:
             HarnessError: the jar or the release's artifacts are missing, or the process cannot be started.
         """
         self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
-        installation = self._installation
+        version = int(config.get(JAVA_VERSION, 0))
+        installation = replace(self._installation, java=java_of(self._installation, version))
         if not installation.application_jar.is_file():
             raise HarnessError(f"{installation.application_jar} is missing: type `make setup`.")
         scratch = Path(config["state.dir"]) / "tmp"

@@ -2,15 +2,17 @@
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from onceproof.installation import Installation
 from onceproof.lab.class_data import QUIET, ClassData
-from onceproof.model.cell import MARK
+from onceproof.model.cell import MARK, Trial
 from onceproof.model.errors import UsageError
+from onceproof.scenarios import scenario
+from onceproof.scenarios.base import JAVA
 
 LOG4J = Path(__file__).with_name("log4j.properties")
 
@@ -48,6 +50,36 @@ def require_java(java: str, oldest: int, needed_by: str) -> None:
         raise UsageError(
             f"Java {version} is too old: {needed_by} needs Java {oldest}; install a JDK {oldest} or set ONCEPROOF_JAVA."
         )
+
+
+def java_of(installation: Installation, version: int) -> str:
+    """The `java` command of a feature version: the installation's own one for 0, else that of a JDK which lies here.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if version == 0:
+        return installation.java
+    there = {java_version(str(java)): str(java) for java in sorted(installation.jvms.glob("*/bin/java"))}
+    if version not in there:
+        raise UsageError(
+            f"No Java {version}: {installation.jvms} has {', '.join(map(str, sorted(there))) or 'none'}; install a JDK "
+            f"{version} there, or set ONCEPROOF_JVMS to the folder of yours."
+        )
+    return there[version]
+
+
+def require_javas(installation: Installation, trials: Iterable[Trial]) -> None:
+    """Check that there is a Java for the brokers of trials, and the one on which their instances are to run.
+
+    Raises:
+        UsageError: it is missing or too old.
+    """
+    wanted = [(trial.cell.broker, scenario(trial.cell.scenario).values(trial).get(JAVA, 0)) for trial in trials]
+    for broker in sorted({broker for broker, _ in wanted}):
+        require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
+    for version in sorted({version for _, version in wanted}):
+        java_of(installation, version)
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,10 @@ def check_request(request: Request) -> Expansion:
         UsageError: the request names something that does not exist, a release is not published, Java is too old.
     """
     from onceproof.lab.artifacts import check_published
-    from onceproof.lab.java import require_java
+    from onceproof.lab.java import require_javas
 
     installation, expansion = get_settings().installation, requested(request)
-    for broker in {cell.broker for cell in expansion.cells}:
-        require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
+    require_javas(installation, [Trial("", cell, 1, 0) for cell in expansion.cells])
     releases = {r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}
     check_published(installation, sorted(releases))
     return expansion

@@ -157,6 +157,11 @@ class Variant:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+JAVA = "java"
+# On which Java instances run.
+RUNTIME = {JAVA: Parameter(0, "feature version of the Java of instances; 0 is the installation's own", least=0)}
+JAVA_21 = Variant("JAVA_21", "As DEFAULT_CONFIG; instances run on Java 21.", {JAVA: 21})
+JAVA_25 = Variant("JAVA_25", "As DEFAULT_CONFIG; instances run on Java 25.", {JAVA: 25})
 PROTOCOL = "group.protocol"
 # How instances are members of their group.
 MEMBERSHIP = {
@@ -178,6 +183,7 @@ ROLLING = Variant(
     "Goes over to another release instance by instance, while records flow.",
     {"fault": rolling_bounce.NAME},
 )
+
 ROLLING_BACK = Variant("ROLLING_BACK", "As ROLLING, and all the way back.", {"fault": rolling_bounce.NAME, BACK: True})
 
 
@@ -377,6 +383,11 @@ def behind(records: Sequence[tuple[int, int]], partitions: int) -> dict[str, tup
 def runs_its_task(instance: Instance) -> bool:
     """Whether an instance that is alone has begun to work."""
     return instance.state == "RUNNING" and bool(instance.tasks("active"))
+
+
+def runtime(own: Mapping[str, Any]) -> dict[str, str]:
+    """The configuration of the Java that is asked for."""
+    return {"onceproof.java": str(own[JAVA])} if own[JAVA] else {}
 
 
 def membership(own: Mapping[str, Any]) -> dict[str, str]:

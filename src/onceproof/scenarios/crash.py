@@ -53,6 +53,7 @@ from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     INSTANCE,
     ROLLING,
+    RUNTIME,
     Exercise,
     Lab,
     Role,
@@ -64,6 +65,7 @@ from onceproof.scenarios.base import (
     refuse_rolling,
     rolls,
     runs_its_task,
+    runtime,
     values_of,
     variants_of,
 )
@@ -105,6 +107,7 @@ PARAMETERS = {
     "cache.bytes": Parameter(65_536, "size of the cache, if they are; what falls out of it reaches RocksDB", least=0),
     "punctuate.ms": Parameter(0, "how often a wall-clock punctuator writes to the store `seen`; 0 is never", least=0),
     "kills": Parameter(1, "how often the process is killed, each time in an open transaction", least=1),
+    **RUNTIME,
     **parameters_of(rolling_bounce.FAULT),
 }
 VARIANTS = variants_of(
@@ -198,6 +201,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         # A dynamic member that was killed holds up its group until then.
         "main.consumer.session.timeout.ms": "4000",
         **({"group.instance.id": INSTANCE} if own[STATIC] else {}),
+        **runtime(own),
         # The task stays where it is, whoever joins.
         **({"acceptable.recovery.lag": "0"} if rolls(own) else {}),
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),

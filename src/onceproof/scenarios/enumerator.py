@@ -36,9 +36,12 @@ from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.model.timeline import told_return
 from onceproof.scenarios.base import (
+    JAVA_21,
+    JAVA_25,
     MEMBERSHIP,
     ROLLING,
     ROLLING_BACK,
+    RUNTIME,
     STATIC_MEMBERSHIP,
     STREAMS_PROTOCOL,
     Bulk,
@@ -55,6 +58,7 @@ from onceproof.scenarios.base import (
     refuse_restart_pair,
     refuse_rolling,
     rolls,
+    runtime,
     values_of,
     variants_of,
 )
@@ -84,6 +88,7 @@ PARAMETERS = {
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
     **MEMBERSHIP,
+    **RUNTIME,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
@@ -130,6 +135,8 @@ VARIANTS = variants_of(
     ROLLING_BACK,
     STREAMS_PROTOCOL,
     STATIC_MEMBERSHIP,
+    JAVA_21,
+    JAVA_25,
 )
 
 
@@ -179,6 +186,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         **{name: str(value) for name, value in chosen.items() if value >= 0},
         **({} if trial.cell.running.removed_threads_leave_group else SHORT_SESSION),
         **membership(own),
+        **runtime(own),
     }
 
 

@@ -32,6 +32,7 @@ from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
     ROLLING_BACK,
+    RUNTIME,
     STATIC_MEMBERSHIP,
     STREAMS_PROTOCOL,
     Bulk,
@@ -49,6 +50,7 @@ from onceproof.scenarios.base import (
     refuse_restarts,
     refuse_rolling,
     rolls,
+    runtime,
     values_of,
     variants_of,
 )
@@ -76,6 +78,7 @@ PARAMETERS = {
     "leave.group": Parameter(True, "whether an instance that stops leaves the group"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
     **MEMBERSHIP,
+    **RUNTIME,
     **parameters_of(*OF_GROUPS),
 }
 REPRODUCED = {"program": "1 2 3"}
@@ -216,6 +219,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         # One that stopped without leaving is missed after this time, and only then its tasks move.
         **({} if leaves else {"main.consumer.session.timeout.ms": "4000"}),
         **membership(own),
+        **runtime(own),
     }
 
 
