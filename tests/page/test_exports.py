@@ -84,5 +84,5 @@ def test_an_annotation_is_one_command_whatever_it_says(told):
 
 
 def test_a_folder_is_no_file(told, tmp_path):
-    with pytest.raises(UsageError, match="is a folder: name the file"):
+    with pytest.raises(UsageError, match="is a folder: name a file"):
         write_summary(told, tmp_path)

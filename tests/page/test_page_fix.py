@@ -32,7 +32,7 @@ onceproof verify-fix KAFKA-14172 --before 3.4.0 --build 3.4.1@ab12cd3
 def test_a_proof_as_markdown(tmp_path):
     write_markdown(an_answer_about_a_fix(), tmp_path / "fix.md")
     assert (tmp_path / "fix.md").read_text() == MARKDOWN
-    with pytest.raises(UsageError, match="is a folder: name the file"):
+    with pytest.raises(UsageError, match="is a folder: name a file"):
         write_markdown(an_answer_about_a_fix(), tmp_path)
 
 
