@@ -10,11 +10,13 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.trial import run_trial
+from onceproof.lab.given import own_cluster
+from onceproof.lab.trial import run_alone
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Reading
 from onceproof.model.release import Release
@@ -75,7 +77,8 @@ def row(folder: Path, name: str, trials: Sequence[Trial], cluster: EmbeddedClust
     outcomes, anomalies = [], []
     for trial in trials:
         place = TrialFolder(folder / trial.key)
-        outcomes.append(run_trial(trial, place, cluster=cluster))
+        brokers = nullcontext(cluster) if cluster else own_cluster(get_settings().installation, trial, place)
+        outcomes.append(run_alone(trial, place, brokers))
         anomalies.append(Reading.read(place.reader_file).anomalies)
     exercised = f"{sum(outcome.exercised for outcome in outcomes)} of {len(trials)}"
     red = f"{sum(map(bool, anomalies))} of {len(trials)}"

@@ -148,7 +148,7 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
         ]
         VerdictRow.write_all(run.verdicts_file, rows)
 
-    monkeypatch.setattr("onceproof.lab.trial.run_trial", lambda trial, folder, *_: lab.end(trial, folder))
+    monkeypatch.setattr("onceproof.lab.trial.run_trial", lambda trial, folder, *_, **__: lab.end(trial, folder))
     monkeypatch.setattr("onceproof.results.judging.judge_run", judge_run)
     checkpoints = types.ModuleType("expectations.checkpoints")
     checkpoints.validate = lambda *_: None

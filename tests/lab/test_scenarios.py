@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from onceproof.lab.given import own_cluster
 from onceproof.lab.toxiproxy import MODULE
-from onceproof.lab.trial import run_trial
+from onceproof.lab.trial import run_alone, run_trial
 from onceproof.lab.trial_lab import TrialLab
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
@@ -20,11 +21,21 @@ pytestmark = pytest.mark.broker
 
 
 def run_once(trial, path, cluster):
-    """Run the trial; as another one, with topics of its own, as long as the machine stands still in it."""
-    return undisturbed(lambda: run_trial(replace(trial, run=a_run_id()), TrialFolder(path), cluster=cluster))
+    """Run the trial; as another one, with topics of its own, as long as the machine stands still in it.
+
+    Without a cluster on brokers of its own.
+    """
+
+    def attempt():
+        again, folder = replace(trial, run=a_run_id()), TrialFolder(path)
+        if cluster is None:
+            return run_alone(again, folder, own_cluster(get_settings().installation, again, folder))
+        return run_trial(again, folder, cluster=cluster)
+
+    return undisturbed(attempt)
 
 
-def run(trial, path, cluster):
+def run(trial, path, cluster=None):
     folder = TrialFolder(path)
     outcome = run_once(trial, path, cluster)
     assert outcome.exercised, outcome.reason
@@ -89,7 +100,7 @@ def test_what_befalls_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster,
 
 def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_lost(tmp_path):
     trial = a_trial("4.3.1", fault="broker-kill", nodes=3)
-    assert run(trial, tmp_path, None)[0] == {}
+    assert run(trial, tmp_path)[0] == {}
     proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
     assert proof["partition"].startswith("__transaction_state-")
     assert proof["leader_after"] not in (None, proof["node"])
@@ -101,7 +112,7 @@ def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_
 
 @pytest.mark.skipif(shutil.which(get_settings().toxiproxy) is None, reason=f"no Toxiproxy: go install {MODULE}")
 def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
-    assert run(a_trial("4.3.1", fault="partition"), tmp_path, None)[0] == {}
+    assert run(a_trial("4.3.1", fault="partition"), tmp_path)[0] == {}
     proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
     assert proof["toxics"] == ["timeout-downstream", "timeout-upstream"]
     assert proof["answered_after_ms"] is None
@@ -112,7 +123,7 @@ def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
 
 def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
     trial = a_trial("4.3.1", fault="broker-pause", nodes=3, **{"broker-pause_leads": "changelog"})
-    assert run(trial, tmp_path, None)[0] == {}
+    assert run(trial, tmp_path)[0] == {}
     proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
     assert proof["partition"].partition("-changelog-")[1]
     assert proof["out_of_sync"]
@@ -121,7 +132,7 @@ def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
 
 def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
     trial = a_trial("4.3.1", fault="leader-election", nodes=3)
-    assert run(trial, tmp_path, None)[0] == {}
+    assert run(trial, tmp_path)[0] == {}
     proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
     assert proof["stayed_in_sync"]
     [away, back] = [e["leaders"] for e in read_timeline(tmp_path / "timeline.jsonl") if e["event"] == "leaders"]
@@ -200,7 +211,7 @@ def test_two_releases_are_members_of_one_group_and_nothing_is_lost(tmp_path, clu
 def test_where_a_broker_assigns_the_tasks_they_come_back_and_ids_stay_unique(tmp_path):
     trial = a_trial("4.3.1", "STREAMS_PROTOCOL")
     trial = replace(trial, cell=replace(trial.cell, broker=Release(4, 3, 1)))
-    assert run(trial, tmp_path, None)[0] == {}
+    assert run(trial, tmp_path)[0] == {}
 
 
 def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, cluster):
