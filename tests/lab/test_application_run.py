@@ -34,7 +34,8 @@ def app_run(folder, *options):
 
 @pytest.mark.broker
 def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples):
-    code, [bad, good] = app_run(examples / "orders", "--streams", "4.1.2", "--streams", "4.3.1", "--seed", "1")
+    # With this seed the crash comes late: after few records nothing of the open transaction is on disk yet.
+    code, [bad, good] = app_run(examples / "orders", "--streams", "4.1.2", "--streams", "4.3.1", "--seed", "2")
     assert (code, bad["judgement"], good["judgement"]) == (1, "red", "green"), (bad["reason"], good["reason"])
     assert bad["anomalies"]["lost-record"] > 0
     assert good["fault"]["bit"]
@@ -47,7 +48,7 @@ def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples)
 def test_words_are_counted_as_without_the_fault_and_a_plant_is_seen(examples):
     _, [green] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1")
     assert green["judgement"] == "green", green["reason"]
-    code, [red] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1", "--plant", "put-lost")
+    code, [red] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1", "--plant", "record-twice")
     assert (code, red["judgement"]) == (1, "red"), red["reason"]
 
 
