@@ -17,23 +17,30 @@ logs of the application are in `trials/<trial>/instances/` of the run folder, th
 **Run it again.** Trigger a new run: clearing tasks of an old one does not bring its brokers and topics back.
 
 **Connections and pool.** `spark_default`: the Spark master (`local[*]`). `onceproof_notify`: who is told of newly red
-cells (nobody, as long as there is none). `drive`: trials driven at once (1).
+cells (nobody, as long as there is none). `onceproof_brokers`: how brokers of your own are reached, if a run asks for
+them. `drive`: trials driven at once (1).
 
 **Assets.** `onceproof_verdicts` with every judged run, `onceproof_newly_red` with a newly red cell.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from logging import WARNING
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Asset, Connection, CronTriggerTimetable, Param, TriggerRule, dag, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
-from onceproof.model.errors import OnceproofError
+from onceproof.model.client_properties import ClientProperties
+from onceproof.model.errors import OnceproofError, UsageError
+from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
 from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
@@ -57,13 +64,36 @@ def one_sentence() -> Iterator[None]:
         raise AirflowFailException(str(error)) from None
 
 
-def step(verb: Callable[..., Any], **options: Any) -> Any:
-    """A task that calls the verb with the run's folder."""
+def given(connection: str) -> ClientProperties:
+    """How the brokers of a connection are reached.
+
+    Raises:
+        UsageError: there is no such connection, or it is no client.properties.
+    """
+    try:
+        found = Connection.get(connection)
+    except AirflowNotFoundException:
+        raise UsageError(
+            f"There is no connection {connection}: add it, with a client.properties as JSON in its extra "
+            "(docs/brokers.md), or name releases of brokers that Onceproof starts."
+        ) from None
+    return ClientProperties.of(found.extra_dejson, f"The connection {connection}")
+
+
+def given_to(run: RunFolder) -> ClientProperties:
+    """How the brokers of a run are reached that are given to it."""
+    return given(read_json(run.run_file)["connection"])
+
+
+def step(verb: Callable[..., Any], *, on_brokers: bool = False, **options: Any) -> Any:
+    """A task that calls the verb with the run's folder; one that works with brokers, also with what asks for theirs."""
 
     @task(task_id=verb.__name__, doc_md=verb.__doc__, **options)
     def call(run: str, item: dict[str, str] | None = None) -> Any:
+        folder = RunFolder(Path(run))
+        asks = {"given": partial(given_to, folder)} if on_brokers else {}
         with one_sentence():
-            return verb(RunFolder(Path(run)), *([item["key"]] if item else []))
+            return verb(folder, *([item["key"]] if item else []), **asks)
 
     return call
 
@@ -76,13 +106,17 @@ def plan(params: Any = None, dag_run: Any = None) -> str:
     with one_sentence():
         refuse_unknown(params, PARAMS)
         run_id = params["run"] or steps.new_run_id(dag_run.run_after, dag_run.run_id)
-        return str(steps.plan(run_id, request_from_params(params), dag_run.run_id).path)
+        connection = params["connection"]
+        request, asks = request_from_params(params), partial(given, connection)
+        return str(steps.plan(run_id, request, dag_run.run_id, connection, asks).path)
 
 
 @task(doc_md=steps.stop_clusters.__doc__)
 def stop_clusters(run: str, ti: Any = None) -> None:
     """Stop the brokers; and fail, as this is all that runs of a run that somebody has marked failed."""
-    steps.stop_clusters(RunFolder(Path(run)))
+    folder = RunFolder(Path(run))
+    with one_sentence():
+        steps.stop_clusters(folder, partial(given_to, folder))
     states = ti.get_task_states(dag_id=ti.dag_id, task_ids=["collect_and_check"], run_ids=[ti.run_id])
     if "skipped" in states[ti.run_id].values():
         raise AirflowFailException("The run was ended by hand: there is no verdict. Its brokers are stopped.")
@@ -129,10 +163,28 @@ def notify(title: str, body: str) -> None:
             print(f"The notification by {NOTIFY} was not sent to all ({reason.splitlines()[0]}): check the connection.")
 
 
+class CollectAndCheck(SparkSubmitOperator):
+    """Our Spark application, which is told through a pipe how given brokers are reached."""
+
+    def execute(self, context: Any) -> None:
+        """Run it to its end."""
+        run = RunFolder(Path(self.application_args[-1]))
+        if read_json(run.run_file).get("connection") is None:
+            super().execute(context)
+            return
+        with one_sentence(), TemporaryDirectory() as folder:
+            pipe = Path(folder) / "client.properties"
+            os.mkfifo(pipe, 0o600)
+            text = given_to(run).text()
+            Thread(target=pipe.write_text, args=(text,), daemon=True).start()  # waits for the reader
+            self.application_args += ["--brokers", str(pipe)]
+            super().execute(context)
+
+
 def collect_and_check() -> SparkSubmitOperator:
     """Our Spark application, over the whole run."""
     jobs = get_settings().project / "spark_jobs"
-    return SparkSubmitOperator(
+    return CollectAndCheck(
         task_id="collect_and_check",
         name="onceproof collect_and_check",
         application=str(jobs / "collect_and_check.py"),
@@ -160,23 +212,30 @@ def collect_and_check() -> SparkSubmitOperator:
 def regression() -> None:
     """The graph."""
     planned, brokers, cells = plan(), step(steps.brokers)(RUN), step(steps.cells)(RUN)
-    started = step(steps.start_cluster, **NAMED).partial(run=RUN).expand(item=brokers)
+    started = step(steps.start_cluster, on_brokers=True, **NAMED).partial(run=RUN).expand(item=brokers)
 
     @task_group
     def cell(item: dict[str, str]) -> None:
-        provisioned = step(steps.provision, **NAMED)(RUN, item=item)
-        preloaded = step(steps.preload, **NAMED)(RUN, item=item)
-        driven = step(steps.drive, pool="drive", **NAMED)(RUN, item=item)
+        provisioned = step(steps.provision, on_brokers=True, **NAMED)(RUN, item=item)
+        preloaded = step(steps.preload, on_brokers=True, **NAMED)(RUN, item=item)
+        driven = step(steps.drive, on_brokers=True, pool="drive", **NAMED)(RUN, item=item)
         provisioned >> preloaded >> driven
 
     sensed = step(steps.sense, pool="drive", **GOES_ON)(RUN)
-    added = step(steps.add_trials, pool="drive", **GOES_ON)(RUN)
+    added = step(steps.add_trials, on_brokers=True, pool="drive", **GOES_ON)(RUN)
     checked = collect_and_check()
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 
     planned >> [brokers, cells]
-    started >> [cell.expand(item=cells), step(steps.beside)(RUN)] >> sensed >> added >> checked >> stopped
+    (
+        started
+        >> [cell.expand(item=cells), step(steps.beside, on_brokers=True)(RUN)]
+        >> sensed
+        >> added
+        >> checked
+        >> stopped
+    )
     checked >> step(steps.validate)(RUN) >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
     planned >> [sensed, added, checked, judged]
 

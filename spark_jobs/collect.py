@@ -23,9 +23,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from onceproof.model.cell import Trial
+from onceproof.model.cell import MARK, Trial
+from onceproof.model.client_properties import SERVERS, ClientProperties
 from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
+from onceproof.model.release import Release
 from onceproof.model.run_folder import Dump, RunFolder, read_contents
 from spark_jobs import tables
 from spark_jobs.transforms.kafka import decoded, faults
@@ -57,19 +59,29 @@ class Topic:
     keys: str
 
 
-def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
-    """Write `records` and `errors.json`; returns the latter's content."""
+def collect(spark: SparkSession, run_folder: RunFolder, given: ClientProperties | None = None) -> dict[str, str]:
+    """Write `records` and `errors.json`; returns the latter's content.
+
+    Args:
+        spark: the session.
+        run_folder: the run.
+        given: how the brokers are reached whose release is claimed, if it has such.
+    """
     tables.drop(run_folder, "records", *tables.CHECKED)
     draft = tables.draft(run_folder, "records")
     errors: dict[str, str] = {}
     corrupt: list[dict[str, Any]] = []
-    clusters: dict[str, list[Trial]] = {}
+    clusters: dict[Release, list[Trial]] = {}
     for trial in run_folder.driven_trials():
-        clusters.setdefault(str(trial.cell.broker), []).append(trial)
+        clusters.setdefault(trial.cell.broker, []).append(trial)
     empty_table(spark, draft)
     for broker, trials in clusters.items():
-        bootstrap = str(read_json(run_folder.cluster_file(broker))["bootstrap_servers"])
-        errors |= collect_cluster(spark, run_folder, bootstrap, trials, draft, corrupt)
+        file = run_folder.cluster_file(str(broker))
+        if broker.is_claimed and given is not None:
+            brokers = given
+        else:
+            brokers = ClientProperties.of({SERVERS: str(read_json(file)["bootstrap_servers"])}, str(file))
+        errors |= collect_cluster(spark, run_folder, brokers, trials, draft, corrupt)
     copy_contents(run_folder, draft)
     copy_dumps(run_folder, draft)
     tables.write_errors(run_folder, errors)
@@ -87,7 +99,7 @@ def collect(spark: SparkSession, run_folder: RunFolder) -> dict[str, str]:
 def collect_cluster(
     spark: SparkSession,
     run_folder: RunFolder,
-    bootstrap: str,
+    brokers: ClientProperties,
     trials: list[Trial],
     draft: Path,
     corrupt: list[dict[str, Any]],
@@ -97,26 +109,27 @@ def collect_cluster(
     Returns a sentence for each unreadable trial.
     """
     try:
-        partitions = partitions_of(bootstrap)
+        partitions = partitions_of(brokers)
         topics, errors = present_topics(run_folder, trials, partitions)
         for committed in (True, False):
             wanted = [topic for topic in topics if topic.committed == committed]
             if wanted:
-                corrupt += copy_topics(spark, bootstrap, wanted, draft)
+                corrupt += copy_topics(spark, brokers, wanted, draft)
     except (KafkaException, PySparkException) as error:
         reason = str(error).strip().splitlines()[0]
-        return {trial.key: f"the brokers at {bootstrap} could not be read: {reason}" for trial in trials}
+        told = f"the brokers at {brokers.bootstrap_servers} could not be read: {reason}"
+        return {trial.key: told for trial in trials}
     return errors
 
 
-def partitions_of(bootstrap: str) -> dict[str, int]:
+def partitions_of(brokers: ClientProperties) -> dict[str, int]:
     """The topics of the cluster with the number of their partitions.
 
     Raises:
         KafkaException: the brokers do not answer in time.
     """
     # librdkafka would write its own lines to stderr for a broker that is gone; the exception says it all.
-    metadata = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=ANSWER_SECONDS)
+    metadata = AdminClient({**brokers.librdkafka(), "log_level": 0}).list_topics(timeout=ANSWER_SECONDS)
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
 
 
@@ -150,7 +163,9 @@ def present_topics(
     return topics, errors
 
 
-def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft: Path) -> list[dict[str, Any]]:
+def copy_topics(
+    spark: SparkSession, brokers: ClientProperties, topics: list[Topic], draft: Path
+) -> list[dict[str, Any]]:
     """Append the records of topics that are read alike to the draft.
 
     Returns those that cannot be decoded, as `corrupt.json` has them. On the way it is only noted in which topics they
@@ -163,7 +178,7 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
     isolation = "read_committed" if topics[0].committed else "read_uncommitted"
     faulty = Observation("faulty")
     faulty_topics = f.collect_set(f.when(f.col("fault").isNotNull(), f.col("topic")))
-    messages = decoded(read_topics(spark, bootstrap, [topic.name for topic in topics], isolation), named)
+    messages = decoded(read_topics(spark, brokers, [topic.name for topic in topics], isolation), named)
     records = messages.observe(faulty, faulty_topics.alias("topics")).where(f.col("fault").isNull())
     (
         tables.in_few_files(records.select(*tables.RECORDS.names))
@@ -173,7 +188,7 @@ def copy_topics(spark: SparkSession, bootstrap: str, topics: list[Topic], draft:
     )
     if not (again := faulty.get["topics"]):
         return []
-    return [row.asDict() for row in faults(decoded(read_topics(spark, bootstrap, again, isolation), named)).collect()]
+    return [row.asDict() for row in faults(decoded(read_topics(spark, brokers, again, isolation), named)).collect()]
 
 
 def copy_contents(run_folder: RunFolder, draft: Path) -> None:
@@ -219,17 +234,17 @@ def append(draft: Path, role: str, parts: Iterable[pa.Table]) -> None:
             file.write_table(rows)
 
 
-def read_topics(spark: SparkSession, bootstrap: str, topics: list[str], isolation: str) -> DataFrame:
+def read_topics(spark: SparkSession, brokers: ClientProperties, topics: list[str], isolation: str) -> DataFrame:
     """What was committed to the topics (or, read_uncommitted, written) up to now."""
     return (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**brokers.spark())
         .option("kafka.isolation.level", isolation)
         .option("subscribe", ",".join(topics))
         .option("includeHeaders", "true")
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
-        .option("groupIdPrefix", "onceproof")
+        .option("groupIdPrefix", f"{MARK}.collect")
         # Whole partitions of a trial in one answer: Kafka's defaults (500 records, 1 MiB) are for long-lived readers.
         .option("kafka.max.poll.records", 50_000)
         .option("kafka.max.partition.fetch.bytes", 8 * 2**20)

@@ -1,7 +1,11 @@
 """The graph of the DAG: what follows what, what goes on after a failure, and a run on a lab of cardboard."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from onceproof.model.client_properties import ClientProperties
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.matrix import Request
@@ -156,6 +160,8 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
 
     def submit(operator: SparkSubmitOperator, context: object) -> None:
         lab.done.append((operator.task_id, " ".join(operator.application_args)))
+        if "--brokers" in operator.application_args:
+            lab.done.append(("read", ClientProperties.read(Path(operator.application_args[-1]))))
         if error := lab.failing.get(("spark", operator.task_id)):
             raise error
 
@@ -218,6 +224,30 @@ def test_brokers_that_do_not_start_fail_their_cells_alone(dag, database, cardboa
     assert [tasks["cell.provision", n] for n in (0, 1)] == ["failed", "success"]
     assert tasks["publish", -1] == "success"
     assert cardboard.stopped == ["3.9.1"]
+
+
+@pytest.mark.system
+def test_a_run_on_brokers_of_ones_own_asks_the_connection_and_tells_spark_through_a_pipe(
+    dag, database, cardboard, home, monkeypatch
+):
+    # As Airflow has it: a blank and a backslash must come through.
+    told = {"bootstrap.servers": "127.0.0.1:1", "ssl.truststore.type": "PEM", "ssl.truststore.certificates": "C\\\n D"}
+    monkeypatch.setenv("AIRFLOW_CONN_THEIRS", json.dumps({"conn_type": "kafka", "extra": told}))
+    monkeypatch.setattr("onceproof.lab.given.check_access", lambda given: cardboard.done.append(("asked", given)))
+    monkeypatch.setattr("onceproof.lab.sweep.remove_run", lambda given, run: cardboard.stopped.append(run))
+    state, _ = run_it(dag, brokers=["3.9.1-claimed"], connection="theirs")
+    assert state == "success"
+    [(_, asked)] = [done for done in cardboard.done if done[0] == "asked"]
+    [(_, read)] = [done for done in cardboard.done if done[0] == "read"]
+    assert asked.properties == read == ClientProperties.of(told, "a test")
+    assert cardboard.stopped == [RUN]
+
+
+@pytest.mark.system
+def test_without_the_connection_nothing_runs(dag, database, cardboard):
+    state, tasks = run_it(dag, brokers=["3.9.1-claimed"], connection="nobody")
+    assert (state, tasks["plan", -1]) == ("failed", "failed")
+    assert cardboard.done == []
 
 
 @pytest.mark.system

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.lab import given as given_module
-from onceproof.lab.client_properties import ClientProperties
 from onceproof.lab.given import GivenCluster
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.processes import await_condition
 from onceproof.lab.sweep import sweep_brokers
+from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import UsageError
 from tests.conftest import HERE, undisturbed
 from tests.specimens.secured import PASSWORD, RELEASE, USER, Authority, Secured, secured_broker

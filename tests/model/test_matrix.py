@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from onceproof.model.errors import UsageError
@@ -167,3 +169,20 @@ def test_a_budget_is_at_least_the_trials(request_, expected):
 def test_a_budget_below_the_trials_is_refused():
     with pytest.raises(UsageError, match="A budget of 2 trials is not possible: ask for 3 to 100"):
         expand(Request(trials=3, budget=2), CATALOGUE)
+
+
+def test_on_brokers_of_ones_own_controls_are_on_these_and_what_they_cannot_do_is_left_out():
+    scenarios = ("enumerator", "at-least-once")
+    request = Request("nightly", ("4.3.1",), ("3.9.1-claimed",), scenarios, ("DEFAULT_CONFIG", "STREAMS_PROTOCOL"))
+    expansion = with_controls(expand(request, CATALOGUE), CATALOGUE, registry())
+    assert [cell.key for cell in expansion.cells] == [
+        "enumerator-DEFAULT_CONFIG-s4.3.1-b3.9.1-claimed",
+        "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-claimed",
+    ]
+    told = {(cell.scenario, cell.variant): reason for cell, reason in expansion.refused.items()}
+    assert "to let a topic refuse records" in told["at-least-once", "DEFAULT_CONFIG"]
+    ours = expand(replace(request, brokers=("4.3.1",)), CATALOGUE)
+    assert "STREAMS_PROTOCOL" in {cell.variant for cell in ours.cells}
+    theirs = expand(replace(request, brokers=("4.3.1-claimed",)), CATALOGUE)
+    refused = {cell.variant: reason for cell, reason in theirs.refused.items() if cell.scenario == "enumerator"}
+    assert "to set the configuration of a group" in refused["STREAMS_PROTOCOL"]

@@ -31,6 +31,23 @@ def test_a_build_is_printed_with_its_commit_and_read_again(build):
     assert re.fullmatch(r"[A-Za-z0-9._-]+", cell.key)  # as Kafka wants topics
 
 
+@given(releases | builds)
+def test_a_release_that_is_claimed_of_brokers_has_what_it_has_and_another_name(release):
+    claimed = release.claimed
+    assert Release.of_brokers(str(claimed)) == claimed != release == Release.of_brokers(str(release))
+    assert claimed.since(release)
+    cell = Cell("quota", "DEFAULT_CONFIG", release, claimed)
+    assert Cell.parse(cell.key) == Cell.from_dict(cell.to_dict()) == cell
+    assert re.fullmatch(r"[A-Za-z0-9._-]+", cell.key)
+
+
+def test_only_brokers_are_of_a_claimed_release():
+    with pytest.raises(UsageError, match=r"'3\.9\.1-claimed' is not a Kafka release"):
+        Release.parse("3.9.1-claimed")
+    with pytest.raises(UsageError, match="is no cell"):
+        Cell.parse("enumerator-DEFAULT_CONFIG-s3.3.1-claimed-b3.9.1")
+
+
 def test_builds_come_before_the_release_whose_version_they_have():
     texts = ["4.3.9", "4.4.0-SNAPSHOT@bbbbbbb", "4.4.0-rc0", "4.4.0-rc0@aaaaaaa", "4.4.0@aaaaaaa", "4.4.0@bbbbbbb"]
     in_order = [Release.parse(text) for text in [*texts, "4.4.0", "4.4.1-SNAPSHOT@aaaaaaa"]]

@@ -14,11 +14,13 @@ from onceproof.model.json_file import write_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
-from onceproof.pipeline.run import _finished, explain, find_interrupted, run
+from onceproof.pipeline.run import _connected, _finished, explain, find_interrupted, run
 from onceproof.pipeline.supervisor import Airflow
 from tests.conftest import a_trial
+from tests.specimens.brokers import given
 from tests.specimens.files import a_verdict
 
+RUN = "20261121T084500-3f2a"
 QUIET = Console(file=io.StringIO())
 
 
@@ -50,6 +52,43 @@ def test_a_request_that_cannot_be_run_starts_nothing(lab, home):
     with pytest.raises(UsageError, match=r"'3\.3' is not a Kafka release"):
         run(Request(streams=("3.3",)), console=QUIET)
     assert list(home.iterdir()) == []
+
+
+def test_brokers_that_do_not_answer_end_a_run_before_anything_is_started(lab, home, monkeypatch):
+    monkeypatch.setattr("onceproof.lab.given.REACHED_WITHIN", 0.0)
+    with pytest.raises(UsageError, match=r"The brokers at 127\.0\.0\.1:1 cannot be reached"):
+        run(Request("seed", brokers=("3.9.1-claimed",)), console=QUIET, given=given())
+    assert list(home.iterdir()) == []
+
+
+class FakeApi:
+    """Connections of Airflow."""
+
+    def __init__(self, *names: str) -> None:
+        self.known: dict[str, dict] = {name: {} for name in names}
+
+    def connections(self, prefix: str) -> list[str]:
+        return [name for name in self.known if name.startswith(prefix)]
+
+    def add_connection(self, connection: dict) -> None:
+        self.known[connection["connection_id"]] = connection
+
+    def delete_connection(self, name: str) -> None:
+        del self.known[name]
+
+
+def test_given_brokers_are_a_connection_as_long_as_the_run_lasts():
+    mine, killed = "onceproof_brokers", "onceproof_brokers.20261120T084500-3f2a"
+    api = FakeApi(mine, killed)
+    with _connected(api, RUN, given(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as params:
+        assert params == {"connection": f"onceproof_brokers.{RUN}"}
+        assert api.known.keys() == {mine, params["connection"]}
+        told = json.loads(api.known[params["connection"]]["extra"])
+        assert told["ssl.truststore.certificates"] == "C"
+    assert api.known.keys() == {mine}
+    with _connected(api, RUN, None) as params:
+        assert params == {}
+        assert api.known.keys() == {mine}
 
 
 def test_an_interrupted_run_is_found_with_its_request(lab, home):

@@ -86,6 +86,11 @@ def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
     assert [(one.run, one.plant, one.cell) for one in stored] == [(RUN, name, GREEN) for name in sorted(NAMES[:2])]
 
 
+def test_nothing_is_planted_for_brokers_of_ones_own(home):
+    assert names(GREEN, most=1)
+    assert names(replace(GREEN, broker=GREEN.broker.claimed), most=99) == []
+
+
 def test_a_first_look_plants_nothing(lab, home, capsys):
     run = steps.plan(RUN, Request("seed", ("3.3.1", "4.3.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",)))
     steps.sense(run)

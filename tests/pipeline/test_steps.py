@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from onceproof.model.cell import is_run_id
+from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, VerdictRow
 from onceproof.model.json_file import read_json
@@ -127,6 +128,54 @@ def test_clusters_are_stopped_once(up, lab):
 
 def test_nothing_to_stop_is_no_error(tmp_path):
     steps.stop_clusters(RunFolder(tmp_path / "never"))
+
+
+# --- brokers of one's own
+
+THEIRS = replace(REQUEST, brokers=("3.9.1-claimed",))
+
+
+def given() -> ClientProperties:
+    return ClientProperties.of({"bootstrap.servers": "127.0.0.1:1"}, "a test")
+
+
+@pytest.fixture
+def theirs(lab, monkeypatch) -> RunFolder:
+    """A run on brokers that let it do all that it does."""
+    monkeypatch.setattr(
+        "onceproof.lab.given.check_access", lambda given: lab.done.append(("asked", str(given.release)))
+    )
+    monkeypatch.setattr(
+        "onceproof.lab.sweep.remove_run", lambda given, run: lab.stopped.append(f"{run} on {given.bootstrap_servers}")
+    )
+    run = steps.plan(RUN, THEIRS, given=given)
+    steps.start_cluster(run, "3.9.1-claimed", given)
+    return run
+
+
+def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(theirs, lab):
+    assert lab.done == [("asked", "3.9.1-claimed")]
+    assert read_json(theirs.run_file)["connection"] == "onceproof_brokers"
+    told = {"release": "3.9.1-claimed", "bootstrap_servers": "127.0.0.1:1"}
+    assert read_json(theirs.cluster_file("3.9.1-claimed")) == told
+
+
+def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(theirs, lab):
+    [cell, *_] = (cell["key"] for cell in steps.cells(theirs))
+    for verb in (steps.provision, steps.preload, steps.drive):
+        verb(theirs, cell, given)
+    assert len(theirs.driven_trials()) == 2
+    steps.stop_clusters(theirs)  # as another run does that finds it
+    assert lab.stopped == []
+    steps.stop_clusters(theirs, given)
+    steps.stop_clusters(theirs, given)
+    assert lab.stopped == [f"{RUN} on 127.0.0.1:1"]
+
+
+def test_a_claimed_release_without_brokers_is_refused(lab):
+    with pytest.raises(UsageError, match="name them with --brokers"):
+        steps.plan(RUN, THEIRS)
+    assert lab.done == []
 
 
 # --- cells

@@ -278,9 +278,9 @@ def test_red_avoided_and_error_need_no_control():
 RUN, TONIGHT = "20261120T084500-3f2a", "20261121T084500-3f2a"
 
 
-def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN):
+def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN, broker=CONTROL.broker):
     """A judged run of one cell; of each trial: red, exercised, planned, harness, commit."""
-    run, where = RunFolder(home / run_id), cell(streams)
+    run, where = RunFolder(home / run_id), replace(cell(streams), broker=broker)
     of_run = [Trial(run_id, where, n, n) for n in range(1, len(trials) + 1)]
     plan = [t.to_dict() for t, (*_, planned, _, _) in zip(of_run, trials, strict=True) if planned]
     write_json(run.run_file, {"matrix": "seed", "created": "now", "trials": plan})
@@ -314,3 +314,16 @@ def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(
     assert past.controls == {place(CONTROL): Tally(2, 4), place(CONTROL, commit="abad1dea"): Tally(1, 1)}
     [one] = past.plants
     assert (one.plant, one.tally) == ("stale-cache", Tally(2, 3))
+
+
+def test_what_claimed_brokers_showed_stands_for_nothing_in_another_run_and_plants_for_nothing_there(
+    database_url, tmp_path
+):
+    claimed = replace(GREEN, broker=GREEN.broker.claimed)
+    store_planted(planted(GREEN, "stale-cache", 3, 3), database_url)
+    stored(tmp_path, database_url, [FINE, FINE], broker=claimed.broker)
+    past = past_of(database_url, TONIGHT, registry())
+    assert past.controls == {}
+    assert control_of(GREEN, {GREEN: judged(GREEN, green=1)}, registry(), past, 0.05).plants
+    alone = control_of(claimed, {claimed: judged(claimed, green=1)}, registry(), past, 0.05)
+    assert (alone.plants, alone.cell) == ((), None)

@@ -1,7 +1,7 @@
 """Brokers of somebody else."""
 
-from onceproof.lab.client_properties import ClientProperties
 from onceproof.lab.given import GivenCluster
+from onceproof.model.client_properties import ClientProperties
 from onceproof.model.release import Release
 from tests.conftest import HERE
 

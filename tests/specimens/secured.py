@@ -1,12 +1,14 @@
 """A broker as a company has it: TLS, SCRAM, certificates of clients, and a user who may do only what ACLs say."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
 
+import psutil
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -121,6 +123,35 @@ class Secured:
         """Topics that are not Kafka's own, and groups."""
         topics = {name for name in self.admin.list_topics(timeout=10).topics if not name.startswith("__")}
         return topics, [group.group_id for group in self.admin.list_consumer_groups().result(10).valid]
+
+
+@contextmanager
+def seen_in_ps(secret: str) -> Iterator[set[str]]:
+    """The command lines of processes in which a secret is, or which have it in their environment, meanwhile."""
+    seen: set[str] = set()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.5):
+            for process in psutil.process_iter():
+                with suppress(psutil.Error):
+                    if secret in " ".join([*process.cmdline(), *process.environ().values()]):
+                        seen.add(process.name())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def written_to(folder: Path, secret: str) -> Iterator[Path]:
+    """The files below a folder in which a secret is; not behind links."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink() and secret.encode() in path.read_bytes():
+            yield path
 
 
 def _binding(principal: str, permission: Permission) -> AclBinding:

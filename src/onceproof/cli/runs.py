@@ -4,13 +4,15 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from onceproof.cli.asking import (
+    BrokersOption,
     JsonOption,
     JunitOption,
     MavenRepoOption,
@@ -24,12 +26,15 @@ from onceproof.cli.terminal import err, out, print_failures
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import encoded
-from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, Matrix, read_matrix
+from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, Matrix, read_matrix
 from onceproof.model.matrix import Request, expand
 from onceproof.model.release import Release
 from onceproof.results.table import change_line, places, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
+
+if TYPE_CHECKING:
+    from onceproof.lab.given import GivenCluster
 
 group = typer.Typer()
 MATRIX, WHICH_MATRIX = "NAME|FILE", "One that `onceproof list` names, or a TOML file with yours."
@@ -93,6 +98,7 @@ def run(
         list[str], typer.Option(metavar="V|DIR", help="Release to restart the application on; repeatable.")
     ] = [],
     broker: Annotated[list[str], typer.Option(metavar="V|DIR", help="Broker release, or a build; repeatable.")] = [],
+    brokers: BrokersOption = None,
     maven_repo: MavenRepoOption = [],
     scenario_: ScenariosOption = [],
     variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
@@ -132,10 +138,11 @@ def run(
             f"{plant_!r} cannot be planted into a run: its cells are evidence about Kafka as it was published. Use "
             "`onceproof trial --plant` or `onceproof sensitivity`."
         )
+    given = None if brokers is None else _given(brokers, named_brokers(broker, maven_repo))
     request = Request(
         named(matrix),
         named_streams(streams, maven_repo),
-        named_brokers(broker, maven_repo),
+        (str(given.release),) if given else named_brokers(broker, maven_repo),
         tuple(scenario_),
         tuple(variant),
         trials,
@@ -158,7 +165,7 @@ def run(
             out.print(table(told))
         return
     begin = time.monotonic()
-    finished = pipeline.run(request, console=err, interrupted=interrupted)
+    finished = pipeline.run(request, console=err, interrupted=interrupted, given=given)
     verdicts = VerdictRow.read_all(finished.run.verdicts_file)
     changes, failures = None, list(finished.failures)
     try:
@@ -189,6 +196,16 @@ def run(
         for line in annotations(whole) if annotated else ():
             print(line, file=sys.stderr)  # stdout may be JSON
     raise typer.Exit(finished.exit_code)
+
+
+def _given(file: Path, releases: Sequence[str]) -> "GivenCluster":
+    from onceproof.lab.given import GivenCluster
+
+    if len(releases) > 1:
+        raise UsageError(
+            f"The brokers of {file} are of one release, and not of {' and '.join(releases)}; leave out all but one."
+        )
+    return GivenCluster.read(get_settings().installation, file, Release.parse((*releases, BROKER)[0]).claimed)
 
 
 def _since(begin: float) -> float:

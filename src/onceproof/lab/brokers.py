@@ -9,9 +9,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, PartitionMetadata
 
 from onceproof.faults.base import Replicas
-from onceproof.lab.client_properties import java_options
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.programs import run_program
+from onceproof.model.client_properties import java_options
 from onceproof.model.release import Release
 
 ANSWERED_WITHIN = 2.0  # seconds

@@ -22,7 +22,7 @@ from onceproof.lab.java import Jvm, require_java
 from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
 from onceproof.model.capability import Capability
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 
@@ -124,9 +124,12 @@ class EmbeddedCluster(Cluster):
         already go on with it. If they are `linked`, each has a second listener behind a proxy.
 
         Raises:
-            UsageError: Java is missing or too old, or the release does not exist; or there is no Toxiproxy.
+            UsageError: Java is missing or too old, or the release does not exist or is only claimed; or there is no
+                Toxiproxy.
             HarnessError: artifacts are incomplete, or a broker did not start.
         """
+        if release.is_claimed:
+            raise UsageError(f"Brokers of {release} are not started: name those of which you say so with --brokers.")
         if linked:
             require_toxiproxy(installation.toxiproxy)
         require_java(installation.java, release.oldest_java, f"a broker of Kafka {release}")

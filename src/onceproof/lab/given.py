@@ -11,13 +11,13 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.installation import Installation
-from onceproof.lab.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions
-from onceproof.lab.plan import check_capabilities, needs_of
+from onceproof.lab.plan import check_capabilities
 from onceproof.lab.topics import Topics
-from onceproof.model.capability import Capability
+from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Trial
+from onceproof.model.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
 from onceproof.model.errors import UsageError
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
@@ -38,7 +38,7 @@ REMEDY = f"check {SERVERS}, {PROTOCOL}, and that the brokers let these certifica
 class GivenCluster(Cluster):
     """Brokers of which we know how they are reached, and what somebody claims of their release."""
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.ALTER_QUOTAS})
+    capabilities: ClassVar[frozenset[Capability]] = OF_CLAIMED
     is_claimed: ClassVar[bool] = True
 
     installation: Installation = field(repr=False)
@@ -96,13 +96,14 @@ class GivenCluster(Cluster):
         return UsageError(f"The brokers at {self.bootstrap_servers} cannot be reached: {error.str()}; {remedy}.")
 
 
-def check_access(given: GivenCluster, trial: Trial) -> None:
-    """Check that brokers answer, and allow what a trial does.
+def check_access(given: GivenCluster, trial: Trial | None = None) -> None:
+    """Check that brokers answer, and allow what every trial does, and what this one needs beside it.
 
     Raises:
         UsageError: they do not.
     """
-    check_capabilities(trial, given)
+    if trial is not None:
+        check_capabilities(trial, given)
     given.check_reached()
     check_permissions(given, given.properties.user)
 
@@ -115,7 +116,7 @@ def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -
         UsageError, HarnessError: they did not start.
     """
     nodes = scenario(trial.cell.scenario).values(trial).get("nodes", 1)
-    linked = Capability.CUT_LINK in needs_of(trial)
+    linked = Capability.CUT_LINK in scenario(trial.cell.scenario).needs(trial)
     own = EmbeddedCluster.start(installation, trial.cell.broker, folder.path / "cluster", nodes=nodes, linked=linked)
     try:
         yield own

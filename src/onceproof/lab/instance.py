@@ -15,10 +15,10 @@ from onceproof.installation import Installation
 from onceproof.lab.applications import application_class_path
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
-from onceproof.lab.client_properties import java_options
 from onceproof.lab.java import Jvm, java_of
 from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
 from onceproof.lab.threads import dump_threads
+from onceproof.model.client_properties import java_options
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release

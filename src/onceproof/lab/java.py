@@ -76,7 +76,7 @@ def require_javas(installation: Installation, trials: Iterable[Trial]) -> None:
         UsageError: it is missing or too old.
     """
     wanted = [(trial.cell.broker, scenario(trial.cell.scenario).values(trial).get(JAVA, 0)) for trial in trials]
-    for broker in sorted({broker for broker, _ in wanted}):
+    for broker in sorted({broker for broker, _ in wanted if not broker.is_claimed}):
         require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
     for version in sorted({version for _, version in wanted}):
         java_of(installation, version)

@@ -73,15 +73,7 @@ def reads_segments(plan: TrialPlan) -> bool:
 
 def needs_dead_broker(trial: Trial) -> bool:
     """Whether a topic of the trial must be able to refuse records."""
-    return Capability.REFUSE_RECORDS in needs_of(trial)
-
-
-def needs_of(trial: Trial) -> frozenset[Capability]:
-    """What the brokers must allow for the trial to be driven; what promises need is not among it."""
-    scenario_ = scenario(trial.cell.scenario)
-    fault = chosen(scenario_.values(trial))
-    by_protocol = {Capability.CONFIGURE_GROUPS} if scenario_.config(trial).get("group.protocol") == "streams" else set()
-    return scenario_.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
+    return Capability.REFUSE_RECORDS in scenario(trial.cell.scenario).needs(trial)
 
 
 def check_capabilities(trial: Trial, cluster: Cluster) -> None:
@@ -90,7 +82,7 @@ def check_capabilities(trial: Trial, cluster: Cluster) -> None:
     Raises:
         UsageError: they do not.
     """
-    lacking = needs_of(trial) - cluster.capabilities
+    lacking = scenario(trial.cell.scenario).needs(trial) - cluster.capabilities
     if lacking:
         needed = " and ".join(sorted(capability.value for capability in lacking))
         raise UsageError(

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from onceproof.lab.client_properties import java_options
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.programs import run_program
+from onceproof.model.client_properties import java_options
 from onceproof.model.release import Release
 
 

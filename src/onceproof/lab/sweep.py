@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -13,8 +13,9 @@ from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.processes import has_reaper, marked
+from onceproof.lab.processes import await_condition, has_reaper, marked
 from onceproof.model.cell import MARK, is_run_id
+from onceproof.model.errors import HarnessError
 
 TIMEOUT = 30.0
 OLD = timedelta(hours=1)  # a run that is younger may be at work on another machine
@@ -58,21 +59,48 @@ def sweep_brokers(cluster: Cluster) -> Iterator[str]:
         What was removed, in words.
     """
     admin = AdminClient(cluster.client())
+    yield from _delete_idle(admin, *_named(admin, _is_of_old_run))
+
+
+def remove_run(cluster: Cluster, run_id: str) -> None:
+    """Delete groups and topics of a run from brokers that are not ours, as soon as the last member of each is missed.
+
+    Raises:
+        HarnessError: something is left.
+    """
+    admin = AdminClient(cluster.client())
+
+    def is_gone() -> bool:
+        groups, topics = _named(admin, lambda name: name.startswith(f"{MARK}.{run_id}."))
+        for _ in _delete_idle(admin, groups, topics):
+            pass
+        return not groups and not topics
+
+    try:
+        await_condition(f"what run {run_id} left on brokers to go", is_gone, timeout=TIMEOUT, interval=0.2)
+    except KafkaException as error:
+        raise HarnessError(
+            f"Not all of run {run_id} could be removed from the brokers at {cluster.bootstrap_servers}: {error}; "
+            "`onceproof sweep --brokers` removes it after an hour."
+        ) from error
+
+
+def _named(admin: AdminClient, is_ours: Callable[[str], bool]) -> tuple[dict[str, bool], list[str]]:
+    """Groups, each with whether it has members, and topics."""
     groups = {
         group.group_id: group.state != ConsumerGroupState.EMPTY
         for group in admin.list_consumer_groups(request_timeout=TIMEOUT).result(TIMEOUT).valid
-        if _is_of_old_run(group.group_id)
+        if is_ours(group.group_id)
     }
-    idle = [group for group, has_members in groups.items() if not has_members]
+    return groups, list(filter(is_ours, admin.list_topics(timeout=TIMEOUT).topics))
+
+
+def _delete_idle(admin: AdminClient, groups: Mapping[str, bool], topics: Iterable[str]) -> Iterator[str]:
+    """Delete groups without members, and topics but those of the others; yields what was removed."""
     in_use = tuple(f"{group}-" for group, has_members in groups.items() if has_members)
-    topics = [
-        topic
-        for topic in admin.list_topics(timeout=TIMEOUT).topics
-        if _is_of_old_run(topic) and not topic.startswith(in_use)
-    ]
     for kind, names, delete in (
-        ("group", idle, admin.delete_consumer_groups),
-        ("topic", topics, admin.delete_topics),
+        ("group", [group for group, has_members in groups.items() if not has_members], admin.delete_consumer_groups),
+        ("topic", [topic for topic in topics if not topic.startswith(in_use)], admin.delete_topics),
     ):
         for name, future in (delete(sorted(names)) if names else {}).items():
             with suppress(KafkaException):  # somebody else was quicker, or it is not allowed

@@ -13,3 +13,6 @@ class Capability(Enum):
     READ_SEGMENTS = "to read the brokers' log segments"
     CONFIGURE_GROUPS = "to set the configuration of a group, as the streams protocol needs it"
     ALTER_QUOTAS = "to set the quota of a client"
+
+
+OF_CLAIMED = frozenset({Capability.ALTER_QUOTAS})  # what brokers allow that are not ours

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onceproof.model.errors import UsageError
-from onceproof.model.release import Release
+from onceproof.model.release import CLAIMED, Release
 
 RELEASE = r"[0-9.]+(?:-rc[0-9]+|-SNAPSHOT)?(?:_[0-9a-f]+)?"
-KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE})(?:-r({RELEASE}))?-b({RELEASE})")
+KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE})(?:-r({RELEASE}))?-b({RELEASE}(?:{CLAIMED})?)")
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
 
 
@@ -80,7 +80,7 @@ class Cell:
             data["scenario"],
             data["variant"],
             Release.parse(data["streams"]),
-            Release.parse(data["broker"]),
+            Release.of_brokers(data["broker"]),
             Release.parse(restart) if restart else None,
         )
 
@@ -124,7 +124,9 @@ class Trial:
         cell = self.cell
         words = ["onceproof", "trial", cell.scenario, "--streams", str(cell.streams)]
         words += ["--restart-on", str(cell.restart_on)] if cell.restart_on else []
-        words += ["--broker", str(cell.broker), "--variant", cell.variant, "--seed", str(self.seed)]
+        words += ["--brokers", "client.properties"] if cell.broker.is_claimed else []
+        words += ["--broker", str(cell.broker).removesuffix(CLAIMED)]
+        words += ["--variant", cell.variant, "--seed", str(self.seed)]
         for name, value in sorted(self.parameters.items()):
             words += ["--set", f"{name}={value}"]
         words += ["--plant", self.plant] if self.plant else []

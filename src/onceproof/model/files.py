@@ -219,6 +219,7 @@ class VerdictRow:
     keys: int
     ids: int
     promises: Mapping[str, int] = field(default_factory=dict)
+    not_looked_at: Mapping[str, str] = field(default_factory=dict)  # promises that no trial looked at, and why
     folders: tuple[str, ...]  # of its trials, within the run's
 
     @staticmethod

@@ -121,15 +121,17 @@ def matrix_from(data: Mapping[str, Any], where: str) -> Matrix:
     if not blocks and not cells:
         raise UsageError(f"{where} has neither blocks nor cells.")
     for release in values.get("brokers", ()):
-        Release.parse(release)
+        Release.of_brokers(release)
     return Matrix(**values | {"blocks": blocks, "cells": cells})
 
 
 def _block(data: Mapping[str, Any], where: str) -> Block:
     values = _checked(data, Block, f"{where}, block {data.get('scenario', '')}".rstrip())
     pairs = tuple(tuple(pair) for pair in values.get("restarts", ()))
-    for release in chain(values.get("streams", ()), values.get("brokers", ()), *pairs):
+    for release in chain(values.get("streams", ()), *pairs):
         Release.parse(release)
+    for release in values.get("brokers", ()):
+        Release.of_brokers(release)
     return Block(**values | {"restarts": pairs})
 
 

@@ -84,7 +84,7 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     wanted = [
         cell
         for block in _blocks(request, matrix, catalogue)
-        for cell in _cells(request, block, _releases(request.brokers or block.brokers or matrix.brokers))
+        for cell in _cells(request, block, _of_brokers(request.brokers or block.brokers or matrix.brokers))
     ]
     wanted += [cell for cell in matrix.cells if _is_asked(request, cell)]
     order = list(dict.fromkeys(cell.scenario for cell in wanted))
@@ -180,3 +180,7 @@ def _is_asked(request: Request, cell: Cell) -> bool:
 
 def _releases(texts: Iterable[str]) -> list[Release]:
     return sorted({Release.parse(text) for text in texts})
+
+
+def _of_brokers(texts: Iterable[str]) -> list[Release]:
+    return sorted({Release.of_brokers(text) for text in texts})

@@ -9,6 +9,7 @@ PATTERN = (
     r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})"
     r"(?:(?:-rc(0|[1-9][0-9]{0,2}))?(?:@([0-9a-f]{7}))?|-SNAPSHOT@([0-9a-f]{7}))"
 )
+CLAIMED = "-claimed"  # behind the release of brokers of which it is only said
 # Numbers that no candidate has, so that a release comes after its candidates, and a build of its own after neither.
 SNAPSHOT, BUILT, FINAL = -1, 1000, 1001
 
@@ -23,6 +24,9 @@ class Release:
     Where a rule or a range begins with a release, it begins with the candidates of that release (`since`): 3.4.0-rc1
     has the code of 3.4.0. What 3.4.1 fixes, 3.4.1-rc1 fixes, too: a range that ends with 3.4.0 does not have it.
 
+    Of brokers that somebody gives us it is only said what they are, `3.9.1-claimed`: a name of its own, so that nothing
+    that was measured there stands for the release itself. It has what the release has.
+
     The lab runs 3.0.0 and later: KRaft with exactly-once starts there.
     """
 
@@ -31,6 +35,7 @@ class Release:
     patch: int
     candidate: int = FINAL
     commit: str = ""  # of a build: how its id begins
+    is_claimed: bool = False  # of brokers only
 
     @classmethod
     def parse(cls, text: str) -> "Release":
@@ -56,9 +61,24 @@ class Release:
             )
         return release
 
+    @classmethod
+    def of_brokers(cls, text: str) -> "Release":
+        """Read the release of brokers, which may be claimed.
+
+        Raises:
+            UsageError: as `parse`.
+        """
+        return replace(cls.parse(text.removesuffix(CLAIMED)), is_claimed=text.endswith(CLAIMED))
+
+    @property
+    def claimed(self) -> "Release":
+        """The same, of brokers of which it is only said."""
+        return replace(self, is_claimed=True)
+
     def __str__(self) -> str:
         """Version, and of a build the commit; safe in paths."""
-        return f"{self.version}@{self.commit}" if self.commit else self.version
+        text = f"{self.version}@{self.commit}" if self.commit else self.version
+        return f"{text}{CLAIMED}" if self.is_claimed else text
 
     @property
     def version(self) -> str:
@@ -74,7 +94,7 @@ class Release:
     @classmethod
     def from_slug(cls, slug: str) -> "Release":
         """Read a `slug`; raises as `parse` does."""
-        return cls.parse(slug.replace("_", "@"))
+        return cls.of_brokers(slug.replace("_", "@"))
 
     @property
     def is_candidate(self) -> bool:

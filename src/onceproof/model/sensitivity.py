@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onceproof.model.cell import Cell
+from onceproof.model.release import CLAIMED
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,14 @@ class Place:
     restart_on: str | None
     commit: str
     harness: str
-    broker_line: str  # of the brokers, for example 3.9
+    broker_line: str  # of the brokers, for example 3.9; of those that are claimed to be of it another one
 
     @classmethod
     def of(cls, cell: Cell, commit: str, harness: str) -> "Place":
         """The place of a trial of a cell."""
         restart = str(cell.restart_on) if cell.restart_on else None
-        return cls(cell.scenario, cell.variant, str(cell.streams), restart, commit, harness, cell.broker.line)
+        line = f"{cell.broker.line}{CLAIMED if cell.broker.is_claimed else ''}"
+        return cls(cell.scenario, cell.variant, str(cell.streams), restart, commit, harness, line)
 
 
 @dataclass(frozen=True)

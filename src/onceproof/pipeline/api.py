@@ -138,6 +138,15 @@ class AirflowApi:
         if self._call("GET", f"/connections/{connection['connection_id']}", absent_is_fine=True) is None:
             self._call("POST", "/connections", connection)
 
+    def connections(self, prefix: str) -> list[str]:
+        """Ids of the connections that begin so."""
+        found = self._call("GET", f"/connections?connection_id_pattern={prefix}%25&limit=100")["connections"]
+        return [one["connection_id"] for one in found if one["connection_id"].startswith(prefix)]
+
+    def delete_connection(self, name: str) -> None:
+        """Delete a connection, if there is one."""
+        self._call("DELETE", f"/connections/{name}", absent_is_fine=True)
+
     def _call(
         self,
         method: str,

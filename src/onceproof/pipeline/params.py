@@ -7,10 +7,11 @@ from onceproof.model.errors import UsageError
 from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, MAX_TRIALS, NEWEST, Matrix, matrix_from
 from onceproof.model.matrix import Request
 from onceproof.model.plants import plants
-from onceproof.model.release import OLDEST, PATTERN
+from onceproof.model.release import CLAIMED, OLDEST, PATTERN
 from onceproof.scenarios import CATALOGUE
 from onceproof.settings import get_settings
 
+CONNECTION = "onceproof_brokers"  # of Airflow: a client.properties, as JSON in its extra
 AXES = ("streams", "restarts", "brokers", "scenarios", "variants")
 NUMBERS = ("trials", "budget", "risk")
 
@@ -50,7 +51,11 @@ PARAMS: dict[str, dict[str, Any]] = {
     },
     "streams": _several("Releases of Kafka Streams, one a line, for example 3.4.1", **_RELEASE),
     "restarts": _several("Releases to restart the application on, one a line, for example 4.1.2", **_RELEASE),
-    "brokers": _several("Releases of the brokers, one a line, for example 3.9.1", **_RELEASE),
+    "brokers": _several(
+        f"Releases of the brokers, one a line, for example 3.9.1; 3.9.1{CLAIMED} for brokers of your own, of which you "
+        "say so",
+        pattern=f"^{PATTERN}({CLAIMED})?$",
+    ),
     "scenarios": _several("Scenarios", enum=list(CATALOGUE)),
     "variants": _several("Variants", enum=_VARIANTS),
     "trials": {
@@ -73,6 +78,12 @@ PARAMS: dict[str, dict[str, Any]] = {
         "minimum": 0.01,
         "maximum": 0.5,
         "description": "Of a green: that it misses a bug, at most, for example 0.05. Empty: as the matrix says.",
+    },
+    "connection": {
+        "default": CONNECTION,
+        "type": "string",
+        "pattern": r"^[\w.\-]{1,200}$",
+        "description": f"Airflow connection of the brokers whose release is {CLAIMED[1:]}: docs/brokers.md.",
     },
     "run": {
         "default": None,

@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from tenacity import Retrying, retry_if_result, wait_fixed
 
+from onceproof.lab.given import GivenCluster, check_access
 from onceproof.lab.processes import await_condition, interruptible
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.files import VerdictRow
@@ -22,7 +23,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import exit_code
 from onceproof.pipeline import steps
 from onceproof.pipeline.api import ENDED, FINISHED, AirflowApi
-from onceproof.pipeline.params import params_from_request, request_from_params
+from onceproof.pipeline.params import CONNECTION, params_from_request, request_from_params
 from onceproof.pipeline.progress import Display, failed_tasks, progress_of
 from onceproof.pipeline.services import Running, services
 from onceproof.pipeline.supervisor import DAG, Airflow
@@ -41,19 +42,24 @@ class Finished:
     failures: tuple[str, ...]
 
 
-def run(request: Request, *, console: Console, interrupted: str | None = None) -> Finished:
+def run(
+    request: Request, *, console: Console, interrupted: str | None = None, given: GivenCluster | None = None
+) -> Finished:
     """Run the DAG under the Airflow that is up, or one of our own, and wait for the verdicts.
 
     Progress goes to `console`: a live table on a terminal, else lines. If the id of an `interrupted` run is given, it
-    is resumed, with the request that it had.
+    is resumed, with the request that it had. Brokers that are `given` are those whose release the request claims.
 
     Raises:
-        UsageError: the request cannot be carried out, a port is taken, or another run is under way.
+        UsageError: the request cannot be carried out, a port is taken, or another run is under way; or the given
+            brokers do not answer, or do not allow what a trial does.
         HarnessError: Airflow or a task failed, so that there are no verdicts.
         KeyboardInterrupt: Ctrl-C or SIGTERM, after everything that was started has been ended.
     """
     settings = get_settings()
-    steps.check_request(request)  # before anything is started
+    if given is not None:  # before anything is started
+        check_access(given)
+    steps.check_request(request)
     new = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
     run_id = interrupted or new
     folder, dag_run = RunFolder(settings.runs / run_id), f"{run_id}.{new}" if interrupted else run_id
@@ -63,14 +69,37 @@ def run(request: Request, *, console: Console, interrupted: str | None = None) -
             _check_idle(running.airflow, api)
             display.say(f"Airflow is at {running.airflow.url}")
             api.unpause(DAG)
-            api.trigger(DAG, dag_run, params_from_request(request, run_id))
-            try:
-                instances = _watch(folder, dag_run, running, api, display)
-            except KeyboardInterrupt:
-                display.say("interrupted: ending tasks and brokers")
-                _end(folder, dag_run, api)
-                raise
+            with _connected(api, run_id, given) as connection:
+                api.trigger(DAG, dag_run, {**params_from_request(request, run_id), **connection})
+                try:
+                    instances = _watch(folder, dag_run, running, api, display)
+                except KeyboardInterrupt:
+                    display.say("interrupted: ending tasks and brokers")
+                    _end(folder, dag_run, api, given)
+                    raise
             return _finished(folder, dag_run, running.airflow, instances)
+
+
+@contextmanager
+def _connected(api: AirflowApi, run_id: str, given: GivenCluster | None) -> Iterator[dict[str, str]]:
+    """A connection of Airflow for given brokers, as long as the run lasts; the params by which the DAG finds it.
+
+    It has a name of its own: one that people have made is left alone.
+    """
+    if given is None:
+        yield {}
+        return
+    for left in api.connections(f"{CONNECTION}."):  # by a run that was killed; ours is the only one here
+        api.delete_connection(left)
+    name = f"{CONNECTION}.{run_id}"
+    api.add_connection(
+        {"connection_id": name, "conn_type": "kafka", "extra": json.dumps(dict(given.properties.values))}
+    )
+    try:
+        yield {"connection": name}
+    finally:
+        with suppress(HarnessError):  # this Airflow has ended; the next run deletes it
+            api.delete_connection(name)
 
 
 def find_interrupted(wanted: str) -> tuple[str, Request]:
@@ -144,8 +173,8 @@ def _watch(
     return api.task_instances(DAG, dag_run)
 
 
-def _end(folder: RunFolder, dag_run: str, api: AirflowApi) -> None:
-    """Mark the run failed and wait until its tasks have ended and its brokers are stopped."""
+def _end(folder: RunFolder, dag_run: str, api: AirflowApi, given: GivenCluster | None) -> None:
+    """Mark the run failed and wait until its tasks have ended and its brokers are stopped, or rid of it."""
     with suppress(HarnessError):  # it is the way out, and closing the services ends what is left
         api.fail_run(DAG, dag_run)
         await_condition(
@@ -156,7 +185,7 @@ def _end(folder: RunFolder, dag_run: str, api: AirflowApi) -> None:
         )
         api.fail_run(DAG, dag_run)  # skipped tasks at its end would let it pass
     with suppress(HarnessError):
-        steps.stop_clusters(folder)
+        steps.stop_clusters(folder, (lambda: given.properties) if given else None)
 
 
 def _finished(folder: RunFolder, dag_run: str, airflow: Airflow, instances: list[dict[str, Any]]) -> Finished:

@@ -270,7 +270,8 @@ def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Pla
         return []
     known = past_before(run_id, get_settings().database_url).plants
     found: list[Planting] = []
-    places = {(cell.scenario, cell.streams, cell.broker) for cell in cells if not registry().affecting(cell)}
+    ours = [cell for cell in cells if not cell.broker.is_claimed]  # of others, plants would say nothing
+    places = {(cell.scenario, cell.streams, cell.broker) for cell in ours if not registry().affecting(cell)}
     for name, streams, broker in sorted(places):
         waiting = []
         for planting in _claimed(name, streams, broker):

@@ -13,14 +13,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from onceproof.model.cell import Cell, Trial, is_run_id
+from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.model.files import Outcome, TrialPlan, VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand, with_controls
+from onceproof.model.release import CLAIMED, Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
-from onceproof.pipeline.params import params_from_request, request_from_params
+from onceproof.pipeline.params import CONNECTION, params_from_request, request_from_params
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
 
@@ -28,13 +30,21 @@ from onceproof.settings import get_settings
 # Expectations) is imported by the step that needs it.
 
 if TYPE_CHECKING:
+    from onceproof.lab.given import GivenCluster
     from onceproof.lab.sensitivity import Planting
+
+Given = Callable[[], ClientProperties]  # how brokers are reached that are not ours; asked only where there are such
 
 OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
 UP_SINCE_VARIABLE = "ONCEPROOF_UP_SINCE"
 NOBODY = 1  # init: with an Airflow that is not ours, brokers live until the run's teardown
 GATE_LINES = 10
 STOPPED = {Verdict.REGRESSION, Verdict.ERROR}
+
+
+def given_by_nobody() -> ClientProperties:
+    """Of a run on brokers that Onceproof starts."""
+    raise UsageError(f"A release{CLAIMED} is one of brokers of your own: name them with --brokers (docs/brokers.md).")
 
 
 class GateError(OnceproofError):
@@ -74,27 +84,41 @@ def check_request(request: Request) -> Expansion:
     installation, expansion = get_settings().installation, requested(request)
     require_javas(installation, [Trial("", cell, 1, 0) for cell in expansion.cells])
     releases = {r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}
-    check_published(installation, sorted(releases))
+    check_published(installation, sorted(release for release in releases if not release.is_claimed))
     return expansion
 
 
-def plan(run_id: str, request: Request, dag_run: str | None = None) -> RunFolder:
+def plan(
+    run_id: str,
+    request: Request,
+    dag_run: str | None = None,
+    connection: str = CONNECTION,
+    given: Given = given_by_nobody,
+) -> RunFolder:
     """Expand the matrix, check that all of it can be run, and write it down; nothing is started.
+
+    Brokers whose release is claimed are those of the Airflow connection, whose name stands in the plan; all steps that
+    work with them are `given` what is in it.
 
     An interrupted run can be resumed: its plan stays, and trials that ended well are not repeated. Brokers that an
     earlier run left behind are stopped, and their data is deleted, so only the last run can be resumed.
 
     Raises:
         UsageError: the request names something that does not exist, a release that is not published, or a run that
-            has its verdicts, or was planned with another request.
+            has its verdicts, or was planned with another request; or brokers that do not let a trial do what it does.
         HarnessError: the run folder cannot be written.
     """
+    from onceproof.lab.given import check_access
+
     if not is_run_id(run_id):
         raise UsageError(
             f"{run_id!r} is not a run id: it must read like 20261121T084500-3f2a; leave it empty for a new one."
         )
     expansion = check_request(request)
     settings = get_settings()
+    claimed = {cell.broker for cell in expansion.cells if cell.broker.is_claimed}
+    for broker in claimed:
+        check_access(_given_cluster(broker, given))
     run = RunFolder(settings.runs / run_id)
     if run.is_finished:
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
@@ -102,7 +126,8 @@ def plan(run_id: str, request: Request, dag_run: str | None = None) -> RunFolder
     if run.run_file.exists():
         _go_on(run, asked)
     else:
-        write_json(run.run_file, _plan(run, expansion, asked) | {"dag_run": dag_run})
+        own = {"dag_run": dag_run, "connection": connection if claimed else None}
+        write_json(run.run_file, _plan(run, expansion, asked) | own)
     for folder in sorted(settings.runs.glob("*/clusters")):
         stop_clusters(RunFolder(folder.parent))
         if folder.parent != run.path:
@@ -196,16 +221,18 @@ def lanes(run: RunFolder) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     return (lane[False], lane[True]) if lane[False] else (lane[True], [])
 
 
-def start_cluster(run: RunFolder, broker: str) -> None:
-    """Start the brokers of one release; if the run was interrupted, with the topics that they had.
+def start_cluster(run: RunFolder, broker: str, given: Given = given_by_nobody) -> None:
+    """Start the brokers of one release; if the run was interrupted, with the topics that they had. Given ones are up.
 
     If they do not serve, the reason stands in the cluster's file and becomes the outcome of each of its trials.
     """
     from onceproof.lab.cluster import EmbeddedCluster
     from onceproof.lab.plan import needs_dead_broker
-    from onceproof.model.release import Release
 
-    file, folder = run.cluster_file(broker), run.cluster_folder(broker)
+    file, folder, release = run.cluster_file(broker), run.cluster_folder(broker), Release.of_brokers(broker)
+    if release.is_claimed:
+        write_json(file, {"release": broker, "bootstrap_servers": given().bootstrap_servers})
+        return
     if not EmbeddedCluster.has_data(folder):
         for trial in run.trials():  # their topics are gone
             if str(trial.cell.broker) == broker:
@@ -214,7 +241,7 @@ def start_cluster(run: RunFolder, broker: str) -> None:
     owner = int(os.environ.get(OWNER_VARIABLE, NOBODY))
     with ended_by_sigterm():
         try:
-            cluster = EmbeddedCluster.start(get_settings().installation, Release.parse(broker), folder, owner)
+            cluster = EmbeddedCluster.start(get_settings().installation, release, folder, owner)
             if any(str(trial.cell.broker) == broker and needs_dead_broker(trial) for trial in run.trials()):
                 cluster.dead_broker()  # while it lives, it would be given partitions of other trials' topics
         except OnceproofError as error:
@@ -224,15 +251,25 @@ def start_cluster(run: RunFolder, broker: str) -> None:
         write_json(file, cluster.to_dict())
 
 
-def stop_clusters(run: RunFolder) -> None:
-    """Stop all brokers of the run, and keep their data; those that are gone already do no harm."""
+def stop_clusters(run: RunFolder, given: Given | None = None) -> None:
+    """Stop all brokers of the run, and keep their data; those that are gone already do no harm.
+
+    From those that are given, all that the run has created is removed; nothing of an earlier run, for which none is.
+    """
     from onceproof.lab.cluster import EmbeddedCluster
+    from onceproof.lab.sweep import remove_run
 
     for file in sorted(run.path.glob("clusters/*.json")):
         data = read_json(file)
         if "error" in data or data.get("stopped"):
             continue
-        EmbeddedCluster.from_dict(get_settings().installation, data).stop(keep_data=True)
+        release = Release.of_brokers(data["release"])
+        if not release.is_claimed:
+            EmbeddedCluster.from_dict(get_settings().installation, data).stop(keep_data=True)
+        elif given is not None:
+            remove_run(_given_cluster(release, given), run.run_id)
+        else:
+            continue
         write_json(file, data | {"stopped": True})
 
 
@@ -244,7 +281,7 @@ def discard_data(run: RunFolder) -> None:
         EmbeddedCluster.delete_data(run.cluster_folder(file.stem))
 
 
-def provision(run: RunFolder, cell: str) -> None:
+def provision(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
     """Create the topics of the cell's trials that have no outcome yet.
 
     Raises:
@@ -252,11 +289,11 @@ def provision(run: RunFolder, cell: str) -> None:
     """
     from onceproof.lab import trial as lab
 
-    _for_each_open_trial(run, cell, lab.provision)
+    _for_each_open_trial(run, cell, lab.provision, given)
     _require_open_trials(run, cell)
 
 
-def preload(run: RunFolder, cell: str) -> None:
+def preload(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
     """Produce the first bulk of the cell's trials.
 
     Raises:
@@ -264,13 +301,14 @@ def preload(run: RunFolder, cell: str) -> None:
     """
     from onceproof.lab import trial as lab
 
-    _for_each_open_trial(
-        run, cell, lambda _, cluster, folder: lab.preload(TrialPlan.read(folder.trial_file), cluster, folder)
-    )
+    def preload_one(_: Trial, cluster: Any, folder: Any) -> None:
+        lab.preload(TrialPlan.read(folder.trial_file), cluster, folder)
+
+    _for_each_open_trial(run, cell, preload_one, given)
     _require_open_trials(run, cell)
 
 
-def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> None:
+def drive(run: RunFolder, cell: str, given: Given = given_by_nobody, report: Callable[[str], None] = print) -> None:
     """Run the cell's trials one after the other; one that has an outcome is not repeated.
 
     Raises:
@@ -282,13 +320,13 @@ def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> N
         report(f"trial {trial.number}")
         lab.drive(TrialPlan.read(folder.trial_file), cluster, folder, report)
 
-    _for_each_open_trial(run, cell, drive_one)
+    _for_each_open_trial(run, cell, drive_one, given)
     errors = [error for error in _errors(run, cell) if error]
     if errors:
         raise HarnessError(f"{len(errors)} of {len(_trials(run, cell))} trials failed: {errors[0]}")
 
 
-def beside(run: RunFolder) -> None:
+def beside(run: RunFolder, given: Given = given_by_nobody) -> None:
     """Provision, preload and drive the cells whose trials mostly wait, beside those that need the machine.
 
     Raises:
@@ -298,14 +336,14 @@ def beside(run: RunFolder) -> None:
     for cell in lanes(run)[1]:
         try:
             for verb in (provision, preload, drive):
-                verb(run, cell["key"])
+                verb(run, cell["key"], given)
         except HarnessError as error:
             failed.append(f"{cell['title']}: {error}")
     if failed:
         raise HarnessError("\n".join(failed))
 
 
-def add_trials(run: RunFolder, report: Callable[[str], None] = print) -> None:
+def add_trials(run: RunFolder, given: Given = given_by_nobody, report: Callable[[str], None] = print) -> None:
     """Give cells further trials until their claims stand or their budget ends, the positive controls first.
 
     A cell that was red gets no more: one witness is proof. Nor does one whose trials failed, or that cannot be
@@ -325,7 +363,7 @@ def add_trials(run: RunFolder, report: Callable[[str], None] = print) -> None:
         own = _trials(run, cell.key)
         if all(run.trial(trial).outcome_file.exists() for trial in own):
             run.add_trial(new_trial(run, cell, len(own) + 1))
-        _for_each_open_trial(run, cell.key, drive_one)
+        _for_each_open_trial(run, cell.key, drive_one, given)
 
 
 def validate(run: RunFolder) -> None:
@@ -408,7 +446,7 @@ def _trials(run: RunFolder, cell: str) -> list[Trial]:
     return [trial for trial in run.trials() if trial.cell.key == cell]
 
 
-def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, Any], object]) -> None:
+def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, Any], object], given: Given) -> None:
     """Apply the verb to the trials that have no outcome yet; an error becomes the outcome of its trial."""
     for trial in _trials(run, cell):
         folder = run.trial(trial)
@@ -416,7 +454,7 @@ def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, 
             continue
         try:
             with ended_by_sigterm():
-                verb(trial, _cluster(run, trial.cell), folder)
+                verb(trial, _cluster(run, trial.cell, given), folder)
         except Exception as error:
             sentence = str(error) if isinstance(error, OnceproofError) else f"{type(error).__name__}: {error}"
             print(f"{trial.key}: {sentence}")
@@ -436,13 +474,21 @@ def _errors(run: RunFolder, cell: str) -> list[str | None]:
     return [outcome.error if outcome else None for outcome in outcomes]
 
 
-def _cluster(run: RunFolder, cell: Cell) -> Any:
+def _cluster(run: RunFolder, cell: Cell, given: Given) -> Any:
     from onceproof.lab.cluster import EmbeddedCluster
 
+    if cell.broker.is_claimed:
+        return _given_cluster(cell.broker, given)
     data = read_json(run.cluster_file(str(cell.broker)))
     if "error" in data:
         raise HarnessError(data["error"])
     return EmbeddedCluster.from_dict(get_settings().installation, data)
+
+
+def _given_cluster(release: Release, given: Given) -> "GivenCluster":
+    from onceproof.lab.given import GivenCluster
+
+    return GivenCluster(get_settings().installation, release, given())
 
 
 def _first_line(text: str) -> str:

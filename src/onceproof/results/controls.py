@@ -274,7 +274,8 @@ def past_of(url: str, run_id: str, registry: Registry) -> Past:
         for row, trial in session.execute(query):
             cell = Cell.from_dict({name: getattr(row, name) for name in AXES})
             commit = commit_of(cell, trial.attested)
-            if registry.affecting(cell) and commit and trial.harness:
+            # Claimed brokers may be others each time: what was red on them says nothing of those of another run.
+            if registry.affecting(cell) and commit and trial.harness and not cell.broker.is_claimed:
                 is_red = row.verdict == Verdict.KNOWN and bool(trial.anomalies)
                 tallies[Place.of(cell, commit, trial.harness)] += Tally(is_red, 1)
     return Past(dict(tallies), tuple(filter(_stands, sensitivities(planted_trials(url, run_id)))))

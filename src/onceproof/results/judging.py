@@ -93,6 +93,7 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> Ver
     promises: Counter[str] = Counter()
     for reader in readers:
         promises.update(reader.promises)
+    plans = [TrialPlan.read(file) for trial in trials if (file := run.trial(trial).trial_file).exists()]
     cell = verdict.cell
     return VerdictRow(
         **cell.to_dict(),
@@ -115,6 +116,7 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> Ver
         keys=sum(reader.keys for reader in readers),
         ids=sum(reader.ids for reader in readers),
         promises=promises,
+        not_looked_at={promise: reason for plan in plans for promise, reason in plan.not_looked_at.items()},
         folders=tuple(str(run.trial(trial).path.relative_to(run.path)) for trial in trials),
     )
 

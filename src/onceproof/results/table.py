@@ -40,12 +40,12 @@ def verdict_table(verdicts: Sequence[VerdictRow], title: str) -> Table:
     table.add_column("IDs", justify="right", no_wrap=True)
     table.add_column("what was seen", ratio=1)
     table.add_column("s/trial", justify="right", no_wrap=True)
-    several_brokers = len({v.broker for v in verdicts}) > 1
+    shows_broker = len({v.broker for v in verdicts}) > 1 or any(v.as_cell.broker.is_claimed for v in verdicts)
     several_scenarios = len({v.scenario for v in verdicts}) > 1
     for v in verdicts:
         variant = f"{v.scenario} {v.variant}" if several_scenarios else v.variant
         table.add_row(
-            f"{v.as_cell.releases} (broker {v.broker})" if several_brokers else v.as_cell.releases,
+            f"{v.as_cell.releases} (broker {v.broker})" if shows_broker else v.as_cell.releases,
             Text(variant),
             styled(v.verdict, f"{v.verdict.sign} {v.verdict}"),
             f"{v.red}/{v.counted}",

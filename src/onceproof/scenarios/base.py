@@ -15,7 +15,7 @@ from onceproof.faults import chosen, refuse_nodes, rolling_bounce
 from onceproof.faults.base import Ground, Instance
 from onceproof.faults.rolling_bounce import BACK, STATIC
 from onceproof.model.anomaly import Comparison
-from onceproof.model.capability import Capability
+from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.files import Declared, Suffered, TopicPlan
@@ -308,7 +308,7 @@ class Scenario:
 
     def refuse(self, cell: Cell) -> str | None:
         """Why a cell cannot be run as its variant is, if it cannot."""
-        return self._refuse(cell, values_of_cell(cell, self.parameters, self.variants))
+        return self._refuse(Trial("", cell, 1, 0))
 
     def validate(self, trial: Trial) -> None:
         """Check, before anything is started, that a trial can be run with its own values.
@@ -316,11 +316,25 @@ class Scenario:
         Raises:
             UsageError: it cannot; says why.
         """
-        if reason := self._refuse(trial.cell, self.values(trial)):
+        if reason := self._refuse(trial):
             raise UsageError(f"{trial.cell.title} cannot be run: {reason}")
 
-    def _refuse(self, cell: Cell, own: Mapping[str, Any]) -> str | None:
-        return refuse_nodes(own) or self.refusal(cell, own)
+    def _refuse(self, trial: Trial) -> str | None:
+        own = self.values(trial)
+        return refuse_nodes(own) or self.refusal(trial.cell, own) or self._refuse_claimed(trial)
+
+    def _refuse_claimed(self, trial: Trial) -> str | None:
+        lacking = self.needs(trial) - OF_CLAIMED if trial.cell.broker.is_claimed else ()
+        if not lacking:
+            return None
+        needed = " and ".join(sorted(capability.value for capability in lacking))
+        return f"it needs {needed}, which only brokers that Onceproof starts allow: leave out --brokers."
+
+    def needs(self, trial: Trial) -> frozenset[Capability]:
+        """What the brokers must allow for the trial to be driven; what promises need is not among it."""
+        fault = chosen(self.values(trial))
+        by_protocol = {Capability.CONFIGURE_GROUPS} if self.config(trial).get(PROTOCOL) == "streams" else set()
+        return self.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
 
     def variant(self, name: str) -> Variant:
         """The variant of this name.

@@ -1,10 +1,11 @@
 """A client.properties in the words of both clients; what cannot be translated is refused by its key."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from onceproof.lab.client_properties import ClientProperties, java_options
+from onceproof.model.client_properties import SPARK_CLIENT, ClientProperties, java_options
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from tests.specimens.brokers import given
@@ -98,6 +99,10 @@ def test_client_credentials_are_translated_for_each_release(read):
 
 
 SASL = "bootstrap.servers=a:1\nsecurity.protocol=SASL_SSL\n"
+PEM = (
+    f"sasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}.plain.PlainLoginModule required username=a password=b;\n"
+    "ssl.truststore.type=PEM\nssl.truststore.certificates=\\ A\\n\\tB\\\\n=:#!\\\n C\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +140,31 @@ def test_what_cannot_be_done_is_refused_in_a_sentence_without_credentials(read, 
         read(text)
     assert "topsecret" not in str(refused.value)
     assert refused.value.__cause__ is None
+
+
+def test_plain_is_translated_for_all_clients(read):
+    login = f'{JAAS}.plain.PlainLoginModule required username="me" password="s";'
+    properties = read(SASL + f"sasl.mechanism=PLAIN\nsasl.jaas.config={login}")
+    told = {"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    assert properties.librdkafka() == told | {"sasl.username": "me", "sasl.password": "s"}
+    assert properties.java(NOW) == told | {"sasl.jaas.config": login}
+    assert properties.spark() == {f"kafka.{key}": value for key, value in properties.java(NOW).items()}
+
+
+def test_spark_gets_client_credentials_as_its_own_client_wants_them(read):
+    options = read(OAUTH).spark()
+    assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://id/token"
+    assert options["kafka.sasl.login.callback.handler.class"] == f"{JAAS}.oauthbearer.OAuthBearerLoginCallbackHandler"
+    [connector] = (Path(__file__).parents[2] / "spark_jobs").glob("connector.pom.xml")
+    [version] = re.findall(r"<artifactId>kafka-clients</artifactId>\s*<version>(.*)</version>", connector.read_text())
+    assert Release.parse(version) == SPARK_CLIENT
+
+
+@pytest.mark.parametrize("text", [SCRAM, OAUTH, SASL + PEM], ids=["escapes", "credentials", "lines"])
+def test_what_is_written_is_read_again(read, tmp_path, text):
+    properties = read(text)
+    (tmp_path / "again").write_text(properties.text())
+    assert ClientProperties.read(tmp_path / "again") == properties
 
 
 def test_a_file_that_is_not_there_is_named():

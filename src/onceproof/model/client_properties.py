@@ -1,8 +1,8 @@
-"""Java's `client.properties`, by which people reach brokers of their own, in the words of both clients.
+"""Java's `client.properties`, by which people reach brokers of their own, in the words of all clients.
 
-What is here goes to the Java clients as it stands, and is translated for librdkafka. A key that cannot be translated is
-refused: a client that left it out would talk to the brokers in another way than the file says. Values may be
-credentials, so no sentence quotes one that could be.
+What is here goes to the Java clients as it stands, and is translated for librdkafka and for Spark's Kafka source. A key
+that cannot be translated is refused: a client that left it out would talk to the brokers in another way than the file
+says. Values may be credentials, so no sentence quotes one that could be.
 """
 
 import re
@@ -18,6 +18,7 @@ SERVERS, PROTOCOL, MECHANISM, JAAS = "bootstrap.servers", "security.protocol", "
 ENDPOINT, HANDLER = "sasl.oauthbearer.token.endpoint.url", "sasl.login.callback.handler.class"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OAUTH = "OAUTHBEARER"
+SPARK_CLIENT = Release(3, 9, 1)  # as in spark_jobs/connector.pom.xml
 MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -94,6 +95,10 @@ class ClientProperties:
         except _RefusedError as refusal:
             raise UsageError(f"{where}: {refusal}") from None
 
+    def text(self) -> str:
+        """As a file has it, and `read` reads it."""
+        return "".join(f"{key}={_escaped(value)}\n" for key, value in self.values.items())
+
     @property
     def bootstrap_servers(self) -> str:
         """Where the brokers are, by comma."""
@@ -115,6 +120,10 @@ class ClientProperties:
         if self.values.get(MECHANISM) == OAUTH:
             names, config = OAUTH_OPTIONS, {**config, "sasl.oauthbearer.method": "oidc"}
         return config | {names[option]: value for option, value in self.login.items()}
+
+    def spark(self) -> dict[str, str]:
+        """Options of Spark's Kafka source, which has Java clients of one release."""
+        return {f"kafka.{key}": value for key, value in self.java(SPARK_CLIENT).items()}
 
     def java(self, release: Release) -> dict[str, str]:
         """Configuration of the Java clients of a release.
@@ -163,6 +172,14 @@ def _unescaped(text: str) -> str:
 
     # Characters beyond 16 bits are written as two.
     return _ESCAPE.sub(character, text).encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def _escaped(value: str) -> str:
+    """A value as it stands in a file: with its own backslashes, line ends, and blanks in front."""
+    text = (
+        value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
+    )
+    return f"\\{text}" if text.startswith(" ") else text
 
 
 def _checked(values: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,0 +1,85 @@
+"""A whole run on brokers of somebody else: verdicts as on our own, no credential anywhere, and nothing left behind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, select
+from sqlalchemy.orm import Session
+
+from onceproof.results.database import CellRow
+from onceproof.settings import get_settings
+from tests.specimens.secured import PASSWORD, USER, Secured, secured_broker, seen_in_ps, written_to
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    """The broker, whose user may do what a trial does."""
+    with secured_broker(tmp_path_factory.mktemp("secured")) as started:
+        started.allow(USER)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A home of its own that shares what `make setup` resolved."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "artifacts").symlink_to(get_settings().artifacts)
+    return home
+
+
+def run(broker: Secured, properties: str, home: Path) -> subprocess.Popen:
+    """`onceproof run` of an affected and a fixed release, once each."""
+    file = broker.folder / "client.properties"
+    file.write_text(properties)
+    command = [sys.executable, "-m", "onceproof.cli", "run", "--brokers", str(file), "--json", "--risk", "0.5"]
+    asked = ["--scenario", "enumerator", "--variant", "DEFAULT_CONFIG", "--trials", "1"]
+    environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*command, *asked, "--streams", "3.3.1", "--streams", "3.4.1"], env=environment, **pipes)
+
+
+def test_a_run_judges_releases_by_controls_on_the_same_brokers_and_the_password_is_nowhere(broker, home):
+    process = run(broker, broker.scram_properties(), home)
+    with seen_in_ps(PASSWORD) as in_ps:
+        out, err = process.communicate(timeout=500)
+    assert process.returncode == 0, out + err
+    verdicts = {verdict["streams"]: verdict for verdict in json.loads(out)["verdicts"]}
+    assert {streams: verdict["verdict"] for streams, verdict in verdicts.items()} == {
+        "3.3.1": "known",
+        "3.4.1": "clean",
+    }
+    for verdict in verdicts.values():
+        assert verdict["broker"] == "3.9.1-claimed"
+        assert set(verdict["not_looked_at"]) == {"atomicity", "isolation", "fencing"}
+    assert "3.3.1" in verdicts["3.4.1"]["arithmetic"]
+    with Session(create_engine(f"sqlite:///{home}/results.db")) as session:
+        assert set(session.scalars(select(CellRow.broker))) == {"3.9.1-claimed"}
+    assert PASSWORD not in out + err
+    assert not in_ps
+    written = list(written_to(home, PASSWORD))
+    assert written == []
+    assert broker.left() == (set(), [])
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        (lambda broker: broker.scram_properties("wrong"), "check sasl.jaas.config"),
+        (lambda broker: broker.scram_properties(servers="127.0.0.1:1"), "cannot be reached"),
+    ],
+    ids=["a wrong password", "an unreachable host"],
+)
+def test_brokers_that_cannot_be_reached_end_a_run_before_anything_is_started(broker, tmp_path, properties, told):
+    process = run(broker, properties(broker), tmp_path)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    [sentence] = err.strip().splitlines()
+    assert told in sentence
+    assert not (tmp_path / "airflow").exists()
+    assert not (tmp_path / "runs").exists()
