@@ -233,7 +233,7 @@ def test_a_run_on_brokers_of_ones_own_asks_the_connection_and_tells_spark_throug
     # As Airflow has it: a blank and a backslash must come through.
     told = {"bootstrap.servers": "127.0.0.1:1", "ssl.truststore.type": "PEM", "ssl.truststore.certificates": "C\\\n D"}
     monkeypatch.setenv("AIRFLOW_CONN_THEIRS", json.dumps({"conn_type": "kafka", "extra": told}))
-    monkeypatch.setattr("onceproof.lab.given.check_access", lambda given: cardboard.done.append(("asked", given)))
+    monkeypatch.setattr("onceproof.lab.given.check_access", lambda given, *_: cardboard.done.append(("asked", given)))
     monkeypatch.setattr("onceproof.lab.sweep.remove_run", lambda given, run: cardboard.stopped.append(run))
     state, _ = run_it(dag, brokers=["3.9.1-claimed"], connection="theirs")
     assert state == "success"

@@ -4,24 +4,31 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
-import psutil
 import pytest
 from confluent_kafka.admin import NewTopic
 from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.lab import given as given_module
-from onceproof.lab.given import GivenCluster
+from onceproof.lab.given import GivenCluster, check_access
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.processes import await_condition
 from onceproof.lab.sweep import sweep_brokers
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import UsageError
-from tests.conftest import HERE, undisturbed
-from tests.specimens.secured import PASSWORD, RELEASE, USER, Authority, Secured, secured_broker
+from tests.conftest import HERE, a_trial, undisturbed
+from tests.specimens.secured import (
+    PASSWORD,
+    RELEASE,
+    USER,
+    Authority,
+    Secured,
+    secured_broker,
+    seen_in_ps,
+    written_to,
+)
 
 pytestmark = pytest.mark.broker
 
@@ -32,17 +39,6 @@ def broker(tmp_path_factory):
     with secured_broker(tmp_path_factory.mktemp("secured")) as started:
         started.allow(USER)
         yield started
-
-
-def told_in_ps() -> str:
-    """Command lines and environments of all processes."""
-    words = []
-    for process in psutil.process_iter():
-        try:
-            words += [*process.cmdline(), *process.environ().values()]
-        except psutil.Error:
-            continue
-    return " ".join(words)
 
 
 def trial(properties: str, streams: str, home: Path, project: Path) -> tuple[int, dict, set[str]]:
@@ -60,23 +56,11 @@ def trial(properties: str, streams: str, home: Path, project: Path) -> tuple[int
         text=True,
         env={**os.environ, "ONCEPROOF_HOME": str(home)},
     )
-    seen: set[str] = set()
-
-    def watch() -> None:
-        while process.poll() is None:
-            seen.update({"ps"} if PASSWORD in told_in_ps() else ())
-            ended.wait(0.5)
-
-    ended = threading.Event()
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    out, err = process.communicate(timeout=180)
-    ended.set()
-    watcher.join()
-    seen |= {"output"} if PASSWORD in out + err else set()
-    written = [path for path in (home / "runs").rglob("*") if path.is_file()]
-    assert any(path.name == "instance-1.log" for path in written), err
-    seen |= {path.name for path in written if PASSWORD.encode() in path.read_bytes()}
+    with seen_in_ps(PASSWORD) as in_ps:
+        out, err = process.communicate(timeout=180)
+    assert any((home / "runs").rglob("instance-1.log")), err
+    seen = in_ps | ({"output"} if PASSWORD in out + err else set())
+    seen |= {path.name for path in written_to(home / "runs", PASSWORD)}
     return process.returncode, json.loads(out), seen
 
 
@@ -145,6 +129,19 @@ def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Pe
         assert missing == Permission(TOPIC, "Delete")
         assert f"the topic {topic} was created and cannot be deleted" in str(refused.value)
         broker.admin.delete_topics([topic])[topic].result(10)
+
+
+def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broker: Secured):
+    broker.allow(USER)
+    cluster, trial = given(broker, broker.scram_properties()), a_trial("3.4.1", scenario="quota")
+    with pytest.raises(UsageError) as refused:
+        check_access(cluster, trial)
+    assert f"--allow-principal User:{USER} --operation AlterConfigs --operation DescribeConfigs --cluster" in str(
+        refused.value
+    )
+    broker.allow_quotas(USER)
+    check_access(cluster, trial)
+    assert broker.left() == (set(), [])
 
 
 def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secured):

@@ -119,6 +119,13 @@ class Secured:
         for future in self.admin.create_acls(bindings).values():
             future.result(10)
 
+    def allow_quotas(self, principal: str) -> None:
+        """Let somebody also set quotas."""
+        cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, f"User:{principal}", "*")
+        for operation in (AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE_CONFIGS):
+            binding = AclBinding(*cluster, operation, AclPermissionType.ALLOW)
+            self.admin.create_acls([binding])[binding].result(10)
+
     def left(self) -> tuple[set[str], list[str]]:
         """Topics that are not Kafka's own, and groups."""
         topics = {name for name in self.admin.list_topics(timeout=10).topics if not name.startswith("__")}

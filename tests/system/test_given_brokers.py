@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from sqlalchemy import create_engine, select
@@ -65,6 +66,19 @@ def test_a_run_judges_releases_by_controls_on_the_same_brokers_and_the_password_
     written = list(written_to(home, PASSWORD))
     assert written == []
     assert broker.left() == (set(), [])
+    shown = told_elsewhere(home)
+    assert "3.9.1-claimed" in shown["page.html"].decode()
+    assert [name for name, content in shown.items() if PASSWORD.encode() in content] == []
+
+
+def told_elsewhere(home: Path) -> dict[str, bytes]:
+    """What leaves the machine of the red cell: its evidence, file by file, and the page."""
+    environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
+    archive, page = home / "evidence.zip", home / "page.html"
+    for command in (["evidence", "last", "3.3.1", "--output", str(archive)], ["report", "--html", str(page)]):
+        subprocess.run([sys.executable, "-m", "onceproof.cli", *command], env=environment, check=True, timeout=60)
+    with ZipFile(archive) as zipped:
+        return {name: zipped.read(name) for name in zipped.namelist()} | {page.name: page.read_bytes()}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.permissions import check_permissions
+from onceproof.lab.permissions import check_permissions, check_quotas
 from onceproof.lab.plan import check_capabilities
 from onceproof.lab.topics import Topics
 from onceproof.model.capability import OF_CLAIMED, Capability
@@ -96,16 +96,19 @@ class GivenCluster(Cluster):
         return UsageError(f"The brokers at {self.bootstrap_servers} cannot be reached: {error.str()}; {remedy}.")
 
 
-def check_access(given: GivenCluster, trial: Trial | None = None) -> None:
-    """Check that brokers answer, and allow what every trial does, and what this one needs beside it.
+def check_access(given: GivenCluster, *trials: Trial) -> None:
+    """Check that brokers answer, and allow what every trial does, and what these need beside it.
 
     Raises:
         UsageError: they do not.
     """
-    if trial is not None:
+    for trial in trials:
         check_capabilities(trial, given)
     given.check_reached()
     check_permissions(given, given.properties.user)
+    sets_quota = (of.cell.streams for of in trials if Capability.ALTER_QUOTAS in scenario(of.cell.scenario).needs(of))
+    if release := next(sets_quota, None):
+        check_quotas(given, given.properties.user, release)
 
 
 @contextmanager

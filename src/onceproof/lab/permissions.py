@@ -2,19 +2,23 @@
 
 import secrets
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.quota import set_producer_quota
 from onceproof.lab.topics import COORDINATOR_MOVES
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.release import Release
 
 TIMEOUT = 10.0
 PREFIX = f"{MARK}."
@@ -65,15 +69,41 @@ def check_permissions(cluster: Cluster, user: str | None) -> None:
 
 def acl_commands(cluster: Cluster, user: str | None, missing: Sequence[Permission]) -> list[str]:
     """The commands that give what is missing, one for each kind of resource."""
-    commands = []
-    for resource in dict.fromkeys(permission.resource for permission in missing):
-        words = ["kafka-acls.sh", "--bootstrap-server", cluster.bootstrap_servers.split(",")[0]]
-        words += ["--command-config", "ADMIN.properties", "--add", "--allow-principal", f"User:{user or 'NAME'}"]
-        for permission in missing:
-            words += ["--operation", permission.operation] if permission.resource == resource else []
-        words += [resource, PREFIX, "--resource-pattern-type", "prefixed"]
-        commands.append(shlex.join(words))
-    return commands
+    of_ours = (PREFIX, "--resource-pattern-type", "prefixed")
+    return [
+        _command(cluster, user, [one.operation for one in missing if one.resource == resource], resource, *of_ours)
+        for resource in dict.fromkeys(permission.resource for permission in missing)
+    ]
+
+
+def _command(cluster: Cluster, user: str | None, operations: Iterable[str], *resource: str) -> str:
+    words = ["kafka-acls.sh", "--bootstrap-server", cluster.bootstrap_servers.split(",")[0]]
+    words += ["--command-config", "ADMIN.properties", "--add", "--allow-principal", f"User:{user or 'NAME'}"]
+    for operation in operations:
+        words += ["--operation", operation]
+    return shlex.join([*words, *resource])
+
+
+def check_quotas(cluster: Cluster, user: str | None, release: Release) -> None:
+    """Check that a trial may set quotas, by lifting one that nobody has set.
+
+    Args:
+        cluster: the brokers.
+        user: the name by which they know us.
+        release: of the Java clients that ask for it.
+
+    Raises:
+        UsageError: it may not; names the command that allows it.
+    """
+    with TemporaryDirectory() as folder:
+        try:
+            set_producer_quota(cluster, release, f"{PREFIX}preflight", None, Path(folder) / "quota.log")
+        except HarnessError as error:
+            command = _command(cluster, user, ("AlterConfigs", "DescribeConfigs"), "--cluster")
+            raise UsageError(
+                f"The brokers at {cluster.bootstrap_servers} do not let a trial set a quota: {error} "
+                f"Allow it, or leave such scenarios out: {command}"
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from tenacity import Retrying, retry_if_result, wait_fixed
 
 from onceproof.lab.given import GivenCluster, check_access
 from onceproof.lab.processes import await_condition, interruptible
+from onceproof.model.cell import Trial
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json, write_json
@@ -57,10 +58,12 @@ def run(
         KeyboardInterrupt: Ctrl-C or SIGTERM, after everything that was started has been ended.
     """
     settings = get_settings()
-    if given is not None:  # before anything is started
-        check_access(given)
-    steps.check_request(request)
     new = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
+    if given is not None:  # before anything is started
+        given.check_reached()
+    expansion = steps.check_request(request)
+    if given is not None:
+        check_access(given, *(Trial(new, cell, 1, 0) for cell in expansion.cells))
     run_id = interrupted or new
     folder, dag_run = RunFolder(settings.runs / run_id), f"{run_id}.{new}" if interrupted else run_id
     with _alone(settings, run_id), interruptible(), Display(console) as display:

@@ -116,9 +116,9 @@ def plan(
         )
     expansion = check_request(request)
     settings = get_settings()
-    claimed = {cell.broker for cell in expansion.cells if cell.broker.is_claimed}
-    for broker in claimed:
-        check_access(_given_cluster(broker, given))
+    theirs = [Trial(run_id, cell, 1, 0) for cell in expansion.cells if cell.broker.is_claimed]
+    for broker in {trial.cell.broker for trial in theirs}:
+        check_access(_given_cluster(broker, given), *theirs)
     run = RunFolder(settings.runs / run_id)
     if run.is_finished:
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
@@ -126,7 +126,7 @@ def plan(
     if run.run_file.exists():
         _go_on(run, asked)
     else:
-        own = {"dag_run": dag_run, "connection": connection if claimed else None}
+        own = {"dag_run": dag_run, "connection": connection if theirs else None}
         write_json(run.run_file, _plan(run, expansion, asked) | own)
     for folder in sorted(settings.runs.glob("*/clusters")):
         stop_clusters(RunFolder(folder.parent))
