@@ -106,6 +106,8 @@ def test_who_is_not_let_in_is_told_why_in_a_sentence(broker: Secured, tmp_path, 
     monkeypatch.setattr(given_module, "REACHED_WITHIN", 3.0)
     stranger = Authority(tmp_path, "stranger")
     assert "check sasl.jaas.config" in refusal(broker, broker.scram_properties("wrong"))
+    assert "check sasl.jaas.config" in refusal(broker, broker.plain_properties("wrong"))
+    assert "cannot be reached" in refusal(broker, broker.oauth_properties("wrong"))
     assert "check the PEM files" in refusal(broker, broker.scram_properties(ca=stranger.file))
     assert "cannot be reached" in refusal(broker, broker.scram_properties(servers="127.0.0.1:1"))
     assert "cannot be reached" in refusal(broker, broker.scram_properties(servers="nowhere.invalid:9092"))
@@ -131,9 +133,12 @@ def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Pe
         broker.admin.delete_topics([topic])[topic].result(10)
 
 
-def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broker: Secured):
+@pytest.mark.parametrize("login", ["plain", "oauth"])
+def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broker: Secured, login):
+    """Asked by clients of librdkafka and of Java, by the logins with which no trial is run here."""
     broker.allow(USER)
-    cluster, trial = given(broker, broker.scram_properties()), a_trial("3.4.1", scenario="quota")
+    properties = {"plain": broker.plain_properties, "oauth": broker.oauth_properties}[login]()
+    cluster, trial = given(broker, properties), a_trial("4.3.1", scenario="quota")
     with pytest.raises(UsageError) as refused:
         check_access(cluster, trial)
     assert f"--allow-principal User:{USER} --operation AlterConfigs --operation DescribeConfigs --cluster" in str(

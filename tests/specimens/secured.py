@@ -32,6 +32,7 @@ from onceproof.lab.java import Jvm
 from onceproof.lab.permissions import GROUP, NEEDED, PREFIX, TOPIC, TRANSACTION, Permission
 from onceproof.model.release import Release
 from tests.conftest import HERE
+from tests.specimens.issuer import Issuer, issuing
 
 RELEASE = Release(3, 9, 1)
 USER, PASSWORD = "team", "planted-P4ssword"
@@ -91,8 +92,11 @@ class Secured:
     folder: Path
     authority: Authority
     admin: AdminClient  # of a super user
+    issuer: Issuer
     scram: str  # bootstrap servers
     mutual: str
+    plain: str
+    oauth: str
 
     def scram_properties(self, password: str = PASSWORD, ca: Path | None = None, servers: str | None = None) -> str:
         """A client.properties for SASL_SSL and SCRAM."""
@@ -101,6 +105,25 @@ class Secured:
             "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
             f'username="{USER}" password="{password}";\n'
             f"ssl.truststore.type=PEM\nssl.truststore.location={ca or self.authority.file}\n"
+        )
+
+    def plain_properties(self, password: str = PASSWORD) -> str:
+        """A client.properties for SASL_SSL and PLAIN."""
+        return (
+            f"bootstrap.servers={self.plain}\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f'username="{USER}" password="{password}";\n'
+            f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority.file}\n"
+        )
+
+    def oauth_properties(self, secret: str = PASSWORD) -> str:
+        """A client.properties for SASL_SSL and client credentials."""
+        return (
+            f"bootstrap.servers={self.oauth}\nsecurity.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
+            f"sasl.oauthbearer.token.endpoint.url={self.issuer.url}\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+            f'clientId="{USER}" clientSecret="{secret}" scope="kafka";\n'
+            f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority.file}\n"
         )
 
     def mutual_properties(self, certificate: Path) -> str:
@@ -170,20 +193,40 @@ def _binding(principal: str, permission: Permission) -> AclBinding:
 @contextmanager
 def secured_broker(folder: Path) -> Iterator[Secured]:
     """A broker with Kafka's own defaults, but for what it must have to be alone, and to be locked."""
+    with issuing(folder, USER, PASSWORD) as issuer:
+        yield from _secured_broker(folder, issuer)
+
+
+def _secured_broker(folder: Path, issuer: Issuer) -> Iterator[Secured]:
     authority = Authority(folder, "authority")
-    admin, scram, mutual, controller = (f"127.0.0.1:{port}" for port in free_ports(4))
+    admin, scram, mutual, plain, oauth, controller = (f"127.0.0.1:{port}" for port in free_ports(6))
+    outside = f"SCRAM://{scram},MUTUAL://{mutual},PLAIN://{plain},OAUTH://{oauth}"
     config = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@{controller}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"ADMIN://{admin},SCRAM://{scram},MUTUAL://{mutual},CONTROLLER://{controller}",
-        "advertised.listeners": f"ADMIN://{admin},SCRAM://{scram},MUTUAL://{mutual}",
-        "listener.security.protocol.map": "ADMIN:PLAINTEXT,SCRAM:SASL_SSL,MUTUAL:SSL,CONTROLLER:PLAINTEXT",
+        "listeners": f"ADMIN://{admin},{outside},CONTROLLER://{controller}",
+        "advertised.listeners": f"ADMIN://{admin},{outside}",
+        "listener.security.protocol.map": (
+            "ADMIN:PLAINTEXT,SCRAM:SASL_SSL,MUTUAL:SSL,PLAIN:SASL_SSL,OAUTH:SASL_SSL,CONTROLLER:PLAINTEXT"
+        ),
         "inter.broker.listener.name": "ADMIN",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
-        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.plain.plain.sasl.jaas.config": (
+            f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+        ),
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+        ),
+        "listener.name.oauth.oauthbearer.sasl.server.callback.handler.class": (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        ),
+        "listener.name.oauth.sasl.oauthbearer.jwks.endpoint.url": issuer.keys.as_uri(),
+        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.scram.scram-sha-512.sasl.jaas.config": (
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         ),
@@ -211,6 +254,6 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         upsert = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
         client.alter_user_scram_credentials([upsert])[USER].result(10)
-        yield Secured(folder, authority, client, scram, mutual)
+        yield Secured(folder, authority, client, issuer, scram, mutual, plain, oauth)
     finally:
         cluster.stop()
