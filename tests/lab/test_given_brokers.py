@@ -141,9 +141,7 @@ def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broke
     cluster, trial = given(broker, properties), a_trial("4.3.1", scenario="quota")
     with pytest.raises(UsageError) as refused:
         check_access(cluster, trial)
-    assert f"--allow-principal User:{USER} --operation AlterConfigs --operation DescribeConfigs --cluster" in str(
-        refused.value
-    )
+    assert "--operation AlterConfigs --operation DescribeConfigs --cluster" in str(refused.value)
     broker.allow_quotas(USER)
     check_access(cluster, trial)
     assert broker.left() == (set(), [])
