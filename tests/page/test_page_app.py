@@ -132,6 +132,14 @@ def test_a_cell_tells_verdict_arithmetic_trials_and_witnesses(client):
         assert part in page
 
 
+def test_a_cell_tells_what_was_not_looked_at_and_why(client, settings):
+    assert "Not looked at" not in client.get(CELL).text
+    run = RunFolder(settings.runs / NEWEST)
+    first, *others = VerdictRow.read_all(run.verdicts_file)
+    VerdictRow.write_all(run.verdicts_file, [replace(first, not_looked_at={"fencing": "it <needs> segments"}), *others])
+    assert "Not looked at: fencing, because it &lt;needs&gt; segments." in client.get(CELL).text
+
+
 def test_only_what_looks_like_a_jira_key_is_a_link(client, settings):
     run = RunFolder(settings.runs / NEWEST)
     first, *others = VerdictRow.read_all(run.verdicts_file)

@@ -1,6 +1,7 @@
 """A run is judged from its folder; whatever is missing or contradicts itself makes an error, never a green."""
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -99,6 +100,16 @@ def test_a_green_is_clean_beside_a_control_that_was_red(tmp_path):
     green, control = judge_run(run, NO_DATABASE)
     assert (green.verdict, control.verdict) == ("clean", "known")
     assert green.missed == 0.25  # one red control and one green: a first look
+
+
+def test_a_verdict_says_which_promises_were_not_looked_at_and_why(tmp_path):
+    run, trial = make_run(tmp_path)
+    [judged] = judge_run(run, NO_DATABASE)
+    assert judged.not_looked_at == {}
+    told = {"atomicity": "these brokers do not show their segments"}
+    replace(a_plan(trial), not_looked_at=told).write(run.trial(trial).trial_file)
+    [judged] = judge_run(run, NO_DATABASE)
+    assert judged.not_looked_at == told
 
 
 def test_a_database_that_refuses_takes_no_verdicts(tmp_path, capsys):

@@ -93,7 +93,7 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> Ver
     promises: Counter[str] = Counter()
     for reader in readers:
         promises.update(reader.promises)
-    plans = [TrialPlan.read(file) for trial in trials if (file := run.trial(trial).trial_file).exists()]
+    plans = [plan for trial in trials if (plan := TrialPlan.known(run.trial(trial).trial_file))]
     cell = verdict.cell
     return VerdictRow(
         **cell.to_dict(),
