@@ -281,9 +281,7 @@ def test_the_command_says_that_there_is_nothing(onceproof):
 def test_a_run_tells_what_it_changed(onceproof, database_url, tmp_path, monkeypatch):
     store_run(judged_run(tmp_path, 1, "clean"), database_url)
     run = judged_run(tmp_path, 2, "known")
-    monkeypatch.setattr(
-        "onceproof.pipeline.run.run", lambda request, console, interrupted: Finished(run, ExitCode.OK, ())
-    )
+    monkeypatch.setattr("onceproof.pipeline.run.run", lambda request, **_: Finished(run, ExitCode.OK, ()))
     said, code = onceproof("run")
     assert code == 0
     assert "\nnewly red: 3.8.1 quota DEFAULT_CONFIG\n" in said
@@ -294,9 +292,7 @@ def test_a_history_that_cannot_be_read_does_not_take_the_verdicts(onceproof, tmp
     monkeypatch.setenv("ONCEPROOF_DATABASE_URL", "postgresql+psycopg://127.0.0.1:1/none?connect_timeout=5")
     get_settings.cache_clear()
     run = judged_run(tmp_path, 1, "known")
-    monkeypatch.setattr(
-        "onceproof.pipeline.run.run", lambda request, console, interrupted: Finished(run, ExitCode.OK, ())
-    )
+    monkeypatch.setattr("onceproof.pipeline.run.run", lambda request, **_: Finished(run, ExitCode.OK, ()))
     said, code = onceproof("run", "--json")
     told = json.loads(said)
     assert (code, told["changes"], told["verdicts"][0]["verdict"]) == (0, None, "known")
