@@ -92,6 +92,7 @@ class FakeInstance(Instance):
         self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
         self._looks_into_stores = "contents.folder" in app
         self._joins = "last.key" in app
+        self._stores_are_on_disk = app.get("stores") != "in-memory"
         self._config, self._directory = config, Path(config["state.dir"]) / config["application.id"]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.touch()
@@ -378,7 +379,8 @@ class FakeInstance(Instance):
             self._group.on_disk[task.name] = 0
         start = self._look_into(directory, task)
         for store in stores_of(task):
-            (directory / "rocksdb" / store).mkdir(parents=True, exist_ok=True)
+            if self._stores_are_on_disk:
+                (directory / "rocksdb" / store).mkdir(parents=True, exist_ok=True)
             end = self._group.ends[f"{store}-changelog", task.partition]
             if end > start:
                 task.ready_at = self._clock.now() + self._nature.restoration
@@ -451,7 +453,7 @@ class FakeInstance(Instance):
                     self._write_files(directory, store, files)
 
     def _write_files(self, directory: Path, store: str, files: int) -> None:
-        for number in range(files):
+        for number in range(files if self._stores_are_on_disk else 0):
             file = directory / "rocksdb" / store / f"{self._started_at:.0f}-{number:06}.sst"
             if not file.exists():
                 self._touch(file, "")

@@ -18,6 +18,10 @@ from tests.conftest import a_trial
 from tests.fakes.group import Nature
 from tests.fakes.world import fake_driver
 
+LEFT = {
+    True: "what came after the last commit was on its disk",
+    False: "nothing that came after the last commit was on its disk",
+}
 NOBODY = 65_534  # a user
 
 
@@ -140,15 +144,31 @@ def test_an_instance_that_is_killed_wipes_what_it_left_and_works_again(tmp_path:
     driver, outcome = driven(tmp_path, "instance-kill")
     proof = proof_of(outcome)
     assert len(proof["tasks"]) == 1
-    assert outcome.reason.startswith(f"{proof['instance']} was killed with {proof['tasks'][0]}; started again it wiped")
+    assert outcome.reason.startswith(f"{proof['instance']} was killed with {proof['tasks'][0]}: ")
+    assert f"{LEFT[proof['uncommitted_on_disk']]}; started again it wiped" in outcome.reason
     told = [e["action"] for e in driver.site.events if e["event"] == "instance" and e["name"] == proof["instance"]]
     assert told[:3] == ["started", "killed", "started"]
 
 
+def test_an_instance_is_killed_when_what_is_not_committed_is_on_its_disk(tmp_path: Path) -> None:
+    _, outcome = driven(tmp_path, "instance-kill")
+    assert proof_of(outcome)["uncommitted_on_disk"]
+
+
+def test_if_that_never_is_on_its_disk_it_is_killed_all_the_same_and_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 1_000_000)
+    _, outcome = driven(tmp_path, "instance-kill")
+    assert proof_of(outcome)["uncommitted_on_disk"] is False
+
+
 def test_stores_that_are_in_memory_may_be_killed_too(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("4.3.1", "SEED_PROGRAM", scenario="multirunner", fault="instance-kill"), tmp_path)
-    assert driver.drive().exercised
+    outcome = driver.outcome(driver.drive())
     driver.stop()
+    assert proof_of(outcome)["uncommitted_on_disk"] is None
+    assert "it had no store on disk" in outcome.reason
 
 
 def test_an_instance_that_lost_its_state_restores_all_of_it(tmp_path: Path) -> None:

@@ -187,6 +187,7 @@ class Ground(Protocol):
 
 AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; how many is drawn
 AT_WORK_WITHIN = 5.0  # seconds
+RIPE_WITHIN = 6.0  # seconds
 
 
 class NoTargetError(Exception):
@@ -201,6 +202,14 @@ class Strike(ABC):
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         self.ground = ground
+
+    def ripe(self) -> bool:
+        """Whether it would bite now; asked again and again for a while, then it strikes all the same.
+
+        Raises:
+            NoTargetError: as of `apply`.
+        """
+        return True
 
     @abstractmethod
     def apply(self) -> str:
@@ -245,14 +254,20 @@ class Fault:
 
 
 @contextmanager
-def at_work(fault: Fault, ground: Ground) -> Iterator[Strike]:
+def at_work(fault: Fault, ground: Ground, await_ripe: Callable[[Strike], object] = lambda _: None) -> Iterator[Strike]:
     """Have a fault strike for the time of a `with` block; it is undone whatever happens there.
+
+    Args:
+        fault: that strikes.
+        ground: the world of the trial.
+        await_ripe: called before it strikes.
 
     Raises:
         NoTargetError: there is nothing that it could strike.
     """
     strike = fault.strike(ground)
     try:
+        await_ripe(strike)
         target = strike.apply()
         ground.note("fault", name=fault.name, action="applied", label=f"{fault.name} {target}", text=fault.effect)
         yield strike
@@ -279,10 +294,13 @@ def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffe
 
         return holds
 
+    def await_ripe(strike: Strike) -> None:
+        ground.holds_within(RIPE_WITHIN, while_records_flow(strike.ripe))
+
     enough = processed(ground) + ground.rng.randint(*AT_WORK)
     ground.holds_within(AT_WORK_WITHIN, while_records_flow(lambda: processed(ground) >= enough))
     try:
-        with at_work(fault, ground) as strike:
+        with at_work(fault, ground, await_ripe) as strike:
             ground.holds_within(strike.patience, while_records_flow(strike.took_effect))
         ground.holds_within(strike.patience, while_records_flow(strike.recovered))
         suffered = _concluded(fault, *strike.observed())

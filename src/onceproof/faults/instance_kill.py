@@ -3,9 +3,15 @@
 It leaves the group without a word, a transaction that is open, and stores that hold writes of it. Until it is missed
 nobody has its tasks, unless it is back before. What it wrote in that transaction must be forgotten, and what it
 committed must not be done again.
+
+There is something to forget only if what came after the last commit has reached the disk. The fault waits a while for
+such a moment, and tells whether there was one: of stores in memory, or in a cache that is flushed by the commit, nothing
+ever does.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from onceproof.faults.base import Fault, Ground
@@ -19,10 +25,26 @@ class InstanceKill(DirectoryStrike):
         """Nothing is done yet."""
         super().__init__(ground)
         self._tasks: list[str] = []
+        self._committed = (-1, 0.0)  # records whose processing was committed, and when that was first seen
+        self._on_disk: bool | None = None  # a store's file is younger than the last commit; None if no store is on disk
+
+    def ripe(self) -> bool:
+        """Whether the victim's stores hold on disk what came after the last commit, if they are on disk at all.
+
+        Under exactly-once a commit flushes no store, so a file that is younger holds what came after it.
+        """
+        victim = self._victim or self._choose()
+        if (committed := self.ground.committed()) != self._committed[0]:
+            self._committed = (committed, self.ground.now())
+        directory = self._directory(victim.name)
+        if not any(directory.glob("*_*/rocksdb")):
+            return True
+        self._on_disk = _newest(directory) > self._committed[1]
+        return self._on_disk
 
     def apply(self) -> str:
         """Kill an instance that holds active tasks."""
-        victim = self._choose()
+        victim = self._victim or self._choose()
         self._tasks = victim.tasks("active")
         self.ground.kill_instance(victim.name)
         return victim.name
@@ -33,9 +55,28 @@ class InstanceKill(DirectoryStrike):
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Which tasks it had, what its directory held, and what it made of that."""
-        proof = {"instance": self._name, "tasks": self._tasks, **self._afterwards()}
-        told = f"{self._name} was killed with {', '.join(self._tasks)}; {self._told_afterwards()}"
+        proof = {
+            "instance": self._name,
+            "tasks": self._tasks,
+            "uncommitted_on_disk": self._on_disk,
+            **self._afterwards(),
+        }
+        left = {
+            True: "what came after the last commit was on its disk",
+            False: "nothing that came after the last commit was on its disk",
+            None: "it had no store on disk",
+        }[self._on_disk]
+        told = f"{self._name} was killed with {', '.join(self._tasks)}: {left}; {self._told_afterwards()}"
         return proof, self._missing_work(), told
+
+
+def _newest(directory: Path) -> float:
+    """When the newest file of RocksDB's tables was written, in epoch seconds; 0 if there is none."""
+    newest = 0.0
+    for file in directory.glob("*_*/rocksdb/**/*.sst"):
+        with suppress(FileNotFoundError):  # compaction removes files meanwhile
+            newest = max(newest, file.stat().st_mtime)
+    return newest
 
 
 FAULT = Fault(
