@@ -44,7 +44,7 @@ def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver:
     assert "--set fault=pause" not in outcome.trial.command  # the variant says it
 
 
-@pytest.mark.parametrize("driver", [Nature(throws_after=6_000)], indirect=True)
+@pytest.mark.parametrize("driver", [Nature(throws_after=9_000)], indirect=True)
 def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(driver: Driver) -> None:
     outcome = driver.outcome(driver.drive())
     told = [e["action"] for e in driver.site.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")]
@@ -52,6 +52,15 @@ def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(driver: Driver) -> N
     assert done(driver) == ["applied"]
     assert outcome.fault == Suffered("pause", bit=False, told="The drive ended before that.", observed={})
     assert not outcome.exercised
+
+
+def test_nobody_is_paused_in_the_middle_of_a_rebalance(driver: Driver) -> None:
+    driver.drive()
+    events = driver.site.events
+    frozen = next(e["t"] for e in events if e["event"] == "instance" and e["action"] == "frozen")
+    changed = [e["t"] for e in events if e["event"] == "state" and e["t"] <= frozen]
+    assert changed
+    assert max(changed) <= frozen - 1_000
 
 
 def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:

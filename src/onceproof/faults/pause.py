@@ -17,7 +17,8 @@ from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, to
 from onceproof.model.parameter import Parameter
 
 SESSION = 4.0  # seconds after which a member is missed
-PATIENCE = 20.0  # seconds beyond the pause that the group is given
+PATIENCE = 20.0  # seconds beyond the pause, or beyond the transaction's timeout, that the group is given
+AT_REST = 1.0  # seconds for which the group has been at rest when an instance is stopped
 # How a client tells that it was fenced, on every release; which comes first depends on what it does when it wakes.
 FENCED = re.compile(
     r"thread is being fenced|partitions .* lost due to missed rebalance|ProducerFencedException|"
@@ -45,7 +46,8 @@ class Pause(Strike):
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         super().__init__(ground)
-        self.patience = ground.parameters[SECONDS] + PATIENCE
+        # Who is stopped in the middle of a commit blocks its heirs until its transaction times out.
+        self.patience = max(ground.parameters[SECONDS], ground.parameters[TRANSACTION] / 1_000) + PATIENCE
         self._zombie: Instance | None = None
         self._others: list[Instance] = []
         self._tasks: list[str] = []
@@ -53,6 +55,12 @@ class Pause(Strike):
         self._log_end = 0
         self._stopped = self._woken = 0.0  # epoch seconds
         self._taken_over: dict[str, dict[str, Any]] = {}
+
+    def ripe(self) -> bool:
+        """Whether the group is at rest: in a rebalance an instance may just have given its tasks up in good order."""
+        at_rest_since = (self.ground.now() - AT_REST) * 1_000
+        running = self.ground.running.values()
+        return all(one.state == "RUNNING" and one.last["state"]["t"] <= at_rest_since for one in running)
 
     def apply(self) -> str:
         """Stop an instance that is drawn from those that hold active tasks, if there is another one."""
