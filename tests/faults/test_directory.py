@@ -20,7 +20,7 @@ from tests.fakes.world import fake_driver
 
 LEFT = {
     True: "what came after the last commit was on its disk",
-    False: "nothing that came after the last commit was on its disk",
+    False: "nothing that came after the last commit was on its disk, so nothing there had to be forgotten",
 }
 NOBODY = 65_534  # a user
 

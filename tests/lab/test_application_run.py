@@ -34,11 +34,10 @@ def app_run(folder, *options):
 
 @pytest.mark.broker
 def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples):
-    # With this seed the crash comes late: after few records nothing of the open transaction is on disk yet.
-    code, [bad, good] = app_run(examples / "orders", "--streams", "4.1.2", "--streams", "4.3.1", "--seed", "2")
+    code, [bad, good] = app_run(examples / "orders", "--streams", "4.1.2", "--streams", "4.3.1", "--seed", "1")
     assert (code, bad["judgement"], good["judgement"]) == (1, "red", "green"), (bad["reason"], good["reason"])
     assert bad["anomalies"]["lost-record"] > 0
-    assert good["fault"]["bit"]
+    assert good["fault"]["observed"]["uncommitted_on_disk"]
     agreed = {topic: output["agreed"] for topic, output in good["outputs"].items()}
     assert (agreed["accepted-orders"], agreed["paid-orders"]) == ("records", "records")
     assert agreed["revenue"] in ("records", "final")  # as the cache is flushed
@@ -50,6 +49,33 @@ def test_words_are_counted_as_without_the_fault_and_a_plant_is_seen(examples):
     assert green["judgement"] == "green", green["reason"]
     code, [red] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1", "--plant", "record-twice")
     assert (code, red["judgement"]) == (1, "red"), red["reason"]
+
+
+@pytest.mark.broker
+def test_words_are_counted_through_a_rolling_upgrade(examples):
+    code, [rolled] = app_run(
+        examples / "wordcount", "--streams", "3.9.1", "--roll-to", "4.3.1", "--broker", "4.3.1", "--seed", "1"
+    )
+    assert (code, rolled["judgement"]) == (0, "green"), rolled["reason"]
+    assert (rolled["streams"], rolled["restart_on"]) == ("3.9.1", "4.3.1")
+    assert {bounce["release"] for bounce in rolled["fault"]["observed"]["bounces"]} == {"4.3.1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--roll-to", "4.3.1", "--fault", "pause"), "--roll-to 4.3.1 takes the place of --fault pause: take one."),
+        (("--roll-to", "4.3.1"), "a rolling bounce takes two instances or more; its onceproof.toml has instances = 1."),
+        (("--fault", "rolling-bounce"), "a rolling bounce takes a second release; name it with --roll-to."),
+    ],
+)
+def test_a_rolling_upgrade_that_cannot_be_is_refused_with_the_reason(examples, options, sentence):
+    if "--fault" in options:
+        file = examples / "orders" / "onceproof.toml"
+        file.write_text(file.read_text().replace("instances = 1", "instances = 2"))
+    done = CliRunner().invoke(cli.app, ["app", "run", str(examples / "orders"), "--streams", "3.9.1", *options])
+    assert isinstance(done.exception, UsageError)
+    assert sentence in str(done.exception)
 
 
 @pytest.mark.broker

@@ -2,6 +2,8 @@
 
 import re
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from onceproof.model.errors import UsageError
@@ -92,6 +94,38 @@ def test_records_of_a_file_are_as_they_stand(tmp_path):
     assert (one.key, one.value, one.timestamp) == (b"\0" * 7 + b"\1", b"a", 5)
     assert (one.partition, one.headers) == (None, (("h", b"v"), ("n", None)))
     assert (other.key, other.timestamp, other.partition) == (None, 1_000, 1)  # who has no key has a partition
+
+
+PARQUET = HEAD + INPUT + 'key = "bytes"\nfile = "in.parquet"\n' + OUTPUT
+
+
+def parquet(folder, **columns):
+    pq.write_table(pa.table(columns), folder / "in.parquet")
+    return read(folder, PARQUET)
+
+
+def test_records_of_a_table_are_as_they_stand(tmp_path):
+    headers = pa.array([[("h", "v")], None], pa.map_(pa.string(), pa.string()))
+    one, other = parquet(
+        tmp_path, key=[b"\0\xff", None], value=["a", "b"], timestamp=[5, None], headers=headers
+    ).messages(1, 1_000)
+    assert (one.key, one.value, one.timestamp, one.headers) == (b"\0\xff", b"a", 5, (("h", b"v"),))
+    assert (other.key, other.value, other.headers) == (None, b"b", ())
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [({"value": []}, "has no records"), ({"value": ["a", "b"], "k": [1, 2]}, r"in\.parquet, row 1: k is not known")],
+)
+def test_a_row_that_does_not_fit_is_named_by_its_number(tmp_path, columns, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        parquet(tmp_path, **columns).messages(1, 0)
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path):
+    (tmp_path / "in.parquet").write_text("no")
+    with pytest.raises(UsageError, match=r"in\.parquet could not be read"):
+        read(tmp_path, PARQUET).messages(1, 0)
 
 
 def test_inputs_flow_side_by_side_and_are_the_same_for_a_seed(tmp_path):

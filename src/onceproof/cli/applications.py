@@ -19,7 +19,8 @@ from onceproof.cli.asking import (
     seed_or_random,
 )
 from onceproof.cli.terminal import out, progress
-from onceproof.model.cell import Cell, Trial
+from onceproof.faults import rolling_bounce
+from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded, unwritable
 from onceproof.model.judged import AppAnswer, Judgement, OnRelease
@@ -68,6 +69,10 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="What befalls it (docs/faults.md), or none; by default what its file says."),
     ] = None,
+    roll_to: Annotated[
+        str | None,
+        typer.Option(metavar="V|DIR", help="Change to this release instance by instance; takes the place of a fault."),
+    ] = None,
     set_: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the fault; repeatable.")
     ] = [],
@@ -92,7 +97,10 @@ def run(
     from onceproof.scenarios.app import NAME, SCENARIO
     from onceproof.scenarios.declared import application_of
 
+    if roll_to is not None and fault not in (None, rolling_bounce.NAME):
+        raise UsageError(f"--roll-to {roll_to} takes the place of --fault {fault}: take one.")
     application = application_of(str(folder.absolute()))
+    fault = rolling_bounce.NAME if roll_to is not None else fault
     settings = [*set_, *([f"fault={fault}"] if fault else []), *([f"nodes={nodes}"] if nodes else [])]
     parameters = {**SCENARIO.parse(settings), "application": str(application.folder)}
     parameters["fault"] = fault_of(parameters)
@@ -100,17 +108,22 @@ def run(
         check_fault(NAME, parameters["fault"])
     names, [brokers] = named_streams(streams, maven_repo), named_brokers([broker], maven_repo)
     drawn, where = seed_or_random(seed), RunFolder(get_settings().runs / new_run_id())
-    cells = [Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), Release.parse(brokers)) for name in dict.fromkeys(names)]
+    [restart_on] = map(Release.parse, named_streams([roll_to], maven_repo)) if roll_to else [None]
+    cells = [
+        Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), Release.parse(brokers), restart_on)
+        for name in dict.fromkeys(names)
+    ]
     asked = [Asked(where, cell, 1, drawn, parameters, plant_) for cell in cells]
     installation = get_settings().installation
     require_java(installation.java, cells[0].broker.oldest_java, f"a broker of Kafka {brokers}")
-    check_published(installation, {release for cell in cells for release in (cell.streams, cell.broker)})
+    check_published(installation, {release for cell in cells for release in (cell.streams, cell.running, cell.broker)})
     application.messages(drawn, 0)
-    for cell in cells:
-        SCENARIO.validate(Trial(where.run_id, cell, 1, drawn, parameters))
-        check_topology(installation, application, cell.streams)
+    for wanted in asked:
+        SCENARIO.validate(wanted.whole)
+        for release in sorted({wanted.cell.streams, wanted.cell.running}):
+            check_topology(installation, application, release)
         if plant_ is not None:
-            check_plantable(installation, plant(plant_), cell.streams)
+            check_plantable(installation, plant(plant_), wanted.cell.running)
     with interruptible(), progress(f"{application.name}, seed {drawn}") as report:
         found = tuple(run_on_release(installation, one, report) for one in asked)
     answer = AppAnswer(
@@ -132,7 +145,8 @@ def run(
 
 def _print(one: OnRelease) -> None:
     """What an application showed on a release, for people."""
-    out.print(Text.assemble((one.streams, "bold"), " ", (str(one.judgement), COLOURS[one.judgement])))
+    releases = f"{one.streams} → {one.restart_on}" if one.restart_on else one.streams
+    out.print(Text.assemble((releases, "bold"), " ", (str(one.judgement), COLOURS[one.judgement])))
     out.print(f"  {one.reason}", markup=False, soft_wrap=True)
     for topic, output in one.outputs.items():
         ignored = f", without the fields {', '.join(output.ignored)}" if output.ignored else ""

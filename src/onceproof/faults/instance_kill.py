@@ -5,8 +5,8 @@ nobody has its tasks, unless it is back before. What it wrote in that transactio
 committed must not be done again.
 
 There is something to forget only if what came after the last commit has reached the disk. The fault waits a while for
-such a moment, and tells whether there was one: of stores in memory, or in a cache that is flushed by the commit, nothing
-ever does.
+such a moment, and tells whether there was one. Nothing reaches it of stores in memory, or of a cache that is flushed by
+the commit alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ class InstanceKill(DirectoryStrike):
         }
         left = {
             True: "what came after the last commit was on its disk",
-            False: "nothing that came after the last commit was on its disk",
+            False: "nothing that came after the last commit was on its disk, so nothing there had to be forgotten",
             None: "it had no store on disk",
         }[self._on_disk]
         told = f"{self._name} was killed with {', '.join(self._tasks)}: {left}; {self._told_afterwards()}"

@@ -36,10 +36,16 @@ class Asked:
     parameters: Mapping[str, Any]  # of the trial with the fault
     plant: str | None = None
 
+    @property
+    def whole(self) -> Trial:
+        """The trial with the fault, as far as it is known before there is an oracle: what all of them need is in it."""
+        return Trial(self.run.run_id, self.cell, self.first, self.seed, self.parameters)
+
     def trial(self, number: int, oracle: str | None) -> Trial:
         """The trial of this number: without the fault and the plant, unless there is an oracle."""
         if oracle is None:
-            return Trial(self.run.run_id, self.cell, number, self.seed, {**self.parameters, "fault": NONE})
+            before = replace(self.cell, restart_on=None)
+            return Trial(self.run.run_id, before, number, self.seed, {**self.parameters, "fault": NONE})
         return Trial(self.run.run_id, self.cell, number, self.seed, {**self.parameters, "oracle": oracle}, self.plant)
 
 
@@ -60,7 +66,7 @@ def run_on_release(installation: Installation, asked: Asked, report: Report) -> 
         HarnessError: the harness failed.
         StoodStillError: the machine stood still in each attempt.
     """
-    whole = replace(asked.trial(asked.first, None), parameters=dict(asked.parameters))
+    whole = asked.whole
     trials: list[_Done] = []
     with own_cluster(installation, whole, asked.run.trial(whole)) as cluster:
         for number in range(asked.first, asked.first + WITHOUT):
@@ -80,7 +86,7 @@ def _run(asked: Asked, number: int, oracle: str | None, cluster: Cluster, report
     trial = asked.trial(number, oracle)
     folder = asked.run.trial(trial)
     what = "without a fault" if oracle is None else str(asked.parameters["fault"])
-    told = f"{asked.cell.streams}, {what}"
+    told = f"{trial.cell.releases}, {what}"
     for _ in range(ATTEMPTS):
         outcome = run_trial(trial, folder, lambda phase: report(f"{told}: {phase}"), cluster=cluster)
         if outcome.void is None:
@@ -102,6 +108,7 @@ def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Ou
     plan = TrialPlan.read(asked.run.trial(last.trial).trial_file)
     return OnRelease(
         streams=str(asked.cell.streams),
+        restart_on=str(asked.cell.restart_on) if asked.cell.restart_on else None,
         judgement=judgement,
         reason=reason,
         exercised=last.outcome.exercised,

@@ -8,7 +8,7 @@ from typing import Any
 from onceproof.installation import Installation
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.java import Jvm
-from onceproof.lab.processes import await_condition, open_pipes, spawn
+from onceproof.lab.processes import await_condition, open_pipes, spawn, tail
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 
@@ -58,5 +58,5 @@ def run_program(
     said = stdout.readline()
     told: dict[str, Any] = json.loads(said) if said.startswith("{") else {}
     if process.poll():
-        raise HarnessError(f"Waited for {what}, in vain: {told.get('message', f'see {log}')}.")
+        raise HarnessError(f"Waited for {what}, in vain: {told.get('message') or f'{log} ends with: {tail(log)}'}.")
     return told

@@ -41,6 +41,7 @@ class OnRelease:
     """What an application showed on one release."""
 
     streams: str
+    restart_on: str | None  # the release to which it went over instance by instance
     judgement: Judgement
     reason: str
     exercised: bool

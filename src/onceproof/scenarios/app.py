@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults import OF_BROKERS, OF_DISK, chosen, instance_kill, parameters_of, partition, pause
+from onceproof.faults import OF_BROKERS, OF_DISK, chosen, instance_kill, parameters_of, partition, pause, rolling_bounce
 from onceproof.faults.base import processed, suffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Declared
@@ -32,10 +32,12 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     refuse_restarts,
+    refuse_rolling,
+    rolls,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.declared import Application, OutputTopic, application_of
+from onceproof.scenarios.declared import FILE, Application, OutputTopic, application_of
 
 NAME = "app"
 FIRST = 0.3  # share of the records that are processed before the instances are started again
@@ -45,7 +47,7 @@ GUARANTEE = "processing.guarantee"
 PARAMETERS = {
     "application": Parameter("", "folder of the application, which has an onceproof.toml"),
     "oracle": Parameter("", "file that has what it puts out without a fault"),
-    **parameters_of(pause.FAULT, partition.FAULT, instance_kill.FAULT, *OF_BROKERS, *OF_DISK),
+    **parameters_of(pause.FAULT, partition.FAULT, instance_kill.FAULT, rolling_bounce.FAULT, *OF_BROKERS, *OF_DISK),
 }
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
 
@@ -120,7 +122,11 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Of a trial that names no application."""
     if not own["application"]:
         return "it needs the folder of an application: onceproof app run DIR."
-    return refuse_restarts(cell)
+    if not rolls(own):
+        return refuse_restarts(cell)
+    if (instances := application_of(own["application"]).declares.instances) < 2:
+        return f"a rolling bounce takes two instances or more; its {FILE} has instances = {instances}."
+    return refuse_rolling(cell, own)
 
 
 def drive(lab: Lab) -> Exercise:

@@ -1,5 +1,6 @@
 """An application of people's own, as its file `onceproof.toml` declares it, and the records that it is fed."""
 
+import base64
 import json
 import random
 import re
@@ -10,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from onceproof.model.errors import UsageError
@@ -39,6 +42,7 @@ def _not_ours(properties: dict[str, str]) -> dict[str, str]:
 Serde = Annotated[str, AfterValidator(_serde)]
 Topic = Annotated[str, StringConstraints(pattern=r"^[\w.\-]{1,200}$")]
 Value = str | int | float | bool
+Written = str | dict[str, Any]  # a record as a line of JSON, or as a row
 
 
 class _Table(BaseModel):
@@ -184,18 +188,38 @@ class Application:
 
     def _of_file(self, one: InputTopic) -> Iterator["_Drawn"]:
         file = self.folder / (one.file or "")
-        try:
-            lines = file.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file} could not be read: {error}.") from None
-        records = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-        if not records:
-            raise UsageError(f"{file} has no records: write one JSON object a line, with a value and perhaps a key.")
-        for number, line in records:
+        is_table = file.suffix == ".parquet"
+        rows: list[tuple[int, Written]] = list(_rows(file) if is_table else _lines(file))
+        if not rows:
+            raise UsageError(f"{file} has no records: each takes a value, and perhaps a key.")
+        for number, row in rows:
             try:
-                yield _parsed(one, line)
+                yield _parsed(one, row)
             except ValueError as error:
-                raise UsageError(f"{file}, line {number}: {error}.") from None
+                raise UsageError(f"{file}, {'row' if is_table else 'line'} {number}: {error}.") from None
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not blank, numbered from 1."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} could not be read: {error}.") from None
+    return ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+
+
+def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a Parquet file, numbered from 1; what is binary as a file of lines has it, in Base64."""
+    try:
+        table = pq.read_table(file)
+    except (OSError, pa.ArrowException) as error:
+        raise UsageError(f"{file} could not be read: {error}.") from None
+    for number, row in enumerate(table.to_pylist(maps_as_pydicts="strict"), 1):
+        yield number, {name: _as_json(value) for name, value in row.items() if value is not None}
+
+
+def _as_json(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 @dataclass(frozen=True)
@@ -208,8 +232,8 @@ class _Drawn:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class _Line(_Table):
-    """A line of a file of records."""
+class _Row(_Table):
+    """A line or a row of a file of records."""
 
     key: Any = None
     value: Any = None
@@ -217,18 +241,18 @@ class _Line(_Table):
     headers: dict[str, str | None] = {}
 
 
-def _parsed(one: InputTopic, line: str) -> _Drawn:
-    """The record in a line.
+def _parsed(one: InputTopic, row: Written) -> _Drawn:
+    """The record in a line of JSON, or in a row.
 
     Raises:
         ValueError: it is none; says why.
     """
     try:
-        read = _Line.model_validate(json.loads(line))
+        read = _Row.model_validate(json.loads(row) if isinstance(row, str) else row)
     except ValidationError as error:
         raise ValueError(_sentence(error)) from None
     except ValueError:
-        raise ValueError(f"{value_text(line)} is no JSON") from None
+        raise ValueError(f"{value_text(str(row))} is no JSON") from None
     fields = {}
     for name, serde, value in (("key", one.key, read.key), ("value", one.value, read.value)):
         try:
