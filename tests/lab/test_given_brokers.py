@@ -138,7 +138,7 @@ def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broke
     """Asked by clients of librdkafka and of Java, by the logins with which no trial is run here."""
     broker.allow(USER)
     properties = {"plain": broker.plain_properties, "oauth": broker.oauth_properties}[login]()
-    cluster, trial = given(broker, properties), a_trial("4.3.1", scenario="quota")
+    cluster, trial = given(broker, properties), a_trial("3.4.1", scenario="quota")
     with pytest.raises(UsageError) as refused:
         check_access(cluster, trial)
     assert "--operation AlterConfigs --operation DescribeConfigs --cluster" in str(refused.value)

@@ -92,10 +92,14 @@ def test_client_credentials_are_translated_for_each_release(read):
         "sasl.oauthbearer.scope": "k",
     }
     handlers = [properties.java(Release.parse(r))["sasl.login.callback.handler.class"] for r in ("3.3.1", "3.4.0")]
-    assert java_options(properties.java(NOW)) == ("-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=https://id/token",)
+    assert java_options(properties.java(Release(4, 0, 0))) == (
+        "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=https://id/token",
+    )
     assert handlers == [f"{JAAS}.oauthbearer{p}.OAuthBearerLoginCallbackHandler" for p in (".secured", "")]
     with pytest.raises(UsageError, match=r"Kafka 3\.0\.0 has no client credentials of OAUTHBEARER"):
         properties.java(Release(3, 0, 0))
+    with pytest.raises(UsageError, match=r"Kafka 4\.3\.1 needs jose4j"):
+        properties.java(NOW)
 
 
 SASL = "bootstrap.servers=a:1\nsecurity.protocol=SASL_SSL\n"

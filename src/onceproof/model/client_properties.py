@@ -129,12 +129,18 @@ class ClientProperties:
         """Configuration of the Java clients of a release.
 
         Raises:
-            UsageError: the release has no client credentials of OAUTHBEARER (KIP-768, since 3.1).
+            UsageError: the release has no client credentials of OAUTHBEARER (KIP-768, since 3.1), or cannot use them
+                with what Kafka Streams brings along (since 4.1; source: own runs on 4.0.0, 4.1.2 and 4.3.1).
         """
         if self.values.get(MECHANISM) != OAUTH:
             return dict(self.values)
         if release < Release(3, 1, 0):
             raise UsageError(f"Kafka {release} has no client credentials of {OAUTH}, which came with 3.1.0 (KIP-768).")
+        if release.since(Release(4, 1, 0)):
+            raise UsageError(
+                f"Kafka {release} needs jose4j for client credentials of {OAUTH}, which Kafka Streams does not bring "
+                "along; take a release from 3.1.0 to 4.0, or another mechanism."
+            )
         package = "secured." if release < Release(3, 4, 0) else ""  # moved by KAFKA-14496
         handler = f"org.apache.kafka.common.security.oauthbearer.{package}OAuthBearerLoginCallbackHandler"
         return {**self.values, HANDLER: handler}
