@@ -70,6 +70,13 @@ def test_help_and_list_show_what_there_is():
         (["sensitivity", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--plant", "checkpoint-stays"], "cannot be planted into 4.3.1"),
+        (["explore"], "Name a release to search with --streams, or a search to go on with by --resume."),
+        (["explore", "--streams", "3.3"], "'3.3' is not a Kafka release"),
+        (["explore", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
+        (["explore", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
+        (["explore", "--resume", "last"], "There is no search in "),
+        (["explore", "--resume", "x"], "x is no search that could go on"),
+        (["explore", "--resume", "last", "--seed", "1"], "--resume last goes on with what was asked for then"),
         (["advise", "3.9.1", "3.9.1"], "3.9.1 is both releases"),
         (["run", "--plant", "stale-cache"], "'stale-cache' cannot be planted into a run"),
         (["run", "--matrix", "weekly"], "There is no matrix 'weekly'"),
@@ -140,7 +147,9 @@ def test_a_missing_option_is_a_usage_error():
     assert onceproof("trial", "enumerator").returncode == 2
 
 
-@pytest.mark.parametrize("command", [["trial", "enumerator", "--streams", "3.3.1"], ["run"]])
+@pytest.mark.parametrize(
+    "command", [["trial", "enumerator", "--streams", "3.3.1"], ["explore", "--streams", "3.3.1"], ["run"]]
+)
 def test_no_java_is_told_before_anything_starts(tmp_path, command):
     done = onceproof(*command, ONCEPROOF_HOME=str(tmp_path), ONCEPROOF_JAVA="/no/java")
     assert done.returncode == 2

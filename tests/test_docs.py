@@ -27,7 +27,7 @@ INHERITED = {
 def commands() -> list[list[str]]:
     texts = [
         (ROOT / name).read_text()
-        for name in ("README.md", "docs/upgrades.md", "docs/builds.md", "docs/applications.md")
+        for name in ("README.md", "docs/upgrades.md", "docs/builds.md", "docs/applications.md", "docs/exploring.md")
     ]
     found = re.findall(r"^\$ (\.venv/bin/onceproof .*)$", "\n".join(texts), re.MULTILINE)
     return [shlex.split(line)[1:] for line in dict.fromkeys(found)]

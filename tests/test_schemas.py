@@ -15,7 +15,7 @@ from onceproof.model.fix import FixAnswer
 from onceproof.model.json_file import encoded
 from onceproof.model.release import Release
 from onceproof.model.verdict import Standing
-from tests.specimens.files import a_verdict, an_answer, an_answer_about_a_fix
+from tests.specimens.files import a_verdict, an_answer, an_answer_about_a_fix, an_exploration
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 CELL = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
@@ -70,6 +70,14 @@ def test_an_answer_about_a_fix_is_of_its_schema(tmp_path):
     assert not validator.is_valid(told | {"proof": "yes"})
     an_answer_about_a_fix().write(tmp_path / "fix.json")
     assert FixAnswer.read(tmp_path / "fix.json") == an_answer_about_a_fix()
+
+
+def test_a_search_is_of_its_schema():
+    told = json.loads(json.dumps(encoded(an_exploration())))
+    validator = Draft202012Validator(published(Published.EXPLORE))
+    validator.validate(told)
+    assert told["schema"] == 1
+    assert not validator.is_valid(told | {"trials": "many"})
 
 
 def test_a_schema_that_there_is_not_is_named():

@@ -48,6 +48,11 @@ class Settings(BaseSettings):
         return self.home / "runs"
 
     @property
+    def explorations(self) -> Path:
+        """Folder of all searches."""
+        return self.home / "explorations"
+
+    @property
     def artifacts(self) -> Path:
         """What was resolved from Maven."""
         return self.home / "artifacts"

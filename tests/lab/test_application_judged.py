@@ -19,7 +19,11 @@ OUTPUTS = {"out": Output("records")}
 
 def judged(outcome=None, witnesses=(), promises=("differential",)):
     found = Findings(1, 1, 1, 0, list(witnesses), dict.fromkeys(promises, 1))
-    return _judged(_Done(TRIAL, outcome or an_outcome(TRIAL), Reading.of(found), "folder"), "under the fault", OUTPUTS)
+    return _judged(
+        _Done(TRIAL, outcome or an_outcome(TRIAL), Reading.of(found, found.anomalies), "folder"),
+        "under the fault",
+        OUTPUTS,
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ def contains(program, wanted):
 
 def test_the_program_of_the_seed_is_found_again():
     candidate = Candidate.of([3, 3, 1, 2, 4, 3, 4], START)
-    found = shrink(candidate, lambda c: contains(c.program, (1, 2, 3)) and dict(c.numbers)["keys"] >= 25, lambda: True)
+    found = shrink(
+        candidate, lambda c: contains(c.program, (1, 2, 3)) and dict(c.numbers)["keys"] >= 25, lambda: True, smaller
+    )
     assert found.program == (1, 2, 3)
     assert dict(found.numbers) == {"partitions": 1, "keys": 25, "threads": 1, "records.per.step": 10, "records": 100}
     assert found.parameters["instances"] == 3
@@ -42,9 +44,9 @@ def test_nothing_is_tried_twice_and_the_budget_is_kept():
         asked.append(candidate)
         return len(candidate.program) > 2
 
-    shrink(Candidate.of([1, 2, 3, 1, 2], START), is_red, lambda: True)
+    shrink(Candidate.of([1, 2, 3, 1, 2], START), is_red, lambda: True, smaller)
     assert len(asked) == len(set(asked))
     asked.clear()
     left = iter([True, True, True, False])
-    shrink(Candidate.of([1, 2, 3, 1, 2], START), is_red, lambda: next(left))
+    shrink(Candidate.of([1, 2, 3, 1, 2], START), is_red, lambda: next(left), smaller)
     assert len(asked) == 3

@@ -5,6 +5,7 @@ from typing import Any
 
 from onceproof.cli.trials import TrialAnswer
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.explored import Exploration, Finding, Known
 from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan, VerdictRow
 from onceproof.model.fix import Compared, FixAnswer, Proof
 from onceproof.model.promise import least_of
@@ -125,3 +126,57 @@ def an_answer_about_a_fix(**told: Any) -> FixAnswer:
         folder="runs/20260101T000000-0001",
     )
     return replace(answer, **told)
+
+
+def a_finding(**told: Any) -> Finding:
+    """Lost records under a fault."""
+    command = "onceproof trial enumerator --streams 4.3.1 --broker 3.9.1 --variant PAUSED --seed 1"
+    finding = Finding(
+        number=1,
+        streams="4.3.1",
+        broker="3.9.1",
+        plant=None,
+        scenario="enumerator",
+        promises=("output",),
+        anomalies={"lost-record": 3},
+        issues=(),
+        after=95.5,
+        trials_before=4,
+        first=command,
+        rate=Tally(2, 3),
+        is_settled=True,
+        variant="PAUSED",
+        parameters={"caching": False},
+        command=command,
+        smallest_rate=Tally(3, 3),
+        others=2,
+        folder="trials/5",
+    )
+    return replace(finding, **told)
+
+
+def an_exploration(**told: Any) -> Exploration:
+    """A search that came upon a known issue and something else."""
+    known = Known(
+        issues=("KAFKA-14172",), trials=3, anomalies={"duplicate-id": 2}, after=10.5, command="onceproof trial"
+    )
+    searched = Exploration(
+        run="20260101T000000-0001",
+        streams="4.3.1",
+        broker="3.9.1",
+        scenarios=("enumerator",),
+        left_out={"global-join": "why"},
+        seed=1,
+        uniform=False,
+        plant=None,
+        seconds=600.5,
+        trials=30,
+        searched=20,
+        exercised=25,
+        errors=1,
+        coverage=400,
+        known=(known,),
+        findings=(a_finding(),),
+        folder="explorations/20260101T000000-0001",
+    )
+    return replace(searched, **told)

@@ -10,7 +10,18 @@ from collections.abc import Mapping
 
 import typer
 
-from onceproof.cli import advising, applications, installation, planting, results, runs, schemas, trials, verifying
+from onceproof.cli import (
+    advising,
+    applications,
+    exploring,
+    installation,
+    planting,
+    results,
+    runs,
+    schemas,
+    trials,
+    verifying,
+)
 from onceproof.cli.terminal import err
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.json_file import unwritable
@@ -27,7 +38,7 @@ INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 GIT_BISECT: Mapping[int, int] = {ExitCode.OK: 0, ExitCode.ANOMALY: 1, ExitCode.INCONCLUSIVE: 125}
 STOP = 128
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
-for module in (trials, verifying, applications, planting, runs, advising, results, schemas, installation):
+for module in (trials, verifying, exploring, applications, planting, runs, advising, results, schemas, installation):
     app.add_typer(module.group)
 
 

@@ -1,5 +1,6 @@
 """Commands that start, stop, set up and clean this installation."""
 
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -95,8 +96,9 @@ def sweep(brokers: BrokersOption = None) -> None:
     from onceproof.lab.sweep import sweep as sweep_lab
     from onceproof.lab.sweep import sweep_brokers
 
-    cluster = None if brokers is None else GivenCluster.read(get_settings().installation, brokers)
-    for removed in sweep_lab(get_settings().runs):
+    settings = get_settings()
+    cluster = None if brokers is None else GivenCluster.read(settings.installation, brokers)
+    for removed in chain(sweep_lab(settings.runs), sweep_lab(settings.explorations)):
         out.print(f"removed {removed}", soft_wrap=True)
     if cluster is not None:
         cluster.check_reached()

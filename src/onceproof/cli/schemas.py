@@ -9,6 +9,7 @@ import typer
 from onceproof.advice.advice import SCHEMA as ADVICE
 from onceproof.advice.advice import Advice
 from onceproof.cli.trials import TrialAnswer
+from onceproof.model.explored import Exploration
 from onceproof.model.files import VerdictRow
 from onceproof.model.fix import FixAnswer
 from onceproof.model.judged import AppAnswer
@@ -21,6 +22,7 @@ class Published(StrEnum):
 
     ADVISE = "advise"  # advise --json
     APP_RUN = "app-run"  # app run --json
+    EXPLORE = "explore"  # explore --json
     TRIAL = "trial"  # trial --json
     VERIFY_FIX = "verify-fix"  # verify-fix --json
     VERDICTS = "verdicts"  # verdicts.json of a run folder
@@ -29,6 +31,7 @@ class Published(StrEnum):
 FORMS: dict[Published, tuple[int, Any]] = {
     Published.ADVISE: (ADVICE, Advice),
     Published.APP_RUN: (AppAnswer.schema, AppAnswer),
+    Published.EXPLORE: (Exploration.schema, Exploration),
     Published.TRIAL: (TrialAnswer.schema, TrialAnswer),
     Published.VERIFY_FIX: (FixAnswer.schema, FixAnswer),
     Published.VERDICTS: (1, tuple[VerdictRow, ...]),
@@ -46,9 +49,13 @@ def schema(of: Published) -> dict[str, Any]:
 
 @group.command(name="schema")
 def schema_(
-    of: Annotated[Published, typer.Argument(metavar="NAME", help="advise, app-run, trial, verdicts or verify-fix.")],
+    of: Annotated[
+        Published, typer.Argument(metavar="NAME", help="advise, app-run, explore, trial, verdicts or verify-fix.")
+    ],
 ) -> None:
-    """Print the JSON schema of what `advise`, `app run`, `trial` or `verify-fix --json` print, or of `verdicts.json`.
+    """Print the JSON schema of what `advise`, `app run`, `explore`, `trial` or `verify-fix` print with `--json`.
+
+    Or that of `verdicts.json`.
 
     Exit: 0, 2 usage.
     """

@@ -20,7 +20,9 @@ SESSION = 3.0  # seconds after which the controller misses a broker of ours, see
 SECONDS = f"{NAME}.seconds"
 PARAMETERS = {
     **leads(NAME),
-    SECONDS: Parameter(7.0, f"seconds for which the fault `{NAME}` stops a broker, at least", least=SESSION + 1),
+    SECONDS: Parameter(
+        7.0, f"seconds for which the fault `{NAME}` stops a broker, at least", least=SESSION + 1, also=(14.0,)
+    ),
 }
 
 

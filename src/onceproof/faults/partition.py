@@ -297,7 +297,7 @@ PARAMETERS = {
     **leads(NAME, GROUP),
     SECONDS: Parameter(7.0, f"seconds for which `{NAME}` disturbs the link, at least", least=SESSION + 1),
     MS: Parameter(300, f"milliseconds by which `{NAME}` of the kind `{Latency.kind}` delays what is sent", least=1),
-    TRANSACTION: Parameter(4_000, f"transaction timeout under the fault `{NAME}`", least=1_000),
+    TRANSACTION: Parameter(4_000, f"transaction timeout under the fault `{NAME}`", least=1_000, also=(60_000,)),
 }
 
 

@@ -28,7 +28,7 @@ FENCED = re.compile(
 SECONDS, TRANSACTION = "pause.seconds", "pause.transaction.timeout.ms"
 PARAMETERS = {
     SECONDS: Parameter(7.0, "seconds for which the fault `pause` stops an instance, at least", least=SESSION + 1),
-    TRANSACTION: Parameter(4_000, "transaction timeout under the fault `pause`", least=1_000),
+    TRANSACTION: Parameter(4_000, "transaction timeout under the fault `pause`", least=1_000, also=(60_000,)),
 }
 
 

@@ -18,7 +18,9 @@ from onceproof.model.parameter import Parameter
 
 RECORDS = "state-restored.records"
 PARAMETERS = {
-    RECORDS: Parameter(5_000, "records that are committed after the snapshot of `state-restored`, at least", least=1)
+    RECORDS: Parameter(
+        5_000, "records that are committed after the snapshot of `state-restored`, at least", least=1, also=(100,)
+    )
 }
 
 

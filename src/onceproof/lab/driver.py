@@ -1,5 +1,7 @@
 """Drives one trial that is provisioned and preloaded: through its scenario, to its end, to what is found and told."""
 
+from collections.abc import Sequence
+
 from onceproof.faults import chosen
 from onceproof.harness import harness_version
 from onceproof.lab.cluster import Cluster
@@ -11,9 +13,9 @@ from onceproof.lab.reading import SegmentReading, TopicReading
 from onceproof.lab.site import Report, Site
 from onceproof.lab.trial_lab import TrialLab
 from onceproof.lab.world import World
-from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import KafkaFailedError
-from onceproof.model.files import Outcome, Suffered, TrialPlan
+from onceproof.model.files import Outcome, Reading, Suffered, TrialPlan
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise
@@ -66,17 +68,17 @@ class Driver:
             keep_ends(self.site, self._input)
         return Exercise(exercised=False, reason=str(failure), all_steps_tried=False)
 
-    def judge(self) -> tuple[Findings, list[Comparison]]:
+    def judge(self) -> tuple[Reading, Sequence[Comparison]]:
         """What the independent reader finds, and what the timeline shows beside it.
 
         Raises:
             HarnessError: what the drive left cannot be read, or the input is another than was delivered.
         """
-        findings = judge(self.site, self._input, self._topics, self._segments)
+        return judge(self.site, self._input, self._topics, self._segments, self._observed)
+
+    def _observed(self) -> Sequence[Comparison]:
         events = self.site.events
-        observed = [*self.scenario.observe(self.site.trial, events), *compare_liveness(events)]
-        findings.add(observed)
-        return findings, observed
+        return [*self.scenario.observe(self.site.trial, events), *compare_liveness(events)]
 
     def outcome(
         self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None

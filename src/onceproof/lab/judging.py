@@ -1,6 +1,6 @@
 """What the independent reader finds in what a drive left behind."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,8 +8,11 @@ from pathlib import Path
 from onceproof.lab.input import Input
 from onceproof.lab.reading import OPEN_FOR, Read, SegmentReading, TopicReading, logs_of
 from onceproof.lab.site import Site
-from onceproof.model.anomaly import Findings
+from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.errors import KafkaFailedError
+from onceproof.model.explaining import Scene, unexplained
+from onceproof.model.files import Reading
+from onceproof.model.known_issues import registry
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
 from onceproof.readers.application import check_application, records_of
@@ -17,8 +20,21 @@ from onceproof.readers.checks import CHECKS
 from onceproof.readers.stores import compare_stores
 
 
-def judge(site: Site, produced: Input, topics: TopicReading, segments: SegmentReading) -> Findings:
-    """What the independent reader finds in the topics, the log segments and the stores.
+def judge(
+    site: Site,
+    produced: Input,
+    topics: TopicReading,
+    segments: SegmentReading,
+    observe: Callable[[], Sequence[Comparison]],
+) -> tuple[Reading, Sequence[Comparison]]:
+    """What the independent reader finds in the topics, the log segments and the stores, and what is observed beside it.
+
+    Args:
+        site: of the trial.
+        produced: its input.
+        topics: that are read.
+        segments: the same.
+        observe: tells what the timeline shows, when it is complete.
 
     Raises:
         HarnessError: they cannot be read, or the input is another than was delivered.
@@ -45,7 +61,17 @@ def judge(site: Site, produced: Input, topics: TopicReading, segments: SegmentRe
         findings.add(list(compare_stores(site.folder.dumps(), read.records)))
         if site.failure is None and not read.corrupt:
             produced.compare(read.records)
-    return findings
+        observed = observe()
+        findings.add(observed)
+        return Reading.of(findings, _unexplained(site, findings, read.records)), observed
+
+
+def _unexplained(site: Site, findings: Findings, records: Mapping[str, list[Record]]) -> Mapping[str, int]:
+    """The witnesses that no known issue of the trial's cell explains."""
+    cell = site.trial.cell
+    known = [row for issue in registry().explaining(cell) for row in issue.explanations(cell.variant)]
+    inputs = (record[:4] for role in site.plan.inputs for record in records[role])
+    return unexplained(findings.witnesses, known, Scene(site.events, lambda: inputs))
 
 
 def _beside_oracle(site: Site, read: Read) -> Read:

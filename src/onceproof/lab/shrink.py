@@ -14,7 +14,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.files import Reading
 from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios import multirunner
-from onceproof.scenarios.shrinking import Candidate, shrink
+from onceproof.scenarios.shrinking import Candidate, shrink, smaller
 
 RATED = 5  # trials in which the smallest program is run for its rate
 
@@ -75,7 +75,7 @@ def shrink_program(
         start = Candidate.of(multirunner.program_of(first), multirunner.values(first))
         if not is_red(start):
             return _result(first, start, 0, trials, tried, begin)
-        smallest = shrink(start, is_red, lambda: time.monotonic() - begin < budget)
+        smallest = shrink(start, is_red, lambda: time.monotonic() - begin < budget, smaller)
         report(f"smallest: {smallest}, its rate")
         red = sum(is_red_once(smallest) for _ in range(RATED))
         return _result(first, smallest, red, RATED, tried, begin)

@@ -20,11 +20,12 @@ from onceproof.model.errors import HarnessError
 TIMEOUT = 30.0
 OLD = timedelta(hours=1)  # a run that is younger may be at work on another machine
 STARTING = 60.0  # seconds within which a process that uses new data may be about to start
-# Data of brokers (shared by a run, of a trial, of a bisection, of plants), and state of instances.
+# Data of brokers (shared by a run, of a trial, of a bisection, of a search, of plants), and state of instances.
 PLACES = (
     "clusters/*/data-*",
     "trials/*/cluster/data-*",
     "cluster/data-*",
+    "cluster-*/data-*",
     "planted/clusters/*/data-*",
     "trials/*/state",
     "planted/trials/*/state",

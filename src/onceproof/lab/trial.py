@@ -111,9 +111,9 @@ def drive(
     try:
         with _explained(cluster):
             exercise = driver.drive()
-            findings, observed = driver.judge()
+            reading, observed = driver.judge()
         write_observations(folder.observations_file, observed)
-        Reading.of(findings).write(folder.reader_file)
+        reading.write(folder.reader_file)
         outcome = driver.outcome(exercise)
     except (HarnessError, StoodStillError) as error:
         # What a process did that was given no time is nobody's fault, whatever it looks like.
@@ -121,7 +121,7 @@ def drive(
         if void is None:
             driver.outcome(error=str(error)).write(folder.outcome_file)
             raise
-        Reading.of(Findings(0, 0, 0, 0)).write(folder.reader_file)
+        Reading.of(Findings(0, 0, 0, 0), {}).write(folder.reader_file)
         outcome = driver.outcome(void=void)
     finally:
         driver.stop()

@@ -97,10 +97,11 @@ class Reading(JsonFile):
     promises: Mapping[str, int] = field(default_factory=dict)  # comparisons
     anomalies: Mapping[str, int]  # witnesses
     witnesses: tuple[Witness, ...]  # of each anomaly the first
+    unexplained: Mapping[str, int] = field(default_factory=dict)  # witnesses that no known issue explains
 
     @classmethod
-    def of(cls, findings: Findings) -> "Reading":
-        """What is kept of what was found."""
+    def of(cls, findings: Findings, unexplained: Mapping[str, int]) -> "Reading":
+        """What is kept of what was found, and of that no known issue explains."""
         return cls(
             records=findings.records,
             outputs=findings.outputs,
@@ -109,6 +110,7 @@ class Reading(JsonFile):
             promises=findings.promises,
             anomalies=findings.anomalies,
             witnesses=tuple(first_of_each(findings.witnesses, WITNESSES)),
+            unexplained=unexplained,
         )
 
 

@@ -8,12 +8,22 @@ from onceproof.model.errors import UsageError
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number, a text or a yes/no that a scenario or a fault can be run with. The type is the default's."""
+    """A number, a text or a yes/no that a scenario or a fault can be run with. The type is the default's.
+
+    A search tries the `choices`, both truth values, and of numbers and texts what is tried `also`, beside the default.
+    """
 
     default: int | float | str | bool
     description: str
     least: float | None = None
     choices: tuple[str, ...] = ()
+    also: tuple[int | float | str, ...] = ()
+
+    @property
+    def domain(self) -> tuple[int | float | str | bool, ...]:
+        """The values that a search tries, the default first."""
+        values = (False, True) if isinstance(self.default, bool) else (*self.choices, *self.also)
+        return (self.default, *(value for value in values if value != self.default))
 
     def parse(self, name: str, text: str) -> int | float | str | bool:
         """The value that the text means.

@@ -4,9 +4,11 @@ Greedy, one reduction at a time, the largest first: a candidate costs trials of 
 what matters, and a general-purpose shrinker, which tries thousands, is no help here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+T = TypeVar("T")
 # Numbers that are halved, most telling first, and below which each of them makes no sense.
 NUMBERS = {"partitions": 1, "keys": 1, "threads": 1, "records.per.step": 10, "records": 100}
 
@@ -64,19 +66,25 @@ def _renumbered(program: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(numbers[number] for number in program)
 
 
-def shrink(candidate: Candidate, is_red: Callable[[Candidate], bool], on: Callable[[], bool]) -> Candidate:
+def shrink(
+    candidate: T,
+    is_red: Callable[[T], bool],
+    on: Callable[[], bool],
+    reductions: Callable[[T], Iterable[T]],
+) -> T:
     """The smallest that is found: nothing that is one reduction away is red, or `on` said to stop.
 
     Args:
         candidate: is red.
         is_red: tries a candidate; asked once of each.
         on: whether to go on.
+        reductions: all that is one reduction away from a candidate, as `smaller`.
     """
     tried = {candidate}
     found = True
     while found:
         found = False
-        for less in smaller(candidate):
+        for less in reductions(candidate):
             if less in tried:
                 continue
             if not on():

@@ -1,0 +1,288 @@
+"""What a search came to: a line for each trial as it ends, and what follows from all lines.
+
+`exploration.jsonl` is the truth: it is only added to, a search that was cut short goes on from it, and findings are
+what its lines say.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.coverage import Span
+from onceproof.model.errors import ExitCode, HarnessError
+from onceproof.model.exploration import Schedule, Signature
+from onceproof.model.json_file import JsonFile, decoded, encoded, unwritable
+from onceproof.model.promise import ANOMALIES, PROMISES
+from onceproof.model.sensitivity import NOTHING, Tally
+
+
+class Purpose(StrEnum):
+    """What a trial was for."""
+
+    SEARCH = "search"  # for something new
+    REPEAT = "repeat"  # of the first schedule of a finding, for its rate
+    SHRINK = "shrink"  # whether a simpler schedule shows it, too
+    RATE = "rate"  # of the smallest schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(JsonFile):
+    """`exploration.json`: what is searched, from which all schedules follow."""
+
+    run: str
+    streams: str
+    broker: str
+    scenarios: tuple[str, ...]
+    seed: int
+    uniform: bool
+    plant: str | None
+    harness: str  # its version: another one may see other things
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """One trial of a search, a line of `exploration.jsonl`."""
+
+    number: int
+    purpose: Purpose
+    schedule: Schedule
+    parent: int | None = None  # the search's trial that it is a variation of
+    finding: int | None = None  # that it belongs to
+    marks: Mapping[str, Span] = field(default_factory=dict)  # that it left
+    gained: int = 0  # of these and their pairs, what no trial of the search before it had reached
+    exercised: bool = False
+    reason: str = ""
+    anomalies: Mapping[str, int] = field(default_factory=dict)  # none if the trial is not red
+    unexplained: Mapping[str, int] = field(default_factory=dict)  # of these, witnesses that no known issue explains
+    issues: tuple[str, ...] = ()  # known ones that explain others
+    error: str | None = None  # why it says nothing
+    seconds: float  # that it took
+    at: float  # seconds of searching until it had ended
+    command: str  # that runs it again
+    folder: str | None = None  # of what it left, if that was kept
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it shows what no known issue explains; what is only told is none."""
+        return any(not ANOMALIES[name].told for name in self.unexplained)
+
+    @property
+    def signature(self) -> Signature | None:
+        """What it has in common with reds that look like it; None if it is not red."""
+        if not self.anomalies:
+            return None
+        names = self.unexplained if self.is_new else self.anomalies
+        return Signature(self.schedule.scenario, tuple(sorted(name for name in names if not ANOMALIES[name].told)))
+
+    def looks_like(self, other: "Tried") -> bool:
+        """Whether both are new, of one scenario, and have an anomaly in common."""
+        one, two = self.signature, other.signature
+        return bool(one and two and self.is_new and other.is_new and one.is_like(two))
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """Those that its signature breaks."""
+        names = self.signature.anomalies if self.signature else ()
+        return tuple(name for name, promise in PROMISES.items() if not set(promise.anomalies).isdisjoint(names))
+
+    @property
+    def said(self) -> str:
+        """What it showed, for people."""
+        if self.error:
+            return self.error
+        if self.is_new:
+            return f"RED: {_counts(self.unexplained)}, which no known issue explains"
+        if self.anomalies:
+            return f"known: {', '.join(self.issues)} ({_counts(self.anomalies)})"
+        return "green" if self.exercised else "not exercised"
+
+
+def _counts(anomalies: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
+
+
+class Log:
+    """The lines of a search, in memory and in their file."""
+
+    def __init__(self, path: Path) -> None:
+        """Go on with what the file has; a last line that was cut off is not missed.
+
+        Raises:
+            HarnessError: it cannot be read, or is damaged.
+        """
+        self._path = path
+        self.lines: list[Tried] = []
+        try:
+            text = path.read_text() if path.exists() else ""
+            whole, _, torn = text.rpartition("\n")
+            for number, line in enumerate(whole.splitlines(), 1):
+                try:
+                    self.lines.append(decoded(Tried, json.loads(line), f"line {number}"))
+                except ValueError as error:
+                    raise HarnessError(f"{path} is damaged in line {number}: {error}.") from error
+            if torn:
+                path.write_text(f"{whole}\n" if whole else "")
+        except OSError as error:
+            raise unwritable(error, path) from error
+
+    def add(self, tried: Tried) -> None:
+        """Keep a further line.
+
+        Raises:
+            HarnessError: the disk is full or read-only.
+        """
+        self.lines.append(tried)
+        try:
+            with self._path.open("a") as file:
+                file.write(json.dumps(encoded(tried)) + "\n")
+        except OSError as error:
+            raise unwritable(error, self._path) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A known issue that the search came upon."""
+
+    issues: tuple[str, ...]
+    trials: int
+    anomalies: Mapping[str, int]  # of its first trial
+    after: float  # seconds until then
+    command: str  # that runs it again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(JsonFile):
+    """`finding.json`: reds of one signature that no known issue explains."""
+
+    number: int
+    streams: str
+    broker: str
+    plant: str | None
+    scenario: str
+    promises: tuple[str, ...]
+    anomalies: Mapping[str, int]  # witnesses in the first trial, that nothing explains
+    issues: tuple[str, ...]  # known ones that explain others of them
+    after: float  # seconds of searching until it was found
+    trials_before: int
+    first: str  # the command of the first trial
+    rate: Tally  # of repetitions of the first schedule, which itself does not count
+    is_settled: bool  # whether it was repeated and shrunk to the end
+    variant: str  # of the smallest schedule that showed it
+    parameters: Mapping[str, Any]  # of that, beside the variant's
+    command: str  # the same, as a trial that was red
+    smallest_rate: Tally  # of the smallest, without the trial by which it was found
+    others: int  # further schedules of the search that look like it
+    folder: str | None  # of what the trial left that shows it
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        planted = f" with the planted bug {self.plant}" if self.plant else ""
+        return f"{', '.join(self.anomalies)} in {self.scenario} on Kafka Streams {self.streams}{planted}"
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{self.number}-{self.scenario}-{next(iter(self.anomalies))}"
+
+    @property
+    def markdown(self) -> str:
+        """`finding.md`."""
+        sentences = [
+            f"- `{name}`: {ANOMALIES[name].sentence} {count:,} of them." for name, count in self.anomalies.items()
+        ]
+        told = Schedule(self.scenario, self.variant, tuple(self.parameters.items()), 0).told
+        promises = "\n".join(f"- {name}: {PROMISES[name].sentence}" for name in self.promises)
+        state = (
+            "Nothing that is one reduction away showed it."
+            if self.is_settled
+            else "The time was up before it was repeated and shrunk to the end; `onceproof explore --resume` goes on."
+        )
+        return f"""# {self.title}
+
+No row of the registry of known issues explains it. That alone makes it no bug of Kafka: look at the evidence first.
+
+{chr(10).join(sentences)}
+
+The promises that are broken:
+
+{promises}
+
+**The smallest schedule that showed it**: {told}. Red in {_of(self.smallest_rate)}. {state}
+
+```
+{self.command}
+```
+
+**The first**: found in trial {self.trials_before + 1}, after {self.after:,.0f} s; red in {_of(self.rate)}.
+{self.others:,} further schedules of the search look like it.
+
+```
+{self.first}
+```
+
+Brokers {self.broker}. What the trial left: `{self.folder or "not kept"}`.
+"""
+
+
+def _of(rate: Tally) -> str:
+    return f"{rate.red} of {rate.counted} further trials"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exploration:
+    """The form of `explore --json`: what a search came to so far."""
+
+    schema: int = 1  # it changes when a field goes or means something else, not when one is added
+    run: str
+    streams: str
+    broker: str
+    scenarios: tuple[str, ...]
+    left_out: Mapping[str, str]  # what cannot be searched here, and why
+    seed: int
+    uniform: bool
+    plant: str | None
+    seconds: float
+    trials: int
+    searched: int  # of these, trials for something new
+    exercised: int
+    errors: int  # trials that say nothing
+    coverage: int  # marks and pairs that were reached, of each scenario
+    known: tuple[Known, ...]
+    findings: tuple[Finding, ...]
+    folder: str
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """1 with a finding, 0 without, if trials were exercised at all."""
+        if self.findings:
+            return ExitCode.ANOMALY
+        return ExitCode.OK if self.exercised else ExitCode.INCONCLUSIVE
+
+
+def known_of(lines: Iterable[Tried]) -> Iterator[Known]:
+    """The known issues that a search came upon, in this order."""
+    reds = [line for line in lines if line.anomalies and not line.is_new]
+    trials = Counter(line.issues for line in reds)
+    for issues, count in trials.items():
+        first = next(line for line in reds if line.issues == issues)
+        yield Known(issues=issues, trials=count, anomalies=first.anomalies, after=first.at, command=first.command)
+
+
+def of_finding(lines: Iterable[Tried], number: int, purpose: Purpose, like: Schedule | None = None) -> list[Tried]:
+    """The trials of a finding for a purpose; of a schedule, whatever their seeds, if one is given."""
+    return [
+        line
+        for line in lines
+        if (line.finding, line.purpose) == (number, purpose) and (like is None or like.is_like(line.schedule))
+    ]
+
+
+def rate_of(lines: Sequence[Tried], first: Tried) -> Tally:
+    """How many of them show what the first does, of those that say anything."""
+    counted = [line for line in lines if line.error is None and (line.exercised or line.anomalies)]
+    return Tally(sum(first.looks_like(line) for line in counted), len(counted)) if counted else NOTHING

@@ -1,0 +1,78 @@
+"""What a search may draw of a scenario: what it and its faults declare, and nothing else."""
+
+from collections.abc import Collection
+from functools import partial
+
+from onceproof.faults import FAULTS, NONE, rolling_bounce
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.exploration import Settings, Story
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS, scenario
+from onceproof.scenarios.base import RUNTIME, Scenario
+from onceproof.scenarios.shrinking import NUMBERS
+
+FAULT, NODES = "fault", "nodes"
+LEFT_OUT = {NODES, *RUNTIME}  # what a fault needs, and what is no matter of Kafka
+OWNERS = {name: fault.name for fault in FAULTS.values() for name in fault.parameters}  # whose a parameter is
+SIZES = (*NUMBERS, "committed", "burst")
+
+
+def quick() -> tuple[str, ...]:
+    """The scenarios of a search that names none: those whose trials do not mostly wait."""
+    return tuple(name for name, scenario_ in SCENARIOS.items() if not scenario_.mostly_waits)
+
+
+def story(name: str, streams: Release, broker: Release, never: Collection[str] = ()) -> Story:
+    """What can be drawn of a scenario.
+
+    Args:
+        name: of the scenario.
+        streams: release of Kafka Streams.
+        broker: that of the brokers.
+        never: faults that cannot be had here.
+
+    Raises:
+        UsageError: there is no such scenario, or it cannot be run on these releases at all; says why.
+    """
+    one = scenario(name)
+    plain = next(iter(one.variants))
+    if reason := one.refuse(Cell(name, plain, streams, broker)):
+        raise UsageError(f"{name} cannot be searched on {streams}: {reason}")
+    without = {rolling_bounce.NAME, *never}  # which takes a second release
+    parameters = {name: parameter for name, parameter in one.parameters.items() if name not in LEFT_OUT}
+    domains = {name: _domain(one, name, without) for name in parameters}
+    variants = {
+        variant.name: variant.parameters
+        for variant in one.variants.values()
+        if all(value in domains.get(name, ()) for name, value in variant.parameters.items())
+    }
+    sizes = {
+        name: NUMBERS.get(name, int(parameters[name].least or 1))
+        for name in SIZES
+        if name in parameters and isinstance(parameters[name].default, int)
+    }
+    return Story(name, domains, variants, _tidy, partial(_refusal, one, streams, broker), sizes)
+
+
+def _domain(one: Scenario, name: str, without: Collection[str]) -> tuple[object, ...]:
+    """The values of a parameter that are tried, the default first: those declared, and those of the variants."""
+    of_variants = (variant.parameters[name] for variant in one.variants.values() if name in variant.parameters)
+    values = dict.fromkeys((*one.parameters[name].domain, *of_variants))
+    return tuple(value for value in values if name != FAULT or value not in without)
+
+
+def _tidy(settings: Settings) -> Settings:
+    """With as many brokers as the fault needs, and without parameters of other faults."""
+    strikes = settings.get(FAULT, NONE)
+    own = {name: value for name, value in settings.items() if name != NODES and OWNERS.get(name, strikes) == strikes}
+    nodes = FAULTS[strikes].nodes if strikes != NONE else 1
+    return own | ({NODES: nodes} if nodes > 1 else {})
+
+
+def _refusal(one: Scenario, streams: Release, broker: Release, variant: str, settings: Settings) -> str | None:
+    try:
+        one.validate(Trial("", Cell(one.name, variant, streams, broker), 1, 0, settings))
+    except UsageError as error:
+        return str(error)
+    return None

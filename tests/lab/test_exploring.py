@@ -1,0 +1,351 @@
+"""A search: its loop, what becomes of a red, and how it goes on; the last test on real brokers."""
+
+import json
+from itertools import count
+
+import pytest
+
+from onceproof.lab.exploring import BROKEN, ExplorationFolder, Explorer, SharedBrokers, grammar_of, last_of
+from onceproof.model.errors import ExitCode, HarnessError, UsageError
+from onceproof.model.exploration import Grammar, Story
+from onceproof.model.explored import Asked, Finding
+from onceproof.model.release import Release
+from onceproof.model.sensitivity import Tally
+from tests.conftest import HERE
+from tests.fakes.world import fake_driver
+from tests.specimens.files import a_reading, an_outcome
+
+DOMAINS = {"caching": (True, False), "stores": ("rocksdb", "in-memory"), "fault": ("none", "pause")}
+ENUMERATOR = Grammar({"enumerator": Story("enumerator", DOMAINS)})
+
+
+def asked(**told):
+    told = {"streams": "4.3.1", "scenarios": ("enumerator",), "uniform": False, "plant": None, **told}
+    return Asked(run="20260101T000000-0001", broker="3.9.1", seed=1, harness="h", **told)
+
+
+def showing(anomalies, explained=False):
+    return a_reading(anomalies=anomalies, unexplained={} if explained else anomalies)
+
+
+class Decreed:
+    """Trials of ten seconds that show what they must by decree."""
+
+    def __init__(self, shows=lambda trial: a_reading(), fails=lambda trial: None):
+        self.shows, self.fails = shows, fails
+        self.trials, self.time = [], 0.0
+
+    def __call__(self, trial, folder):
+        self.trials.append(trial)
+        self.time += 10
+        marks = [f"{name}={value}" for name, value in trial.parameters.items()]
+        folder.instances.mkdir(parents=True)
+        events = [
+            {"t": t, "source": "driver", "event": "step", "action": mark, "instance": "i"}
+            for t, mark in enumerate(marks)
+        ]
+        begin = {"t": 0, "source": "driver", "event": "phase", "name": "cluster"}
+        folder.timeline.write_text("".join(json.dumps(event) + "\n" for event in [begin, *events]))
+        self.shows(trial).write(folder.reader_file)
+        if failed := self.fails(trial):
+            raise failed
+        return an_outcome(trial)
+
+
+def explorer(path, bench, **told):
+    folder = ExplorationFolder(path / "20260101T000000-0001")
+    folder.path.mkdir(exist_ok=True)
+    said = []
+    return Explorer(folder, asked(**told), ENUMERATOR, bench, said.append, lambda: bench.time), folder, said
+
+
+def lines_of(folder):
+    return [json.loads(line) for line in folder.log_file.read_text().splitlines()]
+
+
+def test_trials_follow_one_another_until_the_time_is_up(tmp_path):
+    bench = Decreed()
+    search, folder, said = explorer(tmp_path, bench)
+    told = search.explore(95)
+    assert told.trials == told.searched == told.exercised == len(bench.trials) == len(said) == 10
+    assert told.seconds == 100
+    assert (told.findings, told.known, told.errors, told.exit_code) == ((), (), 0, ExitCode.OK)
+    assert told.coverage == sum(line["gained"] for line in lines_of(folder)) > 0
+    assert [line["at"] for line in lines_of(folder)] == [10 * n for n in range(1, 11)]
+    assert any(line["parent"] for line in lines_of(folder))
+    assert [trial.number for trial in bench.trials] == list(range(1, 11))
+    assert not list((folder.path / "trials").iterdir())  # green ones leave their line only
+
+
+def test_a_search_that_was_cut_short_goes_on_as_if_it_had_not_been(tmp_path):
+    whole = Decreed()
+    (tmp_path / "whole").mkdir()
+    explorer(tmp_path / "whole", whole)[0].explore(200)
+    first, second = Decreed(), Decreed()
+    _, folder, _ = explorer(tmp_path, first)
+    explorer(tmp_path, first)[0].explore(70)
+    with folder.log_file.open("a") as file:
+        file.write('{"number": 8, "torn')
+    folder.run.trial(f"enumerator-DEFAULT_CONFIG-s4.3.1-b3.9.1-t{len(first.trials) + 1}").path.mkdir(parents=True)
+    told = explorer(tmp_path, second)[0].explore(130)
+    assert [*first.trials, *second.trials] == whole.trials
+    assert [trial.parameters for trial in [*first.trials, *second.trials]] == [t.parameters for t in whole.trials]
+    assert (told.trials, told.seconds) == (20, 200)
+    assert lines_of(folder) == lines_of(ExplorationFolder(tmp_path / "whole" / folder.path.name))
+    assert [path.name for path in (folder.path / "trials").iterdir()] == [
+        "enumerator-DEFAULT_CONFIG-s4.3.1-b3.9.1-t8.attempt-1"
+    ]
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    bench = Decreed()
+    search, folder, _ = explorer(tmp_path, bench)
+    search.explore(10)
+    folder.log_file.write_text(folder.log_file.read_text() + '{"number": 2}\n')
+    with pytest.raises(HarnessError, match=r"exploration\.jsonl is damaged in line 2: .* has no .*schedule"):
+        explorer(tmp_path, bench)
+
+
+def uncached(trial):
+    """The bug of a made-up release: without caching a record is lost."""
+    return showing({"lost-record": 3} if trial.parameters.get("caching") is False else {})
+
+
+def test_a_red_is_repeated_shrunk_and_written(tmp_path):
+    bench = Decreed(uncached)
+    search, folder, _ = explorer(tmp_path, bench)
+    told = search.explore(600)
+    [finding] = told.findings
+    assert told.exit_code is ExitCode.ANOMALY
+    assert finding.anomalies == {"lost-record": 3}
+    assert finding.parameters == {"caching": False}
+    assert finding.command == (
+        "onceproof trial enumerator --streams 4.3.1 --broker 3.9.1 --variant DEFAULT_CONFIG "
+        f"--seed {finding.command.split()[-3]} --set caching=False"
+    )
+    assert finding.rate == Tally(3, 3)
+    assert finding.is_settled
+    assert finding.others > 0
+    assert (folder.path / finding.folder).is_dir()
+    written = folder.path / "findings" / "1-enumerator-lost-record"
+    assert Finding.read(written / "finding.json") == finding
+    text = (written / "finding.md").read_text()
+    assert text.startswith("# lost-record in enumerator on Kafka Streams 4.3.1\n")
+    assert f"```\n{finding.command}\n```" in text
+    assert "Nothing that is one reduction away showed it." in text
+    purposes = [line["purpose"] for line in lines_of(folder)]
+    at = purposes.index("repeat")
+    assert purposes[at - 1 : at + 3] == ["search", "repeat", "repeat", "repeat"]
+    assert set(purposes[at + 3 :]) >= {"shrink", "search"}
+    assert len({t.seed for t in bench.trials[at - 1 : at + 3]}) == 4
+
+
+def test_the_smallest_has_a_rate_of_its_own(tmp_path):
+    def shows(trial):
+        return showing({"lost-record": 1} if trial.parameters else {})
+
+    search, folder, _ = explorer(tmp_path, Decreed(shows))
+    [finding] = search.explore(1_000).findings
+    assert len(finding.parameters) == 1
+    rated = [line for line in lines_of(folder) if line["purpose"] == "rate"]
+    first = next(line for line in lines_of(folder) if line["finding"])
+    if first["schedule"]["parameters"] != finding.parameters:
+        assert finding.smallest_rate == Tally(3, 3)
+        assert len(rated) == 3
+
+
+def test_a_red_that_does_not_come_again_is_a_finding_with_its_rate(tmp_path):
+    once = count()
+
+    def shows(trial):
+        return showing({"lost-record": 1} if next(once) == 2 else {})
+
+    search, folder, _ = explorer(tmp_path, Decreed(shows))
+    [finding] = search.explore(200).findings
+    assert finding.rate == Tally(0, 3)
+    assert finding.is_settled
+    assert not any(line["purpose"] == "shrink" for line in lines_of(folder))
+    assert "red in 0 of 3 further trials" in (folder.path / "findings" / finding.name / "finding.md").read_text()
+
+
+@pytest.mark.parametrize("cut", [30, 60, 90, 120])
+def test_a_finding_is_settled_where_it_was_left(tmp_path, cut):
+    whole = Decreed(uncached)
+    (tmp_path / "whole").mkdir()
+    uncut = explorer(tmp_path / "whole", whole)[0].explore(400)
+    bench = Decreed(uncached)
+    begun = explorer(tmp_path, bench)[0].explore(cut)
+    for finding in begun.findings:
+        if not finding.is_settled:
+            text = (tmp_path / asked().run / "findings" / finding.name / "finding.md").read_text()
+            assert "onceproof explore --resume" in text
+    rest = Decreed(uncached)
+    rest.time = bench.time
+    told = explorer(tmp_path, rest)[0].explore(400 - cut)
+    assert [*bench.trials, *rest.trials] == whole.trials
+    assert told.findings == uncut.findings
+    assert told.findings[0].is_settled
+
+
+def test_reds_that_look_alike_are_one_finding_and_others_are_others(tmp_path):
+    def shows(trial):
+        found = {"lost-record": 1} if trial.parameters.get("caching") is False else {}
+        return showing(found | ({"duplicate-id": 2} if trial.parameters.get("stores") == "in-memory" else {}))
+
+    search, _, _ = explorer(tmp_path, Decreed(shows))
+    found = search.explore(2_000).findings
+    assert [finding.parameters for finding in found] in (
+        [{"caching": False}, {"stores": "in-memory"}],
+        [{"stores": "in-memory"}, {"caching": False}],
+    )
+
+
+def test_what_a_known_issue_explains_is_counted_and_the_search_goes_on(tmp_path):
+    def shows(trial):
+        return showing({"duplicate-id": 3} if trial.parameters.get("caching") is not False else {}, explained=True)
+
+    bench = Decreed(shows)
+    search, folder, said = explorer(tmp_path, bench, streams="3.4.0")
+    told = search.explore(300)
+    assert (told.findings, told.exit_code) == ((), ExitCode.OK)
+    [known] = told.known
+    assert known.issues == ("KAFKA-14172",)
+    assert known.trials > 1
+    assert known.command.startswith("onceproof trial enumerator --streams 3.4.0")
+    assert told.trials == told.searched == 30
+    assert len(list((folder.path / "trials").iterdir())) == 1  # evidence of the first
+    assert sum("known: KAFKA-14172 (3 duplicate-id)" in line for line in said) == known.trials
+
+
+def test_witnesses_that_no_issue_explains_make_a_finding_beside_a_known_one(tmp_path):
+    def shows(trial):
+        return a_reading(anomalies={"duplicate-id": 3, "lost-record": 1}, unexplained={"lost-record": 1})
+
+    search, _, _ = explorer(tmp_path, Decreed(shows), streams="3.4.0")
+    [finding] = search.explore(100).findings
+    assert finding.anomalies == {"lost-record": 1}
+    assert finding.issues == ("KAFKA-14172",)
+
+
+def test_what_is_only_told_is_no_finding(tmp_path):
+    search, _, _ = explorer(tmp_path, Decreed(lambda trial: showing({"stale-checkpoint": 1})))
+    assert search.explore(50).exit_code is ExitCode.OK
+
+
+def test_a_trial_that_fails_says_nothing_and_is_kept(tmp_path):
+    fails = count()
+    bench = Decreed(uncached, lambda trial: HarnessError("no luck") if next(fails) % 2 else None)
+    search, folder, said = explorer(tmp_path, bench)
+    told = search.explore(100)
+    assert told.errors == 5
+    assert [line["error"] for line in lines_of(folder)][1::2] == 5 * ["no luck"]
+    assert all((folder.path / line["folder"]).is_dir() for line in lines_of(folder) if line["error"])
+    assert any("no luck" in line for line in said)
+
+
+def test_a_void_trial_says_nothing(tmp_path):
+    class Void(Decreed):
+        def __call__(self, trial, folder):
+            super().__call__(trial, folder)
+            return an_outcome(trial, void="the machine stood still")
+
+    told = explorer(tmp_path, Void(uncached))[0].explore(30)
+    assert (told.errors, told.exercised, told.findings, told.coverage) == (3, 0, (), 0)
+    assert told.exit_code is ExitCode.INCONCLUSIVE
+
+
+def test_a_search_in_which_everything_fails_ends(tmp_path):
+    bench = Decreed(fails=lambda trial: HarnessError("no Java"))
+    search, folder, _ = explorer(tmp_path, bench)
+    with pytest.raises(HarnessError, match=f"{BROKEN} trials failed one after the other.*no Java"):
+        search.explore(1_000)
+    assert len(lines_of(folder)) == BROKEN
+
+
+def test_a_plant_must_have_fired_to_be_exercised(tmp_path):
+    bench = Decreed()
+    told = explorer(tmp_path, bench, plant="no-abort")[0].explore(20)
+    assert {trial.plant for trial in bench.trials} == {"no-abort"}
+    assert told.exercised == 0
+
+
+def test_in_a_simulated_world_a_search_reaches_what_its_trials_do(tmp_path):
+    def bench(trial, folder):
+        driver = fake_driver(trial, folder.path)
+        exercise = driver.drive()
+        driver.stop()
+        a_reading().write(folder.reader_file)
+        return an_outcome(trial, exercised=exercise.exercised, reason=exercise.reason)
+
+    clock = count()
+    folder = ExplorationFolder(tmp_path / "20260101T000000-0001")
+    folder.path.mkdir()
+    grammar = Grammar({"enumerator": Story("enumerator", {"fault": ("none", "pause")})})
+    search = Explorer(folder, asked(), grammar, bench, lambda _: None, lambda: next(clock))
+    told = search.explore(14)
+    assert told.exercised > 0
+    marks = {mark for line in lines_of(folder) for mark in line["marks"]}
+    assert {"instance-started", "add-thread", "promoted", "recycled", "pause", "fenced", "pause-over"} <= marks
+
+
+# --- a folder ------------------------------------------------------------------------------------------------
+
+
+def test_the_last_search_is_the_one_that_goes_on(tmp_path):
+    with pytest.raises(UsageError, match="There is no search in"):
+        last_of(tmp_path)
+    for name in ("20260101T000000-0001", "20260102T000000-0001"):
+        asked().write(tmp_path / name / "exploration.json")
+    (tmp_path / "20260103T000000-0001").mkdir()
+    assert last_of(tmp_path).path.name == "20260102T000000-0001"
+
+
+def test_a_search_of_another_version_does_not_go_on(tmp_path):
+    folder = ExplorationFolder(tmp_path / "s")
+    with pytest.raises(UsageError, match="is no search that could go on"):
+        folder.begun()
+    asked().write(folder.asked_file)
+    with pytest.raises(UsageError, match="was begun by h, and this is"):
+        folder.begun()
+
+
+def test_two_cannot_go_on_with_one_search(tmp_path):
+    folder = ExplorationFolder(tmp_path / "s")
+    with folder.held(), pytest.raises(UsageError, match="The search s is under way"), folder.held():
+        pass
+    with folder.held():
+        pass
+
+
+def test_what_cannot_be_searched_is_left_out_or_refused_if_it_was_named():
+    both = asked(streams="3.4.0", scenarios=("enumerator", "global-join"))
+    grammar, left_out = grammar_of(HERE, both, named=False)
+    assert list(grammar.stories) == ["enumerator"]
+    assert left_out["global-join"].startswith("global-join cannot be searched on 3.4.0")
+    with pytest.raises(UsageError, match="global-join cannot be searched"):
+        grammar_of(HERE, both, named=True)
+    with pytest.raises(UsageError, match=r"Nothing can be searched on 3\.4\.0"):
+        grammar_of(HERE, asked(streams="3.4.0", scenarios=("global-join",)), named=False)
+    with pytest.raises(UsageError, match="There is no scenario 'x'"):
+        grammar_of(HERE, asked(scenarios=("x",)), named=False)
+
+
+# --- real brokers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.broker
+def test_a_known_issue_is_found_on_brokers_that_trials_share(tmp_path):
+    folder = ExplorationFolder(tmp_path / "20260101T000000-0001")
+    folder.path.mkdir()
+    join = Grammar({"scan": Story("scan", {"partitions": (2, 1)})})
+    bench = SharedBrokers(HERE, Release.parse("3.9.1"), folder.path)
+    clock = count(step=5)
+    try:
+        search = Explorer(folder, asked(streams="3.9.0", scenarios=("scan",)), join, bench, print, lambda: next(clock))
+        told = search.explore(20)
+    finally:
+        bench.stop()
+    assert told.trials == 2
+    assert [known.issues for known in told.known] == [("KAFKA-18326",)]
+    assert told.findings == ()
+    assert not list(folder.path.glob("cluster-*/data-*"))
