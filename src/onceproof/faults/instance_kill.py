@@ -1,7 +1,7 @@
-"""An instance is killed in the midst of its work (SIGKILL), and started again over its state directory.
+"""An instance is killed while it works (SIGKILL), and started again over its state directory.
 
-It leaves the group without a word, a transaction that is open, and stores that hold writes of it. Until it is missed
-nobody has its tasks, unless it is back before. What it wrote in that transaction must be forgotten, and what it
+It does not tell the group, and leaves behind an open transaction, and stores that hold writes of it. Until it is missed
+nobody has its tasks, unless it is back earlier. What it wrote in that transaction must be forgotten, and what it
 committed must not be done again.
 """
 
@@ -32,7 +32,7 @@ class InstanceKill(DirectoryStrike):
         return True
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """Which tasks it had, what its directory held, and what it made of that."""
+        """Which tasks it had, what its directory held, and what it did with that."""
         proof = {"instance": self._name, "tasks": self._tasks, **self._afterwards()}
         told = f"{self._name} was killed with {', '.join(self._tasks)}; {self._told_afterwards()}"
         return proof, self._missing_work(), told

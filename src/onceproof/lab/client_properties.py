@@ -1,8 +1,8 @@
-"""Java's `client.properties`, by which people reach brokers of their own, in the words of both clients.
+"""Java's `client.properties`, which describes how to reach your own brokers, in the words of both clients.
 
-What is here goes to the Java clients as it stands, and is translated for librdkafka. A key that cannot be translated is
-refused: a client that left it out would talk to the brokers in another way than the file says. Values may be
-credentials, so no sentence quotes one that could be.
+It goes to the Java clients as it is, and is translated for librdkafka. A key that cannot be translated is refused: a
+client that left it out would not talk to the brokers as the file says. Values may be credentials, so no sentence quotes
+one that could be.
 """
 
 import re
@@ -73,7 +73,7 @@ class ClientProperties:
         """Read and check a file.
 
         Raises:
-            UsageError: it cannot be read, or says something that cannot be done; names the key.
+            UsageError: it cannot be read, or asks for something impossible; names the key.
         """
         try:
             text = file.read_text(encoding="utf-8")
@@ -84,10 +84,10 @@ class ClientProperties:
 
     @classmethod
     def of(cls, values: Mapping[str, str], where: str) -> "ClientProperties":
-        """Check the values that stand somewhere.
+        """Check values from some place.
 
         Raises:
-            UsageError: something cannot be done; names the key and the place.
+            UsageError: something is impossible; names the key and the place.
         """
         try:
             return cls(*_checked(dict(values)))
@@ -132,12 +132,12 @@ class ClientProperties:
 
 
 def java_options(config: Mapping[str, str]) -> tuple[str, ...]:
-    """What a JVM must be told so that its clients may fetch a token: Kafka 4 asks for it (CVE-2025-27817)."""
+    """What a JVM must be told so that its clients may fetch a token: Kafka 4 requires it (CVE-2025-27817)."""
     return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={config[ENDPOINT]}",) if ENDPOINT in config else ()
 
 
 class _RefusedError(Exception):
-    """What cannot be done, without the place."""
+    """What is impossible, without the place."""
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

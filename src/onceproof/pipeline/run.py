@@ -1,4 +1,4 @@
-"""`onceproof run`: one run of the DAG from the request to the verdicts, watched, and ended in good order."""
+"""`onceproof run`: one run of the DAG from the request to the verdicts, watched, and ended in an orderly way."""
 
 import json
 import os
@@ -131,7 +131,7 @@ def _check_idle(airflow: Airflow, api: AirflowApi) -> None:
 def _watch(
     folder: RunFolder, dag_run: str, running: Running, api: AirflowApi, display: Display
 ) -> list[dict[str, Any]]:
-    """Show where the run stands until it has ended; returns its task instances."""
+    """Show the run's progress until it has ended; returns its task instances."""
 
     def look() -> str:
         running.check()
@@ -146,7 +146,7 @@ def _watch(
 
 def _end(folder: RunFolder, dag_run: str, api: AirflowApi) -> None:
     """Mark the run failed and wait until its tasks have ended and its brokers are stopped."""
-    with suppress(HarnessError):  # it is the way out, and closing the services ends what is left
+    with suppress(HarnessError):  # we are on the way out, and closing the services ends what is left
         api.fail_run(DAG, dag_run)
         await_condition(
             "the tasks to end",
