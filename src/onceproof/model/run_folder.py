@@ -1,5 +1,5 @@
-"""A run is a plain folder that explains itself; copying it copies the truth. `model.files` has its
-files.
+"""A run is a plain folder that explains itself; copying it copies the truth. `model.files` has the contents
+of its files.
 
 ```
 <run>/

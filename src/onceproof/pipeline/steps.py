@@ -1,6 +1,6 @@
 """The verbs of the DAG's tasks: each reads the run folder, does one thing, and writes the run folder.
 
-What fails is written down where the judge finds it, so that one cell's failure does not take the others' results.
+Failures are written down where the judge finds them, so that one cell's failure does not spoil the others' results.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ from onceproof.pipeline.params import params_from_request, request_from_params
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
 
-# This module is imported by the DAG file, which every task parses: what is heavy (Kafka, SQLAlchemy, Great
-# Expectations) is imported by the step that needs it.
+# This module is imported by the DAG file, which every task parses: heavy modules (Kafka, SQLAlchemy, Great
+# Expectations) are imported by the step that needs them.
 
 if TYPE_CHECKING:
     from onceproof.lab.sensitivity import Planting
@@ -48,7 +48,7 @@ def new_run_id(now: datetime, origin: str) -> str:
 
 
 def was_missed(slot: datetime) -> bool:
-    """Whether Airflow was not up at a slot of the schedule; it starts a run for the last such slot all the same."""
+    """Whether Airflow was down at a slot of the schedule; it still starts a run for the last such slot."""
     since = os.environ.get(UP_SINCE_VARIABLE)
     return since is not None and slot < datetime.fromisoformat(since)
 
@@ -63,7 +63,7 @@ def requested(request: Request) -> Expansion:
 
 
 def check_request(request: Request) -> Expansion:
-    """Check that all of the request exists and can be run here; returns its cells, positive controls included.
+    """Check that everything in the request exists and can be run here; returns its cells, positive controls included.
 
     Raises:
         UsageError: the request names something that does not exist, a release is not published, Java is too old.
@@ -79,7 +79,7 @@ def check_request(request: Request) -> Expansion:
 
 
 def plan(run_id: str, request: Request, dag_run: str | None = None) -> RunFolder:
-    """Expand the matrix, check that all of it can be run, and write it down; nothing is started.
+    """Expand the matrix, check that everything can be run, and write it down; nothing is started.
 
     An interrupted run can be resumed: its plan stays, and trials that ended well are not repeated. Brokers that an
     earlier run left behind are stopped, and their data is deleted, so only the last run can be resumed.
@@ -131,14 +131,14 @@ def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[s
 
 
 def plants_due(expansion: Expansion, run_id: str) -> list["Planting"]:
-    """What a run plants into the releases of its greens, of which too little is known."""
+    """What a run plants into those releases of its greens about which too little is known."""
     from onceproof.pipeline.sensing import due
 
     return due(expansion.cells, expansion.plants, expansion.risk, run_id)
 
 
 def sense(run: RunFolder) -> None:
-    """Plant what is due; the verdicts of the same run stand on it, too."""
+    """Plant what is due; verdicts of the same run rest on it, too."""
     from onceproof.pipeline.sensing import sense_due
 
     sense_due(run)
@@ -162,7 +162,7 @@ def new_trial(run: RunFolder, cell: Cell, number: int) -> Trial:
 
 
 def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
-    """Prepare a run that was cut off, or whose checks failed, to be resumed: trials that failed are open again.
+    """Prepare an interrupted run, or one whose checks failed, to be resumed: failed trials are open again.
 
     Raises:
         UsageError: it was planned with another request.
@@ -199,7 +199,7 @@ def lanes(run: RunFolder) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
 def start_cluster(run: RunFolder, broker: str) -> None:
     """Start the brokers of one release; if the run was interrupted, with the topics that they had.
 
-    If they do not serve, the reason stands in the cluster's file and becomes the outcome of each of its trials.
+    If they do not serve, the reason goes into the cluster's file and becomes the outcome of each of its trials.
     """
     from onceproof.lab.cluster import EmbeddedCluster
     from onceproof.lab.plan import needs_dead_broker
@@ -216,7 +216,7 @@ def start_cluster(run: RunFolder, broker: str) -> None:
         try:
             cluster = EmbeddedCluster.start(get_settings().installation, Release.parse(broker), folder, owner)
             if any(str(trial.cell.broker) == broker and needs_dead_broker(trial) for trial in run.trials()):
-                cluster.dead_broker()  # while it lives, it would be given partitions of other trials' topics
+                cluster.dead_broker()  # while it lives, it would be assigned partitions of other trials' topics
         except OnceproofError as error:
             print(error)
             write_json(file, {"release": broker, "error": str(error)})
@@ -237,7 +237,7 @@ def stop_clusters(run: RunFolder) -> None:
 
 
 def discard_data(run: RunFolder) -> None:
-    """Delete what the brokers of the run stored; it cannot be resumed any more."""
+    """Delete what the brokers of the run stored; the run can no longer be resumed."""
     from onceproof.lab.cluster import EmbeddedCluster
 
     for file in sorted(run.path.glob("clusters/*.json")):
@@ -274,7 +274,7 @@ def drive(run: RunFolder, cell: str, report: Callable[[str], None] = print) -> N
     """Run the cell's trials one after the other; one that has an outcome is not repeated.
 
     Raises:
-        HarnessError: a trial has failed; the others have run all the same.
+        HarnessError: a trial has failed; the others have run nevertheless.
     """
     from onceproof.lab import trial as lab
 
@@ -292,7 +292,7 @@ def beside(run: RunFolder) -> None:
     """Provision, preload and drive the cells whose trials mostly wait, beside those that need the machine.
 
     Raises:
-        HarnessError: trials have failed; the others have run all the same.
+        HarnessError: trials have failed; the others have run nevertheless.
     """
     failed = []
     for cell in lanes(run)[1]:
@@ -306,7 +306,7 @@ def beside(run: RunFolder) -> None:
 
 
 def add_trials(run: RunFolder, report: Callable[[str], None] = print) -> None:
-    """Give cells further trials until their claims stand or their budget ends, the positive controls first.
+    """Give cells further trials until their claims hold or their budget is used up, positive controls first.
 
     A cell that was red gets no more: one witness is proof. Nor does one whose trials failed, or that cannot be
     exercised in a variant that avoids the mechanism.
@@ -352,10 +352,10 @@ def publish(run: RunFolder) -> None:
 
 
 def gate(run: RunFolder) -> None:
-    """Let a run pass in which no cell regressed, none is in error, and all positive controls were red.
+    """Pass a run in which no cell regressed, none is in error, and all positive controls were red.
 
     Raises:
-        GateError: says which, in ten lines at most, and where all of it lies.
+        GateError: says which, in ten lines at most, and where everything is.
     """
     bad = [v for v in VerdictRow.read_all(run.verdicts_file) if v.verdict in STOPPED or _is_silent_control(v)]
     if not bad:
@@ -431,7 +431,7 @@ def _require_open_trials(run: RunFolder, cell: str) -> None:
 
 
 def _errors(run: RunFolder, cell: str) -> list[str | None]:
-    """How each trial of the cell failed; None of one that has not, or not yet."""
+    """How each trial of the cell failed; None for one that has not, or not yet."""
     outcomes = [run.outcome(trial) for trial in _trials(run, cell)]
     return [outcome.error if outcome else None for outcome in outcomes]
 

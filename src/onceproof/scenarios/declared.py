@@ -1,4 +1,4 @@
-"""An application of people's own, as its file `onceproof.toml` declares it, and the records that it is fed."""
+"""Your own application, as its file `onceproof.toml` declares it, and its input."""
 
 import json
 import random
@@ -20,7 +20,7 @@ FILE = "onceproof.toml"
 CLASS = r"[\w$]+(\.[\w$]+)*(#[\w$]+)?"
 COORDINATES = r"[\w.\-]+:[\w.\-]+:[\w.\-]+"
 RANGE = re.compile(r"\{(n|(-?\d+)\.\.(-?\d+))\}")
-# What the lab says itself, so that an application cannot.
+# What the lab sets itself, so that an application cannot.
 OURS = ("application.id", "bootstrap.servers", "client.id", "state.dir")
 
 
@@ -42,13 +42,13 @@ Value = str | int | float | bool
 
 
 class _Table(BaseModel):
-    """A table of the file, with nothing in it that is not known."""
+    """A table of the file, without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Generated(_Table):
-    """Records that are drawn: `{n}` is the number of a record, `{1..9}` a whole number that is drawn."""
+    """Random records: `{n}` is the number of a record, `{1..9}` a random integer."""
 
     records: int = Field(ge=1)
     key: str | None = None
@@ -73,7 +73,7 @@ class InputTopic(_Table):
 
 
 class OutputTopic(_Table):
-    """A topic that the application writes to, and what must hold of it."""
+    """A topic that the application writes to, and what must hold for it."""
 
     topic: Topic
     key: Serde = "string"
@@ -115,7 +115,7 @@ class Declaration(_Table):
 
 @dataclass(frozen=True)
 class Application:
-    """An application of people's own."""
+    """Your own application."""
 
     folder: Path
     declares: Declaration
@@ -125,7 +125,7 @@ class Application:
         """Read the file of a folder, and check that what it names is there.
 
         Raises:
-            UsageError: it cannot be read or says something that cannot be; one sentence that names it.
+            UsageError: it cannot be read or says something impossible; one sentence that names it.
         """
         folder = folder.absolute()
         file = folder / FILE
@@ -155,7 +155,7 @@ class Application:
         return [self.folder / name for name in names]
 
     def messages(self, seed: int, begin: int) -> list[Message]:
-        """The records of all inputs in the order in which they flow: they come side by side, each input evenly.
+        """The records of all inputs in the order in which they flow: side by side, each input evenly.
 
         Args:
             seed: by which records are drawn.
@@ -221,7 +221,7 @@ def _parsed(one: InputTopic, line: str) -> _Drawn:
     """The record in a line.
 
     Raises:
-        ValueError: it is none; says why.
+        ValueError: it is not a record; says why.
     """
     try:
         read = _Line.model_validate(json.loads(line))

@@ -65,11 +65,11 @@ def _renumbered(program: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def shrink(candidate: Candidate, is_red: Callable[[Candidate], bool], on: Callable[[], bool]) -> Candidate:
-    """The smallest that is found: nothing that is one reduction away is red, or `on` said to stop.
+    """The smallest that is found: nothing one reduction away is red, or `on` said to stop.
 
     Args:
         candidate: is red.
-        is_red: tries a candidate; asked once of each.
+        is_red: tries a candidate; called once for each.
         on: whether to go on.
     """
     tried = {candidate}
