@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/check_tables.py [TRIALS [RECORDS]]
 
 Both read the same topics of one broker. The records are those of the enumerator, written straight into the topics;
-every ninth trial has duplicate IDs. Prints seconds and CPU seconds, in all and of a trial.
+every ninth trial has duplicate IDs. Prints seconds and CPU seconds, in all and per trial.
 """
 
 import resource
@@ -93,7 +93,8 @@ def enumerate_keys(producer: Producer, trial: Trial, records: int, *, bug: bool)
     sent = 0
 
     def send(role: str, key: int, value: int, partition: int) -> None:
-        # What an input record causes has its timestamp; of the counter, the last one of the transaction.
+        # Each record has the timestamp of the input record that caused it; for the counter, the last of the
+        # transaction.
         producer.produce(trial.topic(role), INTEGER.pack(value), INTEGER.pack(key), partition, timestamp=MADE + sent)
 
     for begin in range(0, records, COMMIT):

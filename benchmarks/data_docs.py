@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/data_docs.py [RESULTS ...]
 
-Runs of small clean trials with two suites each, 100 and 1,000 results by default: they are built once per run, so what
-there is beside them is the run's own.
+Runs of small clean trials with two suites each, 100 and 1,000 results by default: they are built once per run, so
+nothing but the run itself is beside them.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""How often a trial shows the anomaly where it must, and none where it must not.
+"""How often a trial shows the anomaly where it must, and shows none where it must not.
 
     .venv/bin/python benchmarks/detection.py [TRIALS [SCENARIO...]]
 
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def row(folder: Path, name: str, trials: Sequence[Trial], cluster: EmbeddedCluster | None = None) -> str:
-    """Run some trials, on brokers of their own if none are given, and say what came of them."""
+    """Run some trials, on brokers of their own if none are given, and report what they showed."""
     outcomes, anomalies = [], []
     for trial in trials:
         place = TrialFolder(folder / trial.key)
@@ -88,7 +88,7 @@ def row(folder: Path, name: str, trials: Sequence[Trial], cluster: EmbeddedClust
 
 
 def spans(anomalies: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Of each anomaly, the fewest and the most witnesses in a trial that showed any."""
+    """For each anomaly, the fewest and the most witnesses in a trial that showed any."""
     red = [found for found in anomalies if found]
     counts = {name: [found.get(name, 0) for found in red] for name in sorted({n for found in red for n in found})}
     return [

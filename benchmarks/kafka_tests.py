@@ -19,16 +19,16 @@ from onceproof.settings import get_settings
 
 POM = Path(__file__).with_name("kafka_tests.pom.xml")
 PACKAGE = "org.apache.kafka.streams.integration."
-OWN_ARTIFACTS = Release.parse("4.0.0")  # from then on the integration tests are not in the test jar of kafka-streams
+OWN_ARTIFACTS = Release.parse("4.0.0")  # from then on the test jar of kafka-streams lacks the integration tests
 LAUNCHER = ("org.junit.platform.console.ConsoleLauncher", "--details=testfeed", "--disable-ansi-colors")
 HEAP = "-Xmx2g"  # what Kafka's build gives its tests
 WIDTH = 100  # of why a test failed
-STOP = 30.0  # seconds that the brokers of a test get to end
+STOP = 30.0  # seconds that the brokers of a test have to end
 
 
 @dataclass(frozen=True)
 class Feed:
-    """What the launcher told of a class: tests that passed, and the one that failed, if any, and why."""
+    """What the launcher reported about a class: tests that passed, and the one that failed, if any, and why."""
 
     passed: int
     failed: str | None
@@ -72,7 +72,7 @@ def class_path(release: Release) -> str:
 
 
 def read_feed(lines: Iterable[str]) -> Feed:
-    """Read what the launcher tells of each test as it ends, until one fails; the line after that says why."""
+    """Read what the launcher reports about each test as it ends, until one fails; the next line says why."""
     passed, rest = 0, iter(lines)
     for line in rest:
         told = re.fullmatch(r"(.+) :: (STARTED|SUCCESSFUL|FAILED|ABORTED|SKIPPED)", line.strip())

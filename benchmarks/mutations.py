@@ -5,8 +5,8 @@
 Writes clean trials, which are kept in `tests/specimens/real`, anew into topics, in real transactions, with an anomaly
 of each kind in turn planted at a random place: into a topic, into the RocksDB of a store, or into the timeline. The
 independent reader, Spark and the suites must find exactly what was planted, in the topics, in the stores and in the
-brokers' log segments, and count the same. Exit 1 if they do not. Runs of the seeds 1, 2, ... go on where the one before
-ended in the list of kinds.
+brokers' log segments, and count the same. Exit 1 if they do not. Runs of the seeds 1, 2, ... each continue in the list
+of kinds where the previous one ended.
 """
 
 import itertools
@@ -39,7 +39,7 @@ BATCH = 60  # trials that stand on the broker at once
 
 @dataclass
 class Tally:
-    """What became of the mutations of one kind: by how many trials each of these holds."""
+    """What became of the mutations of one kind: in how many trials each of these holds."""
 
     planted: int = 0
     found: int = 0  # by both readers, and a suite
@@ -97,7 +97,7 @@ def mutated(rng: random.Random) -> Iterator[Mutation]:
 
 
 def batches(mutations: Sequence[Mutation]) -> Iterator[Sequence[Mutation]]:
-    """As many trials at once as a broker is good for."""
+    """As many trials at once as a broker can handle."""
     for first in range(0, len(mutations), BATCH):
         yield mutations[first : first + BATCH]
 

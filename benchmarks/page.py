@@ -1,4 +1,4 @@
-"""How long the matrix takes with many runs in the database, beside reading all of them.
+"""How long the matrix takes with many runs in the database, compared with reading all of them.
 
     .venv/bin/python benchmarks/page.py [RUNS]
 
@@ -61,7 +61,7 @@ def run_id(number: int) -> str:
 
 
 def fill(url: str, runs: int) -> None:
-    """Store the runs; one cell in ten is of another verdict than the night before."""
+    """Store the runs; one cell in ten has a different verdict than the night before."""
     draw = random.Random(1)
     keys = [
         {"scenario": "enumerator", "variant": v, "streams": s, "broker": "3.9.1"} for v in VARIANTS for s in STREAMS

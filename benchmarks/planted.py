@@ -4,10 +4,10 @@
         [--results FILE]
 
 Each plant is tried in the trials that claim to find it, on brokers of their own, and in Kafka's classes, the cheapest
-first, until one finds it. A class runs without a plant before: one that is not green then is left out. It finds a plant
+first, until one finds it. A class first runs without a plant: one that is not green then is left out. It finds a plant
 if that fired and a test failed, or the class hung. Each is tried once. Classes mostly wait, so some run at once.
 
-What is not begun after N minutes is left undone. With a file of results nothing is done twice, and portions add up:
+What has not begun after N minutes is left undone. With a file of results nothing is done twice, and portions add up:
 both releases, all plants:
 
     .venv/bin/python benchmarks/planted.py --streams 3.9.1 --streams 4.3.1 --minutes 180 --results FILE
@@ -76,7 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a job: whether a bug was found (None: the harness failed), and how, with what it showed."""
+    """The result of a job: whether a bug was found (None: the harness failed), and how, with what it showed."""
 
     job: Job
     found: bool | None
@@ -99,7 +99,7 @@ def claims(name: str, release: str) -> list[Claim]:
 
 
 def next_jobs(releases: Sequence[str], names: Sequence[str], done: Iterable[Done]) -> list[Job]:
-    """What can be done after what was done, in order; nothing if that is all. A trial is done by itself."""
+    """What can be done next, in order; nothing if all is done. A trial runs alone."""
     known = {d.job: d for d in done}
     pairs = [(r, name) for r, name in product(releases, names) if plant(name).applies(Release.parse(r))]
     for release, name in pairs:
@@ -110,7 +110,7 @@ def next_jobs(releases: Sequence[str], names: Sequence[str], done: Iterable[Done
 
 
 def first_left(jobs: Iterable[Job], known: Mapping[Job, Done]) -> Job | None:
-    """The first of the jobs that is not done, unless one before it has found its plant."""
+    """The first job that is not done, unless an earlier one has found its plant."""
     for job in jobs:
         if job not in known:
             return job
@@ -164,7 +164,7 @@ def told(ended: Ended) -> str:
 
 
 def rows(releases: Sequence[str], names: Sequence[str], done: Sequence[Done]) -> Iterator[tuple[str, ...]]:
-    """Release, plant, and for each side what found it and in how many seconds, all that it tried before included."""
+    """Release, plant, and for each side what found it and in how many seconds, including all that it tried before."""
     for release in releases:
         red = [d for d in done if d.job.release == release and d.job.plant is None and d.found]
         for name in names:
@@ -180,7 +180,7 @@ def rows(releases: Sequence[str], names: Sequence[str], done: Sequence[Done]) ->
 
 
 def outcome(tried: Sequence[Done], noun: str) -> tuple[str, str]:
-    """What one side came to for a plant, and its seconds."""
+    """The result of one side for a plant, and its seconds."""
     if not tried:
         return "not tried", ""
     seconds = f"{sum(d.seconds for d in tried):.0f}"
@@ -247,7 +247,7 @@ def main() -> None:
 
 
 def all_done(asked: argparse.Namespace, done: list[Done]) -> bool:
-    """Do what is left, and add it to what is done; False if the time was not enough."""
+    """Do what is left, and add it to what is done; False if time ran out."""
     deadline = time.monotonic() + asked.minutes * 60
     running: dict[Future[Done | None], Job] = {}
     in_time = True
@@ -270,7 +270,7 @@ def all_done(asked: argparse.Namespace, done: list[Done]) -> bool:
 
 
 def run(job: Job, done: Sequence[Done], deadline: float) -> Done | None:
-    """Do a job; None if the time that is left was not enough."""
+    """Do a job; None if the remaining time was not enough."""
     left = deadline - time.monotonic()
     if left < LEAST:
         return None

@@ -1,4 +1,4 @@
-"""The default matrix, from the command to the Data Docs, beside nine runs of Kafka's own test of the scenario.
+"""The default matrix, from the command to the Data Docs, compared with nine runs of Kafka's own test of the scenario.
 
     .venv/bin/python benchmarks/run.py
 

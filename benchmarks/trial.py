@@ -1,4 +1,4 @@
-"""One enumerator trial, brokers up to drained, beside Kafka's own integration test of the same scenario.
+"""One enumerator trial, brokers up to drained, compared with Kafka's own integration test of the same scenario.
 
     .venv/bin/python benchmarks/trial.py [TRIALS]
 

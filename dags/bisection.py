@@ -1,15 +1,14 @@
 """**Which release broke it, and which fixed it?** Triggered by hand, with params; `onceproof bisect` does the same.
 
-`bisect` runs trials of one scenario on release after release of the range, on brokers of its own, until every boundary
-between good and bad releases stands or the trials are used up. It needs the machine and waits for the pool `drive`, so
-it takes turns with the trials of `regression`.
+`bisect` runs trials of one scenario on one release of the range after another, on brokers of its own, until every
+boundary between good and bad releases is settled or the trials are used up. It needs the machine and waits for the pool
+`drive`, so it takes turns with the trials of `regression`.
 
 **Where is the result?** The task's log ends with the boundaries as a table; `bisect.json` in the run folder, whose path
-the task returns, has all of it. More than 5 % that a good release may have
-been `missed`, or a line that begins with `?`, asks for more trials.
+the task returns, has everything. If `missed` is above 5 %, or a line begins with `?`, more trials are needed.
 
 **It is red.** The last line of the log says why. Marking it failed ends the trial and the brokers; nothing is left.
-Trigger it again: with the same seed the trials are the same.
+Trigger it again: the same seed gives the same trials.
 """
 
 from datetime import timedelta
@@ -46,7 +45,7 @@ def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     max_active_runs=1,
     dagrun_timeout=timedelta(hours=12),
     is_paused_upon_creation=False,
-    default_args={"retries": 0},  # a failure is a finding; doing it again would hide it
+    default_args={"retries": 0},  # a failure is a finding; a retry would hide it
     params={name: Param(**schema) for name, schema in BISECT_PARAMS.items()},
     doc_md=__doc__,
     tags=["onceproof"],

@@ -1,20 +1,20 @@
 """**Does a Kafka Streams release keep its promises?** Runs every night, and by hand with params of your own.
 
-`plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells.
-A `cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the
-machine and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the
-other. `sense` plants a few bugs into releases of which too little is known (DAG `sensitivity` plants all). `add_trials`
-gives further trials to cells whose claim does not stand yet. A Spark application reads the topics and finds the
+`plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells. A
+`cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the machine
+and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the other.
+`sense` plants a few bugs into releases about which too little is known (DAG `sensitivity` plants all). `add_trials`
+gives further trials to cells whose claim does not hold yet. A Spark application reads the topics and finds the
 anomalies, Great Expectations validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run
 pass. `alert` is skipped unless a cell is newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
 
-**A cell is red.** Its trials failed in the lab: its verdict is `error`, the other cells are judged all the same. The
-logs of the application are in `trials/<trial>/instances/` of the run folder, those of the brokers in `clusters/`.
+**A cell is red.** Its trials failed in the lab: its verdict is `error`, and the other cells are judged nevertheless.
+The logs of the application are in `trials/<trial>/instances/` of the run folder, those of the brokers in `clusters/`.
 
-**Run it again.** Trigger a new run: clearing tasks of an old one does not bring its brokers and topics back.
+**Run it again.** Trigger a new run: clearing tasks of an old run does not bring back its brokers and topics.
 
 **Connections and pool.** `spark_default`: the Spark master (`local[*]`). `onceproof_notify`: who is told of newly red
 cells (nobody, as long as there is none). `onceproof_brokers`: how brokers of your own are reached, if a run asks for
@@ -47,7 +47,7 @@ from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_param
 from onceproof.settings import get_settings
 
 RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw an arrow from `plan` to every task
-# Goes on whatever became of single cells, but not if there is no plan.
+# Continues whatever became of single cells, but not if there is no plan.
 GOES_ON = {"trigger_rule": TriggerRule.ALL_DONE_MIN_ONE_SUCCESS}
 VERDICTS = Asset(name="onceproof_verdicts", uri="onceproof://verdicts")
 NEWLY_RED = Asset(name="onceproof_newly_red", uri="onceproof://newly-red")
@@ -124,7 +124,7 @@ def stop_clusters(run: str, ti: Any = None) -> None:
 
 @task(doc_md=steps.publish.__doc__, outlets=[VERDICTS])
 def publish(run: str, outlet_events: Any = None) -> None:
-    """Publish the verdicts; the asset's event tells of them."""
+    """Publish the verdicts; the asset's event reports them."""
     folder = RunFolder(Path(run))
     with one_sentence():
         steps.publish(folder)
@@ -133,7 +133,7 @@ def publish(run: str, outlet_events: Any = None) -> None:
 
 @task(outlets=[NEWLY_RED])
 def alert(run: str, outlet_events: Any = None) -> None:
-    """Tell of newly red cells; skipped if there is none."""
+    """Report newly red cells; skipped if there are none."""
     folder = RunFolder(Path(run))
     with one_sentence():
         if not (cells := alerting.newly_red(folder)):
@@ -143,7 +143,7 @@ def alert(run: str, outlet_events: Any = None) -> None:
 
 
 def notify(title: str, body: str) -> None:
-    """Send a message where the connection says, if there is one; if that fails, the verdicts stand all the same."""
+    """Send a message where the connection says, if there is one; if that fails, the verdicts still stand."""
     from airflow.providers.apprise.notifications.apprise import AppriseNotifier
     from apprise import LogCapture
 
@@ -153,7 +153,7 @@ def notify(title: str, body: str) -> None:
     except AirflowNotFoundException:
         print(f"Nobody is notified: there is no connection {NOTIFY}.")
         return
-    with LogCapture(level=WARNING, fmt="%(message)s") as complaints:  # the notifier does not raise what it meets
+    with LogCapture(level=WARNING, fmt="%(message)s") as complaints:  # the notifier does not raise its errors
         try:
             AppriseNotifier(title=title, body=body, apprise_conn_id=NOTIFY).notify({})
         except Exception as error:
@@ -201,8 +201,8 @@ def collect_and_check() -> SparkSubmitOperator:
     max_active_runs=1,
     dagrun_timeout=timedelta(hours=20),
     is_paused_upon_creation=False,
-    # A failure is a finding; doing it again would hide it. What has come furthest goes first: the first cell is driven
-    # while others still get their topics.
+    # A failure is a finding; a retry would hide it. What is furthest along goes first: the first cell is driven while
+    # others still get their topics.
     default_args={"retries": 0, "weight_rule": "upstream"},
     params={name: Param(**schema) for name, schema in PARAMS.items()},
     user_defined_macros={"connector_jars": steps.connector_jars},

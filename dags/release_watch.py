@@ -1,15 +1,16 @@
-"""**Is there a new Kafka release?** Looks every day, and by hand, and has each release run that was not seen before.
+"""**Is there a new Kafka release?** Looks every day, or when triggered by hand, and runs each release that was not seen
+before.
 
 `look` asks Maven what is published, with its mirrors and credentials, and compares it with the results database.
-`trigger` starts a run of `regression` for each release that is new, `plant` one of `sensitivity`, which tells what
-greens of it are worth. `record` writes down that it did. The first look
-of an installation only records what is there. `onceproof releases` shows what was seen.
+`trigger` starts a run of `regression` for each new release, `plant` one of `sensitivity`, which tells what its greens
+are worth. `record` writes down that it did. The first look of an installation only records what is there. `onceproof
+releases` shows what was seen.
 
-**A release is incomplete.** Its artifacts appear one after the other. The log says so once, `onceproof releases` shows
-the reason, and each look tries again.
+**A release is incomplete.** Its artifacts appear one by one. The log says so once, `onceproof releases` shows the
+reason, and each look tries again.
 
 **`look` is red.** Maven could not reach its registry or the results database refused: the last line of the log says
-which. Nothing is lost, the next look finds the same. **`trigger` or `plant` is red.** The same, and no release gets two
+which. Nothing is lost; the next look finds the same. **`trigger` or `plant` is red.** The same, and no release gets two
 runs of either.
 
 **Run one again.** Trigger `regression` with the release as `streams`: a release that was seen is not looked at again.
@@ -59,7 +60,7 @@ def trigger(name: str, dag_id: str) -> Any:
 
 @dag(
     schedule=CronTriggerTimetable("15 12 * * *", timezone="UTC"),
-    catchup=False,  # a look sees all there is: one makes up for any that were missed
+    catchup=False,  # a look sees everything: one makes up for any that were missed
     max_active_runs=1,
     dagrun_timeout=timedelta(hours=2),
     is_paused_upon_creation=False,

@@ -9,7 +9,7 @@ task returns. What was found on one release, with one harness, adds up over runs
 
 **It is red.** A plant survived, did not fire, or showed where it cannot: the last line of the log names it, and all of
 it is stored. Any other last line says what to do. Marking it failed ends the trial and the brokers; what had ended is
-stored, and clearing the task goes on with it.
+stored, and clearing the task resumes it.
 """
 
 from datetime import timedelta
@@ -58,7 +58,7 @@ def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
     max_active_runs=1,
     dagrun_timeout=timedelta(hours=12),
     is_paused_upon_creation=False,
-    default_args={"retries": 0},  # a failure is a finding; doing it again would hide it
+    default_args={"retries": 0},  # a failure is a finding; a retry would hide it
     params={name: Param(**schema) for name, schema in SENSITIVITY_PARAMS.items()},
     doc_md=__doc__,
     tags=["onceproof"],

@@ -30,7 +30,7 @@ from onceproof.model.run_folder import RunFolder
 # A suite on one trial takes 0.05 s in pandas and 5 to 8 s in Spark; a trial has 63,000 rows. Beyond this, one trial's
 # rows no longer fit comfortably into the memory of a task.
 PANDAS_ROWS = 2_000_000
-SHOWN = 20  # offending rows that Data Docs show of each expectation
+SHOWN = 20  # offending rows that Data Docs show for each expectation
 INDEX = {
     "assignments": ["partition", "key", "id", "expected_id", "first_offset"],
     "changelogs": ["store", "partition", "key", "changelog_offset", "previous_value"],
@@ -66,7 +66,7 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
 
 
 def _require_pages(run: RunFolder, results: int) -> None:
-    """GX logs a page that it cannot draw, and goes on.
+    """GX logs a page that it cannot draw, and continues.
 
     Raises:
         HarnessError: pages are missing.
@@ -82,7 +82,7 @@ def _checked_trials(run: RunFolder) -> list[Trial]:
 
 
 def _context(run: RunFolder) -> Any:
-    """A context of which only the validation results and the Data Docs are kept, below the run folder."""
+    """A context that keeps only the validation results and the Data Docs, below the run folder."""
     site = {
         "class_name": "SiteBuilder",
         "show_how_to_buttons": False,
@@ -118,7 +118,7 @@ def _validate(context: Any, run: RunFolder, trial: Trial, ours: Suite, name: str
         result = context.checkpoints.add(checkpoint).run(
             batch_parameters={"dataframe": data},
             expectation_parameters=_parameters(run, trial, name),
-            # GX takes a run's name for a time where it can: of 20261121T084500-3099, the end would be a time zone.
+            # GX reads a run's name as a time if it can: the end of 20261121T084500-3099 would be a time zone.
             run_id=RunIdentifier(run_name=f"run {run.run_id}", run_time=datetime.now(UTC)),
         )
     [validated] = result.run_results.values()

@@ -1,7 +1,7 @@
 """Only the offending rows that Data Docs show are looked up.
 
 GX looks up the columns of every offending row, value by value (36,000 rows of a red trial: 10 s), and keeps the first
-few. Counts and percentages come of other metrics, which see all rows.
+few. Counts and percentages come from other metrics, which see all rows.
 """
 
 import logging
@@ -23,7 +23,7 @@ METRICS = (
 @cache
 def register() -> None:
     """Let GX's pandas engine look up the first `partial_unexpected_count` rows, in these metrics."""
-    # It warns of each metric that is registered twice.
+    # It warns about each metric that is registered twice.
     logging.getLogger(register_metric.__module__).setLevel(logging.ERROR)
     for name in METRICS:
         metric, look_up = get_metric_provider(name, PandasExecutionEngine())

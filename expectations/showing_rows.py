@@ -1,7 +1,7 @@
 """GX's own expectations, whose failures show the offending rows with their columns.
 
 GX itself lists bare values in Data Docs, and a pair of values as one number. Here each row says partition, key and
-offset, so that a person finds the record. The classes must be imported before Data Docs are built.
+offset, so that people can find the record. The classes must be imported before Data Docs are built.
 """
 
 import html
@@ -75,4 +75,4 @@ class ExpectGreaterPairs(_ShowingRows, gxe.ExpectColumnPairValuesAToBeGreaterTha
 
 
 class ExpectNoAnomaly(_ShowingRows, gxe.ExpectColumnValuesToNotBeInSet):
-    """`ExpectColumnValuesToNotBeInSet`, showing the places at which another value was observed than was expected."""
+    """`ExpectColumnValuesToNotBeInSet`, showing the places where the observed value differs from the expected one."""

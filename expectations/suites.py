@@ -83,7 +83,7 @@ def least(promise: str) -> str:
 
 
 def over_comparisons(name: str) -> ExpectationSuite:
-    """Over promises' rows of the table `comparisons`: each promise was looked at often enough, and not broken."""
+    """Over promises' rows of the table `comparisons`: each promise was checked often enough, and not broken."""
     anomalies = {anomaly: promise.sentence for promise in promises_of(name) for anomaly in promise.anomalies}
     return ExpectationSuite(
         name=name,
@@ -107,7 +107,7 @@ def over_comparisons(name: str) -> ExpectationSuite:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite, the table it looks at, and of the table `comparisons` the promises."""
+    """A suite, the table it looks at, and, for the table `comparisons`, the promises."""
 
     make: Callable[[], ExpectationSuite]
     table: str
@@ -115,7 +115,7 @@ class Suite:
 
 
 def _suite(name: str) -> Suite:
-    """The suite of this name; those over other tables than `comparisons` are written above."""
+    """The suite of this name; those over tables other than `comparisons` are written above."""
     [table] = {promise.table for promise in promises_of(name)}
     if table == "comparisons":
         return Suite(partial(over_comparisons, name), table, tuple(promise.name for promise in promises_of(name)))

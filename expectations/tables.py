@@ -25,10 +25,10 @@ CHANGELOGS = (
 )
 
 
-GONE = -1  # instead of the value of a counter that was deleted: less than any
+GONE = -1  # instead of the value of a deleted counter: less than any
 COMPARISONS = ("promise", "partition", "place", "key", "expected", "observed", "anomaly", "comparisons")
 COLUMNS = {"assignments": ASSIGNMENTS, "changelogs": CHANGELOGS, "comparisons": COMPARISONS}
-# Sorted, so that the keys that share an ID stand beside each other.
+# Sorted, so that keys that share an ID are next to each other.
 ORDER = {
     "assignments": ["id", "first_offset"],
     "changelogs": ["store", "partition", "changelog_offset"],
@@ -46,7 +46,7 @@ def _dataset(run: RunFolder, table: str) -> ds.Dataset:
 
 
 def in_pandas(run: RunFolder, table: str, trial: str, promises: Sequence[str] = ()) -> pd.DataFrame:
-    """A trial's rows in memory; whole numbers stay whole beside missing ones.
+    """A trial's rows in memory; integers stay integers even where some are missing.
 
     Args:
         run: the run.

@@ -10,7 +10,7 @@ PREFIX = "onceproof"
 
 @cache
 def _app() -> Any:
-    """The app, made when it is asked for first: every task of every DAG imports this file."""
+    """The app, made when it is first needed: every task of every DAG imports this file."""
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.core_api.security import get_user
 
@@ -30,7 +30,7 @@ def _view(destination: str, query: str, **more: Any) -> dict[str, Any]:
 
 
 class OnceproofPage(AirflowPlugin):
-    """The page as Airflow knows it."""
+    """The page as Airflow sees it."""
 
     name = "onceproof"
     fastapi_apps: ClassVar = [{"app": page, "url_prefix": f"/{PREFIX}", "name": "Onceproof"}]

@@ -18,7 +18,7 @@ transactions one row per transaction and log that it belongs to, from the broker
              producer LONG, decision STRING, decided STRING, role STRING, partition INT, place STRING,
              first_offset LONG, marker_offset LONG, outcome STRING, records LONG, visible LONG, due LONG, written LONG,
              missing LONG, foreign LONG, key INT
-comparisons  what a promise expects at one place beside what was observed, `onceproof.model.anomaly.Comparison`;
+comparisons  what a promise expects at one place and what was observed, `onceproof.model.anomaly.Comparison`;
              `anomaly` is null where all is well; `comparisons`: for how many places the row stands
              promise STRING, anomaly STRING, partition INT, key INT, place STRING, expected STRING, observed STRING,
              comparisons LONG

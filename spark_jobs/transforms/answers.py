@@ -1,4 +1,4 @@
-"""The promises `answers` and `published`: a request to delete is answered once, by what its deletion says."""
+"""The promises `answers` and `published`: a request to delete is answered once, in agreement with its deletion."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -56,8 +56,8 @@ def compare_answers(records: DataFrame) -> DataFrame:
 def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each key that was to be deleted: its deletion and its answer were both published, or neither.
 
-    Looked at is the moment when the process was killed (facts `changelog_end` and `output_end`). Not compared where the
-    deletion comes after the answer by design (fact `downstream`), or if the drive failed before.
+    What counts is the moment when the process was killed (facts `changelog_end` and `output_end`). Nothing is compared
+    if the deletion comes after the answer by design (fact `downstream`), or if the drive failed before.
 
     Out: as the table `comparisons`.
     """

@@ -14,7 +14,7 @@ COMPARISONS = tables.numbered("comparisons")
 
 
 def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:
-    """A frame of a few rows of the driver. Of a plain list, Spark would make a job wherever the frame is used."""
+    """A frame of a few rows from the driver. From a plain list Spark would make a job wherever the frame is used."""
     columns = cast("StructType", StructType.fromDDL(schema))
     table: Any = pa.Table.from_pylist(rows, to_arrow_schema(columns))  # pyspark's annotations do not know it
     return spark.createDataFrame(table, columns)
@@ -46,7 +46,7 @@ def comparison(
 
 
 def fingerprint(of_record: Column) -> Column:
-    """An aggregate that is equal for two sets of records only if (but for one case in 2^62) their hashes, LONG, are."""
+    """An aggregate that is equal for two sets of records only if (but for one in 2^62) their hashes, LONG, are."""
     return f.struct(
         f.count("*").alias("records"),
         f.sum(of_record.bitwiseAND(f.lit(2**31 - 1))).alias("low"),  # of these sums neither can overflow
@@ -55,7 +55,7 @@ def fingerprint(of_record: Column) -> Column:
 
 
 def comparison_findings(comparisons: DataFrame) -> DataFrame:
-    """Of the comparisons, those that show an anomaly, as the table `findings`."""
+    """The comparisons that show an anomaly, as the table `findings`."""
     return comparisons.where(f.col("anomaly").isNotNull()).select(
         "trial",
         "anomaly",
@@ -74,10 +74,10 @@ def fact(name: str) -> Column:
 
 
 def records_text(number: Column) -> Column:
-    """A number of records for people."""
+    """A number of records as text."""
     return f.when(number == 1, f.lit("1 record")).otherwise(f.format_string("%d records", number))
 
 
 def value_text(value: Column) -> Column:
-    """A store's value for people."""
+    """A store's value as text."""
     return f.coalesce(value.cast("string"), f.lit("nothing"))

@@ -10,7 +10,7 @@ DELIVERED = ("output", "values-changelog")  # records come out in one of them; n
 
 
 def count_deliveries(records: DataFrame) -> DataFrame:
-    """Of each key, the records that went in and those that came out.
+    """For each key, the records that went in and those that came out.
 
     Out: trial, key, inputs LONG, outputs LONG, input_place LONG (the first), output_place LONG (the last).
     """
@@ -32,7 +32,7 @@ def compare_deliveries(deliveries: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each key of these trials; more than expected is an anomaly only if a trial is exactly-once.
 
     In: what `count_deliveries` gives; trials with `delivered`, the role in which records come out, and `once`: a key
-    is to come out once, however often it went in.
+    must come out once, however often it went in.
     Out: as the table `comparisons`.
     """
     expected = f.when(f.col("once"), f.least("inputs", f.lit(1))).otherwise(f.col("inputs"))

@@ -3,9 +3,9 @@
 The output is a pure function of the input's order within a partition: the n-th new key of partition p gets the ID
 n * partitions + p. So the check is exact: replay the input, join, compare.
 
-Every function takes and gives the rows of all trials at once; `trial` is part of every key, group and window. Where
-a frame is called `records` it has trial, role, partition, offset, key, value; `trials` has trial, partitions INT.
-A `place` is partition and offset as one number, see `places`.
+Every function takes and returns the rows of all trials at once; `trial` is part of every key, group and window. Where a
+frame is called `records` it has trial, role, partition, offset, key, value; `trials` has trial, partitions INT. A
+`place` is partition and offset as one number, see `places`.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -43,7 +43,7 @@ def replay(records: DataFrame, trials: DataFrame) -> DataFrame:
 
 
 def keys(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """All that is known of each key that was sent, put out or stored: one pass, no join.
+    """All that is known about each key that was sent, emitted or stored: one pass, no join.
 
     A key that was sent to more than one partition is expected to have its ID from the first of them.
     Out: trial, key, inputs LONG, input_place LONG, expected_id LONG (from `replay`), outputs LONG, first_place LONG,
@@ -153,7 +153,7 @@ def assignments(assigned: DataFrame) -> DataFrame:
 
 
 def ids_store(of_keys: DataFrame) -> DataFrame:
-    """Of each key, the last ID in the changelog beside the last ID in the output; a tombstone counts as no ID.
+    """For each key, the last ID in the changelog and the last ID in the output; a tombstone counts as no ID.
 
     In: what `keys` gives. Out: as the table `changelogs`, store `ids`.
     """
@@ -175,7 +175,7 @@ def ids_store(of_keys: DataFrame) -> DataFrame:
 
 
 def counter_store(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """Every record of the counter's changelog beside the one before it, the last one beside the output.
+    """Every record of the counter's changelog with the one before it, the last one with the output.
 
     The output of partition p implies the counter max((id - p) / partitions).
     Out: as the table `changelogs`, store `counter`.
@@ -359,7 +359,7 @@ def miscounted(of_keys: DataFrame) -> DataFrame:
 def counter_regressions(logs: DataFrame) -> DataFrame:
     """One witness for each record of the counter's changelog that is not larger than the one before it.
 
-    In: what the two stores give. Out: as `findings`. A tombstone is less than any value; what follows it starts anew.
+    In: what the two stores give. Out: as `findings`. A tombstone is less than any value; what follows it starts afresh.
     """
     deleted = f.col("changelog_offset").isNotNull() & f.col("changelog_value").isNull()
     fell = f.col("previous_value").isNotNull() & (deleted | (f.col("changelog_value") <= f.col("previous_value")))
@@ -408,7 +408,7 @@ def changelog_mismatches(logs: DataFrame) -> DataFrame:
 
 
 def counts(of_keys: DataFrame, of_ids: DataFrame, trials: DataFrame) -> DataFrame:
-    """The table `counts`, with a row for every trial, also one without any record.
+    """The table `counts`, with a row for every trial, even one without any record.
 
     In: what `keys` and `identities` give. Out: trial, records, outputs, keys, ids.
     """

@@ -33,7 +33,7 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
 
 
 def key_fault() -> Column:
-    """What is wrong with the key, whose integer may have the time of the record behind it; null where nothing is."""
+    """What is wrong with the key, whose integer may be followed by the time of the record; null if nothing is."""
     windows, sessions = f.col("keys") == "windows", f.col("keys") == "sessions"
     time = f.lpad(f.lower(f.hex(f.unix_millis("timestamp"))), 16, "0")
     # A window's begin and a sequence number; a session's end and begin.
@@ -48,7 +48,7 @@ def key_fault() -> Column:
 
 
 def headers_text(headers: Column) -> Column:
-    """Headers as `name=hex`, one after the other; of one without a value, its name."""
+    """Headers as `name=hex`, one after the other; for one without a value, its name."""
     told = f.transform(
         headers, lambda h: f.concat(h["key"], f.coalesce(f.concat(f.lit("="), f.lower(f.hex(h["value"]))), f.lit("")))
     )
@@ -66,7 +66,7 @@ def long(binary: Column) -> Column:
 
 
 def _number(binary: Column) -> Column:
-    """The number in up to eight bytes, the eighth with the sign. Named once by who uses it: each time, it is made."""
+    """The number in up to eight bytes, the eighth with the sign. To be used once: it is computed at each use."""
     return f.conv(f.hex(binary), 16, -10).cast("long")
 
 

@@ -11,7 +11,7 @@ RESULT = ("trial", "key", "value")
 
 
 def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """One comparison for each result that the input gives, and for each that it does not give.
+    """One comparison for each result that the input gives, and for each that it does not.
 
     Results are told apart by their key and value: no two records of an input have the same. What comes again is a
     breach under exactly-once only. Out: as the table `comparisons`.
@@ -26,7 +26,7 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
             f.min_by(f.unix_millis("timestamp"), place()).alias("made"),
         )
     )
-    trials = trials.where(fact("join").isNotNull())  # else the drive failed at once, and nothing is known of the join
+    trials = trials.where(fact("join").isNotNull())  # else the drive failed at once: the join is unknown
     once = trials.select("trial", (fact("exactly_once") == 1).alias("once"))
     both = given(records, trials).join(found, list(RESULT), "full").join(f.broadcast(once), "trial")
     lost, unasked = f.col("there").isNull(), f.col("source").isNull()

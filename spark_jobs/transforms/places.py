@@ -31,5 +31,5 @@ def place_text(role: str | Column, place: Column) -> Column:
 
 
 def text_of_place(role: str | Column, partition: str | Column = "partition", offset: str | Column = "offset") -> Column:
-    """A place as `role/partition@offset`, as `model.place.Place` is told; a role that is a `str` is its name."""
+    """A place as `role/partition@offset`, as `model.place.Place` writes it; a role that is a `str` is its name."""
     return f.format_string("%s/%d@%d", f.lit(role) if isinstance(role, str) else role, partition, offset)

@@ -1,4 +1,4 @@
-"""The promise `reads`: a store gives what was put last."""
+"""The promise `reads`: a store returns what was put last."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
@@ -11,7 +11,7 @@ def compare_reads(records: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each output record of the topology `counting`: `number << 32 | found`.
 
     The record of the same key before it, in the order of the input, tells what must be found: its number. More is an
-    anomaly only in a trial that is exactly-once: otherwise a record may be processed twice.
+    anomaly only in an exactly-once trial: otherwise a record may be processed twice.
     Out: as the table `comparisons`.
     """
     in_order = Window.partitionBy("trial", "key").orderBy("partition", "offset")

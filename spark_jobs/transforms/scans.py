@@ -10,9 +10,9 @@ DELETE = 0  # value of the input
 
 
 def compare_scans(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """One comparison for each request to delete a key, by what the scan behind it found, and for each unasked answer.
+    """One comparison for each request to delete a key, by what the following scan found, and for each unasked answer.
 
-    What is delivered again may be answered again, but under exactly-once. Out: as the table `comparisons`.
+    Redelivered requests may be answered again, except under exactly-once. Out: as the table `comparisons`.
     """
     expected = requests(records, trials)
     answers = (
@@ -58,7 +58,7 @@ def compare_scans(records: DataFrame, trials: DataFrame) -> DataFrame:
 
 
 def requests(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """What the scan behind each request must find. Each key is put once, and deleted once at most.
+    """What the scan after each request must find. Each key is put once, and deleted once at most.
 
     Out: trial, key, request LONG (its place), number LONG and total LONG of the keys that are there.
     """

@@ -48,7 +48,7 @@ def compare_state(records: DataFrame, trials: DataFrame) -> DataFrame:
 
 
 def store_roles(trials: DataFrame) -> DataFrame:
-    """The roles in which a store shows: its changelog, and what it held after the restart.
+    """The roles in which a store appears: its changelog, and what it held after the restart.
 
     Out: trial, store STRING, end LONG (of the changelog at the kill), role STRING, held BOOLEAN.
     """

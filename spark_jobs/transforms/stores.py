@@ -1,7 +1,7 @@
 """The promise `stores`: what a store holds at the end is its changelog up to the offset that it claims.
 
-First each store is fingerprinted beside its changelog: where the two are the same, all is well, and nothing else is
-looked at. Only stores that differ are joined, key by key.
+First each store and its changelog are fingerprinted: if the two are the same, all is well, and nothing else is read.
+Only stores that differ are joined, key by key.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
 
     A trial's dumps say which stores were written, and what they claim; their entries are in the roles `<store>-dump`,
     with the number of the dump in place of an offset. A tombstone deletes, so a key that has one and is not in the
-    store is well. Out: as the table `comparisons`.
+    store is fine. Out: as the table `comparisons`.
     """
     spark = records.sparkSession
     dumps = trials.select("trial", f.posexplode("dumps").alias("dump", "of")).select("trial", "dump", "of.*")

@@ -22,7 +22,7 @@ from onceproof.model.timeline import proved_returns, read_timeline
 from onceproof.page.report import write_trials
 from onceproof.page.timeline.bands import Band, task_bands
 
-Progress = Callable[[str], AbstractContextManager[Report]]  # of a title: shows the phase that is under way
+Progress = Callable[[str], AbstractContextManager[Report]]  # of a title: shows the current phase
 
 RELEASES = ("3.4.0", "3.4.1")  # the last with the bug, the first without
 ATTEMPTS = 2  # at a trial that is no evidence
@@ -47,12 +47,12 @@ def tell(
     out: Console,
     progress: Progress,
 ) -> ExitCode:
-    """Run the trials one after the other on the same brokers, and tell of each as it ends.
+    """Run the trials one after the other on the same brokers, and report each as it ends.
 
     Args:
         installation: for the brokers.
         trials: of the bad release and of the good one, with the same seed.
-        run: the folder that takes them until all is told.
+        run: the folder that holds them until all is told.
         page: the file that takes their timelines; it stays.
         out: where the story is told.
         progress: shows what is under way.
@@ -138,14 +138,14 @@ class Act:
 
 
 def ending(bad: Act, good: Act) -> ExitCode:
-    """Whether it went as the story has it: the bad release red, the good one not, though it was exercised."""
+    """Whether it went as in the story: the bad release red, the good one not, though it was exercised."""
     if good.is_red:
         return ExitCode.ANOMALY
     return ExitCode.OK if bad.is_red and good.outcome.exercised else ExitCode.INCONCLUSIVE
 
 
 def played(trial: Trial, run: RunFolder, cluster: Cluster, report: Report) -> Act:
-    """Run the trial; once more, if it was no evidence.
+    """Run the trial; a second time if the first was no evidence.
 
     Raises:
         HarnessError: the harness failed.

@@ -1,7 +1,7 @@
-"""The version of the harness: what is the same as long as trials have the same chance to find a bug.
+"""The version of the harness: the same as long as trials have the same chance of finding a bug.
 
-A number of ours would be forgotten when a wait or a fault changes, so it is the package's version and a digest of
-the sources by which a trial is driven and read: those of the application under test, the scenarios and the lab.
+A number of ours would not be updated when a wait or a fault changes, so it is the package's version and a digest of
+the sources that drive and read a trial: those of the application under test, the scenarios and the lab.
 """
 
 import hashlib

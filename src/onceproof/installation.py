@@ -1,4 +1,4 @@
-"""What the lab finds on this machine; whoever starts it says so once, and brokers carry it from there."""
+"""What the lab finds on this machine; its starter says so once, and brokers carry it from there."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Installation:
-    """The commands that are run, and where things lie that are made once."""
+    """The commands that are run, and where things are kept that are made once."""
 
     java: str
     jvms: Path  # where JDKs lie, each in a folder of its own

@@ -1,4 +1,4 @@
-"""Where things lie and how much may run at once; every value can be set as `ONCEPROOF_<NAME>`.
+"""Where things are and how much may run at once; every value can be set as `ONCEPROOF_<NAME>`.
 
 In a container a value may also come from a secret, the file `/run/secrets/onceproof_<name>`.
 """
@@ -37,7 +37,7 @@ class Settings(BaseSettings):
     @field_validator("project", "home")
     @classmethod
     def _absolute(cls, path: Path) -> Path:
-        """Processes run elsewhere, so a path relative to us would mean another place to them."""
+        """Processes run elsewhere, so a relative path would mean another place to them."""
         if set(str(path)) & set(":,"):
             raise ValueError("a path with ':' or ',' cannot be given to Java, choose another")
         return path.absolute()
@@ -76,7 +76,7 @@ def get_settings() -> Settings:
     """The settings of this process.
 
     Raises:
-        UsageError: a variable has a value that cannot be; names both.
+        UsageError: a variable has an impossible value; names both.
     """
     try:
         return Settings()

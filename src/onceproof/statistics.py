@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import binom, binomtest, fisher_exact
 
 SURE = 0.95  # confidence of intervals and boundaries
-MANY = 1000  # trials; who needs more has no control worth the name
+MANY = 1000  # trials; whoever needs more has no control worth the name
 # Rates at which the rule is checked: dense where few greens are needed, and where many are.
 RATES = np.union1d(np.linspace(0.001, 1, 1000), np.geomspace(1e-4, 0.05, 500))
 
@@ -31,8 +31,8 @@ def wilson_interval(red: int, counted: int) -> tuple[float, float]:
 
 
 def greens_needed(red: int, counted: int, risk: float) -> int:
-    """How many trials must be green so that a bug as visible as the control is missed with the probability `risk` at
-    most; MANY if no number would do.
+    """How many trials must be green so that a bug as visible as the control is missed with a probability of at most
+    `risk`; MANY if no number would do.
 
     Args:
         red: exercised trials of the control that were red; at least 0.
@@ -66,7 +66,7 @@ def probability_missed(red: int, counted: int, greens: int) -> float:
 
 
 def rate_found(greens: int, risk: float) -> float:
-    """The smallest rate at which a bug would have shown in so many trials, all of them green, but for the `risk`."""
+    """The smallest rate at which a bug would have shown in this many green trials, except with probability `risk`."""
     return float(1 - risk ** (1 / greens))
 
 
@@ -75,15 +75,15 @@ def control_trials(risk: float, standing: int = MANY) -> int:
 
     Args:
         risk: for example 0.05.
-        standing: cells whose greens stand on it; with many of them, one green trial of each must do.
+        standing: cells whose greens stand on it; with many of them, one green trial of each must be enough.
     """
     most = next(n for n in range(1, MANY) if greens_needed(n, n, risk) == 1)
     return min(range(1, most + 1), key=lambda n: n + standing * greens_needed(n, n, risk))
 
 
 def is_too_few(red: int, counted: int, red_before: int, counted_before: int) -> bool:
-    """Whether so few reds would come with 5 % probability at most, were they of the same rate as those before
-    (Fisher's exact test, one-sided).
+    """Whether so few reds would have a probability of at most 5 % if their rate were the same as before (Fisher's
+    exact test, one-sided).
     """
     table = [[red, counted - red], [red_before, counted_before - red_before]]
     return float(fisher_exact(table, alternative="less").pvalue) <= 1 - SURE

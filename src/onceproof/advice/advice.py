@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from onceproof.model.errors import ExitCode
 
-SCHEMA = 1  # of the JSON; it changes when a field goes or means something else, not when one is added
+SCHEMA = 1  # of the JSON; it changes when a field is removed or changes its meaning, not when one is added
 
 
 class Answer(StrEnum):
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a sentence comes from: key of a row, key of a cell with its run, or what is cited."""
+    """Where a sentence comes from: the key of a row, the key of a cell with its run, or a citation."""
 
     kind: Kind
     name: str
@@ -69,7 +69,7 @@ class Issue:
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """What was last said of a cell."""
+    """The last verdict on a cell."""
 
     cell: str
     scenario: str
@@ -90,7 +90,7 @@ class MeasuredCell:
 
 @dataclass(frozen=True)
 class Gap:
-    """What was not looked at, and why not; `is_needed` if the answer waits for it, `cell` if that would fill it."""
+    """What was not checked, and why; `is_needed` if the answer depends on it, `cell` if that would fill the gap."""
 
     what: str
     why: str

@@ -33,10 +33,10 @@ class Question:
     catalogue: Mapping[str, Offer]
     measured: Sequence[Measured]
     application: Application | None = None
-    releases: Collection[Release] = ()  # to which one might go instead
+    releases: Collection[Release] = ()  # that one might go to instead
 
     def __post_init__(self) -> None:
-        """Refuse what is no question.
+        """Refuse a pointless question.
 
         Raises:
             UsageError: both releases are the same.
@@ -54,7 +54,7 @@ class Question:
 
     @cached_property
     def app(self) -> Application:
-        """The application; of one that is not described everything may be used."""
+        """The application; one that is not described may use everything."""
         return self.application or Application()
 
     @cached_property
@@ -68,23 +68,23 @@ class Question:
         return tuple(one for one in self.measured if self.concerns(one.cell.scenario, one.cell.variant))
 
     def refusal(self, one: Release, other: Release) -> str | None:
-        """Why the state of one release cannot be taken over by the other, if it cannot; only RocksDB's is on disk."""
+        """Why the other release cannot take over the state of one, if it cannot; only RocksDB's is on disk."""
         reason = None if self.app.lacks({"stores": ("rocksdb",)}) else one.refuse_restart_on(other)
         return reason and f"{reason.partition(';')[0]}."  # what follows is what to run instead
 
     def rolls(self, cell: Cell) -> bool:
-        """Whether the application of a cell goes over to the other release while it works."""
+        """Whether the application of a cell moves to the other release while it works."""
         return cell.variant in self.catalogue[cell.scenario].rolling
 
     def concerns(self, scenario: str, variant: str) -> bool:
-        """Whether a variant may concern the application; one that there is not any more concerns nobody."""
+        """Whether a variant may concern the application; one that no longer exists concerns nobody."""
         offer = self.catalogue.get(scenario)
         return offer is not None and variant in offer.variants and not self.app.lacks(needs_of(scenario, variant))
 
     def probes(self, scenario: str, *, rolling: bool) -> list[str]:
         """The variants in which a failure can show, the control first; where no issue is known, all that concern it.
 
-        With `rolling` those that go over to another release while they work, else the others.
+        With `rolling` those that move to another release while they work, else the others.
         """
         offer = self.catalogue[scenario]
         own = [v for v in offer.variants if (v in offer.rolling) == rolling and self.concerns(scenario, v)]
@@ -121,7 +121,7 @@ def advise(question: Question) -> Advice:
 
 
 def _gained(question: Question, having: Release, lacking: Release | None = None) -> list[KnownIssue]:
-    """The issues that one release has and the other (the current one, if not given) has not."""
+    """The issues that one release has and the other (the current one, if not given) does not."""
     other = lacking or question.current
     return [issue for issue in question.issues if issue.is_in(having) and not issue.is_in(other)]
 
@@ -166,7 +166,7 @@ def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]
 
 
 def _carried(question: Question) -> list[KnownIssue]:
-    """The issues of the current release whose damage goes along, whatever the target has; not where it cannot go."""
+    """The issues of the current release whose damage is carried along, whatever the target has, if it can be."""
     if question.refusal(question.current, question.target):
         return []
     return [issue for issue in question.issues if issue.culprit == "killed" and issue.is_in(question.current)]
@@ -209,9 +209,9 @@ def _to_do(
 
 
 def better_targets(question: Question) -> list[Release]:
-    """What gains no known issue: the newest release of the target's line, or of the nearest line after it that has one.
+    """A release that gains no known issue: the newest of the target's line, or of the nearest later line that has one.
 
-    Only releases after the target; on the way back none that is newer than the current one.
+    Only releases after the target; on the way back none newer than the current one.
     """
     last = question.current if question.is_back else LATER
     sound = [
@@ -251,7 +251,7 @@ def _of_row(issue: KnownIssue) -> Source:
 
 
 def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> tuple[Source, ...]:
-    """The cells that say something of an issue; `carried`: those that went from the current release to the target."""
+    """The cells that say something about an issue; `carried`: those that go from the current release to the target."""
     way = (question.current, question.target)
     return tuple(
         _source(one)
@@ -317,7 +317,7 @@ def _gaps(question: Question) -> Iterator[Gap]:
 def _missing(
     question: Question, scenario: str, streams: Release, restart: Release | None, rolling: bool = False
 ) -> Cell | None:
-    """The cell to run where a scenario was looked at in none of its variants that would show something.
+    """The cell to run if a scenario was run in none of the variants that would show something.
 
     None if it was, or cannot be run there.
     """
@@ -397,7 +397,7 @@ def _left_out(question: Question) -> Iterator[LeftOut]:
 
 
 def lacking(question: Question) -> list[Cell]:
-    """The cells that fill the gaps for which the answer waits."""
+    """The cells that fill the gaps that the answer depends on."""
     current, target = question.current, question.target
     ways = ((target, None, False), (current, target, False), (current, target, True), (target, current, True))
     cells = (_missing(question, scenario, *way) for way in ways for scenario in question.catalogue)

@@ -48,11 +48,11 @@ def _named_by(known: Registry) -> set[Release]:
 
 
 def check_releases(releases: Iterable[Release], url: str, installation: Installation) -> None:
-    """Refuse a release that nobody published; Maven is only asked for those that nothing here names.
+    """Refuse an unpublished release; Maven is asked only about those that nothing here names.
 
     Raises:
         UsageError: one is not published.
-        HarnessError: the database refuses, or Maven cannot be asked.
+        HarnessError: the database refuses, or Maven cannot be reached.
     """
     known = set(known_releases(url))
     if not (unknown := [release for release in releases if release not in known]):
@@ -67,7 +67,7 @@ def read_application(file: Path) -> Application:
     """The application that a file describes.
 
     Raises:
-        UsageError: the file cannot be read, or names a feature or a value that there is not.
+        UsageError: the file cannot be read, or names an unknown feature or value.
     """
     try:
         return parse_application(file.read_text(encoding="utf-8"), str(file))

@@ -1,4 +1,4 @@
-"""What the cells of a variant use and look at, by the scenario itself: its configuration and its promises."""
+"""What the cells of a variant use and check, according to the scenario itself: its configuration and its promises."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -17,7 +17,7 @@ BINDING = ("caching", "standbys", "quotas")  # a cell with one of these is about
 
 @cache
 def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
-    """What the application of a variant uses: of each feature the values that hold."""
+    """What the application of a variant uses: for each feature the values that apply."""
     scenario_, trial = scenario(name), _trial(name, variant)
     config, app = scenario_.config(trial), scenario_.app(trial)
     is_cached = bool(app["caching"]) and config.get(trial.cell.running.cache_size_config) != "0"
@@ -49,7 +49,7 @@ def needs_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
 
 @cache
 def promises_looked_at(name: str, variant: str) -> frozenset[str]:
-    """The promises that cells of a variant look at, on brokers of the lab."""
+    """The promises that cells of a variant check, on brokers of the lab."""
     system = scenario(name).system(_trial(name, variant))
     exactly_once = EXACTLY_ONCE in features_of(name, variant)["guarantee"]
     log = [promise.name for promise in promises_of(TRANSACTION_ATOMICITY)] if exactly_once else []
@@ -58,7 +58,7 @@ def promises_looked_at(name: str, variant: str) -> frozenset[str]:
 
 @cache
 def never_used() -> Mapping[str, tuple[Value, ...]]:
-    """The features, and of each the values, that no variant of any scenario uses; False is the lack of one."""
+    """The features, and their values, that no variant of any scenario uses; False: without the feature."""
     variants = [(name, variant) for name, scenario_ in SCENARIOS.items() for variant in scenario_.variants]
     return unused({name: feature.values for name, feature in FEATURES.items()}, variants)
 
@@ -66,7 +66,7 @@ def never_used() -> Mapping[str, tuple[Value, ...]]:
 def unused(
     features: Mapping[str, Iterable[Value]], variants: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Value, ...]]:
-    """Of these features the values that none of the variants (scenario, variant) uses; False is the lack of one."""
+    """The values of these features that none of the variants (scenario, variant) uses; False: without the feature."""
     used = [features_of(name, variant) for name, variant in variants]
     rest = {
         name: tuple(v for v in values if v is not False and not any(v in one[name] for one in used))

@@ -1,6 +1,6 @@
-"""The `onceproof` command: one module a group of commands.
+"""The `onceproof` command: one module per group of commands.
 
-What a subcommand needs is imported by it, so that `--help` and errors of usage come at once.
+Each subcommand imports what it needs, so that `--help` and usage errors appear at once.
 """
 
 import errno

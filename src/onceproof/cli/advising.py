@@ -72,7 +72,7 @@ def advise_(
 
 
 def _run_cells(cells: list[Cell]) -> None:
-    """Tell what it takes to run cells, and run them; progress goes to the error stream."""
+    """Say what it takes to run cells, and run them; progress goes to the error stream."""
     from onceproof.advice.asking import requests
     from onceproof.pipeline import run as pipeline
     from onceproof.pipeline.estimate import estimate, table

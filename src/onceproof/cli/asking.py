@@ -1,4 +1,4 @@
-"""What several commands are asked for: their options, and the cell, the seed and the run that follow from them."""
+"""What several commands have in common: options, and the cell, the seed and the run that follow from them."""
 
 import random
 import secrets
@@ -77,7 +77,7 @@ def cell_of(
 
     restarts = (restart_on,) if restart_on else ()
     wanted = Request(DEFAULT_MATRIX, (streams,), (broker,), (name,), (variant,), restarts=restarts)
-    # Whether it can be run, the trial's own values say, and not its variant's.
+    # Whether it can be run depends on the trial's own values, not on its variant's.
     [cell] = expand(wanted, {name: replace(offer, refuse=lambda _: None) for name, offer in CATALOGUE.items()}).cells
     parameters = scenario(name).parse(settings)
     trial, installation = Trial("", cell, 1, 0, parameters), get_settings().installation

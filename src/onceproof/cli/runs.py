@@ -1,4 +1,4 @@
-"""Commands that run cells under Airflow: which there are, and a run of them."""
+"""Commands that list cells and run them under Airflow."""
 
 import json
 import os
@@ -84,7 +84,7 @@ def cover(
 
 
 def named(matrix: str) -> str | Matrix:
-    """What is asked for: the name of a matrix, or the one of a file."""
+    """The requested matrix: by its name, or from a file."""
     return read_matrix(Path(matrix)) if matrix.endswith(".toml") else matrix
 
 

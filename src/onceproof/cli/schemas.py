@@ -39,7 +39,7 @@ FORMS: dict[Published, tuple[int, Any]] = {
 
 
 def schema(of: Published) -> dict[str, Any]:
-    """The JSON schema; its title has the number, which changes when a field goes or means something else."""
+    """The JSON schema; its title has the number, which changes when a field is removed or changes its meaning."""
     from pydantic import TypeAdapter
 
     number, form = FORMS[of]

@@ -23,6 +23,6 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
 
 
 def print_failures(failures: Iterable[str]) -> None:
-    """Tell what went wrong on the way, on the error stream."""
+    """Report what went wrong on the way, on the error stream."""
     for failure in failures:
         err.print(f"[bold magenta]![/] {escape(failure)}", soft_wrap=True)

@@ -50,12 +50,12 @@ ENDED = ("exercised", "reason", "steps", "plant", "fault", "attested", "seconds"
 class TrialAnswer:
     """The form of `trial --json`."""
 
-    schema: int = 1  # it changes when a field goes or means something else, not when one is added
+    schema: int = 1  # it changes when a field is removed or changes its meaning, not when one is added
     scenario: str
     variant: str
     streams: str
     broker: str
-    broker_is_claimed: bool  # the brokers are not ours, and nobody checked their release
+    broker_is_claimed: bool  # the brokers are not ours, and their release is unchecked
     restart_on: str | None
     seed: int
     exercised: bool
@@ -118,7 +118,7 @@ def trial(
 
     Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error.
     """
-    del git_bisect  # `main` turns all exit codes, those of errors as well
+    del git_bisect  # `main` maps all exit codes, including those of errors
     from onceproof.lab.agent import check_plantable
     from onceproof.lab.given import GivenCluster, check_access, lent, own_cluster
     from onceproof.lab.processes import interruptible
@@ -178,7 +178,7 @@ def trial(
 
 
 def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
-    """A trial for people: what was seen, a few witnesses, where the time went."""
+    """A trial as text: what was seen, a few witnesses, where the time went."""
     claimed = " (claimed)" if answer.broker_is_claimed else ""
     where = f"{answer.scenario}, broker {answer.broker}{claimed}, seed {answer.seed}"
     out.print(f"[bold]{Cell.from_dict(vars(answer)).releases} {answer.variant}[/] ({where})")

@@ -37,9 +37,9 @@ _MODULES = (
 )
 FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
 NONE = "none"
-# Those that befall one of several brokers: others can do its work, so under exactly-once every promise stays true.
+# Those that befall one of several brokers: others can do its work, so under exactly-once every promise still holds.
 OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)
-# Those that befall the disk of one instance: what is not trusted there must be restored, so every promise stays true.
+# Those that befall the disk of one instance: what cannot be trusted must be restored, so every promise still holds.
 OF_DISK = (disk_full.FAULT, read_only.FAULT, state_lost.FAULT, state_restored.FAULT, state_copied.FAULT)
 # Those that can befall a scenario whose group has several instances.
 OF_GROUPS = (pause.FAULT, partition.FAULT, instance_kill.FAULT, *OF_BROKERS, rolling_bounce.FAULT)
@@ -58,7 +58,7 @@ def fault(name: str) -> Fault:
 
 
 def parameters_of(*faults: Fault) -> dict[str, Parameter]:
-    """The parameters of a scenario that allows these faults: which of them strikes, and theirs."""
+    """The parameters of a scenario that allows these faults: which of them strikes, and the faults' own."""
     choices = (NONE, *(one.name for one in faults))
     return {
         "fault": Parameter(NONE, "what befalls the application instead of the scenario's own steps", choices=choices),

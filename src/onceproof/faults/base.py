@@ -1,8 +1,8 @@
 """What a fault is made of, and what it may ask of the world.
 
 A fault is one value (`Fault`) in a module of its own. What it does in one trial is a `Strike`: done on entry of a
-`with` block, undone at its end whatever happened in it, and told in the timeline. Whether it bit is concluded from what
-was observed, not from what was done.
+`with` block, undone at its end whatever happened in it, and recorded in the timeline. Whether it bit is concluded from
+what was observed, not from what was done.
 """
 
 import random
@@ -79,13 +79,13 @@ class Brokers(Protocol):
         """Start a broker that was killed, over its data, and wait until it listens."""
 
     def freeze(self, node: int) -> None:
-        """Let a broker stand still (SIGSTOP) until it is thawed."""
+        """Freeze a broker (SIGSTOP) until it is thawed."""
 
     def thaw(self, node: int) -> None:
-        """Let a broker go on that was frozen."""
+        """Thaw a frozen broker."""
 
     def lead(self, leaders: Mapping[tuple[str, int], int]) -> None:
-        """Have a node that has a replica in sync elected as leader of each of these partitions, by the Admin API."""
+        """Have an in-sync replica's node elected as leader of each of these partitions, by the Admin API."""
 
 
 LinkFault = Literal["cut", "reset", "latency"]
@@ -99,13 +99,13 @@ class Links(Protocol):
         """Who goes through them, if anybody does."""
 
     def disturb(self, node: int, how: LinkFault, ms: int = 0) -> Collection[str]:
-        """Cut the link to a broker, reset its connections, or slow it down; returns what the proxy then tells of it."""
+        """Cut the link to a broker, reset its connections, or slow it down; returns what the proxy says about it."""
 
     def clear(self, node: int) -> None:
         """Let everything pass as before; connections that were cut end."""
 
     def swallowed(self, node: int) -> int:
-        """Bytes for a broker that went into its link and did not come out, by connections that have ended."""
+        """Bytes for a broker that entered its link and never left it, on connections that have ended."""
 
     def answered_after(self, node: int, within: float) -> float | None:
         """Seconds until a new client that goes through a link has an answer; None if it has none."""
@@ -141,7 +141,7 @@ class Ground(Protocol):
         """Record something that the driver did or saw in the timeline."""
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
-        """Whether a condition comes to hold within some time; not to hold is an answer, too."""
+        """Whether a condition becomes true within some time; if it does not, that is an answer, too."""
 
     def start_instance(
         self,
@@ -153,30 +153,30 @@ class Ground(Protocol):
     ) -> Instance:
         """Start an instance and wait until the right release has loaded.
 
-        An instance of a name that ran before finds the state directory of the one before.
+        An instance whose name was used before finds the state directory of its predecessor.
 
         Args:
             name: of the instance.
             release: of Kafka Streams; the cell's if not given.
             config: Kafka Streams configuration beside the scenario's.
             app: settings of the topology beside the scenario's.
-            log: name of its log; the instance's and how often it was started, if not given.
+            log: name of its log; by default the instance's name and the count of its starts.
         """
 
     def stop_instance(self, name: str, leave_group: bool = False) -> None:
-        """Close an instance in good order and wait for its end."""
+        """Close an instance cleanly and wait for its end."""
 
     def kill_instance(self, name: str) -> None:
         """End an instance with SIGKILL."""
 
     def freeze_instance(self, name: str) -> None:
-        """Let an instance stand still (SIGSTOP) until it is thawed."""
+        """Freeze an instance (SIGSTOP) until it is thawed."""
 
     def thaw_instance(self, name: str) -> None:
-        """Let an instance go on that was frozen."""
+        """Thaw a frozen instance."""
 
     def limit_files(self, name: str, size: int | None) -> None:
-        """Refuse an instance to write files beyond a size, its log among them; None lifts the limit."""
+        """Keep an instance from writing files beyond a size, its log among them; None lifts the limit."""
 
     def state_directory(self, name: str) -> Path:
         """Where an instance of this name keeps its stores: Kafka Streams' `state.dir` and application id."""
@@ -185,19 +185,19 @@ class Ground(Protocol):
         """Records of the topic, the input as a rule, whose processing is committed."""
 
 
-AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; how many is drawn
+AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; their number is drawn
 AT_WORK_WITHIN = 5.0  # seconds
 RIPE_WITHIN = 6.0  # seconds
 
 
 class NoTargetError(Exception):
-    """There is nothing that the fault could strike; says why."""
+    """There is nothing for the fault to strike; says why."""
 
 
 class Strike(ABC):
     """A fault at work in one trial."""
 
-    patience: float  # seconds that the effect is waited for, and then the recovery
+    patience: float  # seconds to wait for the effect, and then for the recovery
 
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
@@ -215,39 +215,38 @@ class Strike(ABC):
     def apply(self) -> str:
         """Do it, and say in a few words to what.
 
-        Raises:
-            NoTargetError: there is nothing that it could be done to.
+        Raises: NoTargetError: there is nothing to do it to.
         """
 
     @abstractmethod
     def took_effect(self) -> bool:
-        """Whether its effect is seen, and lasted long enough, so that it may be undone."""
+        """Whether its effect was seen and lasted long enough, so that it may be undone."""
 
     @abstractmethod
     def heal(self) -> None:
-        """Undo it; also if `apply` did not come to its end, or the drive failed meanwhile."""
+        """Undo it; also if `apply` did not complete, or the drive failed meanwhile."""
 
     @abstractmethod
     def recovered(self) -> bool:
-        """Whether, after it was undone, the application is seen to have dealt with it."""
+        """Whether, since it was undone, the application has been seen to deal with it."""
 
     @abstractmethod
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """The proof as JSON; what is missing of it, so that the fault did not bite; what happened, in one sentence."""
+        """The proof as JSON; what it lacks, if the fault did not bite; what happened, in one sentence."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that can befall the application of a scenario, beside or instead of the scenario's own."""
+    """A fault that can befall the application of a scenario, in addition to or instead of the scenario's own."""
 
     name: str
     effect: str  # what it does, in one sentence
     undone: str  # how, in one sentence
-    needs: str  # what a scenario must have for it to bite, in one clause
+    needs: str  # what a scenario needs for it to bite, in one clause
     strike: Callable[[Ground], Strike]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    nodes: int = 1  # brokers that there must be, at least
-    lasts: float = 8.0  # seconds for which there must be records, at any time
+    nodes: int = 1  # the least number of brokers
+    lasts: float = 8.0  # seconds for which records must last, at any time
     requires: frozenset[Capability] = frozenset()  # of the brokers
     # Kafka Streams configuration without which a trial would wait for minutes, from the parameters' values.
     config: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
@@ -263,7 +262,7 @@ def at_work(fault: Fault, ground: Ground, await_ripe: Callable[[Strike], object]
         await_ripe: called before it strikes.
 
     Raises:
-        NoTargetError: there is nothing that it could strike.
+        NoTargetError: there is nothing for it to strike.
     """
     strike = fault.strike(ground)
     try:
@@ -277,9 +276,9 @@ def at_work(fault: Fault, ground: Ground, await_ripe: Callable[[Strike], object]
 
 
 def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffered:
-    """Have a fault strike in the midst of work, take effect, be undone and be dealt with.
+    """Have a fault strike in the middle of work, take effect, be undone and be dealt with.
 
-    What it came to is told in the timeline, too.
+    The outcome is recorded in the timeline, too.
 
     Args:
         fault: that strikes.
@@ -316,7 +315,7 @@ def processed(ground: Ground) -> int:
 
 
 def draw_busy(ground: Ground, others: int = 0) -> Instance:
-    """An instance that is drawn from those that hold active tasks, if so many others run beside it.
+    """An instance drawn from those that hold active tasks, if enough others run beside it.
 
     Raises:
         NoTargetError: there is none, or there are too few others.
@@ -332,13 +331,12 @@ def draw_busy(ground: Ground, others: int = 0) -> Instance:
 
 
 def told_in(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iterator[tuple[int, str]]:
-    """What a log tells from this position on: when, in epoch milliseconds, and the text that matches.
+    """What a log says from this position on: when, in epoch milliseconds, and the text that matches.
 
     Args:
         log: of an instance or a broker.
         since: position of a byte.
-        pattern: that is looked for in each line.
-        t: when, of lines before the first one with a time.
+        pattern: to be found in each line. t: the time of lines before the first one that has a time.
     """
     with log.open(errors="replace") as lines:
         lines.seek(since)

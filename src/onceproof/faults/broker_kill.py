@@ -1,8 +1,8 @@
 """The broker that leads a partition dies, and comes back over its data.
 
 It is killed (SIGKILL) while records flow, and started again when another one leads the partition and the application
-has gone on. Two of three replicas had each record. So nothing that was acknowledged may be lost, and each transaction
-must be committed or aborted as a whole.
+has made progress. Two of three replicas had each record. So nothing that was acknowledged may be lost, and each
+transaction must be committed or aborted as a whole.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class BrokerKill(LeaderStrike):
         self.ground.brokers.start(node)
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
-        """Whether it did not count as in sync, when it did again, and how it ended."""
+        """Whether it was out of sync, when it was in sync again, and how it ended."""
         return {**super().proof(back_ms), "orderly": self.ground.parameters[ORDERLY]}
 
     def told(self) -> str:

@@ -1,7 +1,7 @@
-"""The broker that leads a partition stands still until it is missed, and comes back as a zombie that does not know it.
+"""The broker that leads a partition is frozen until it is missed, and comes back as a zombie that does not know it.
 
-It is stopped (SIGSTOP) while records flow, for longer than its session with the controller: others come to lead what it
-led. When it wakes (SIGCONT) it still believes to lead, with records and requests that it had taken, and whatever
+It is stopped (SIGSTOP) while records flow, for longer than its session with the controller: others take over what it
+led. When it wakes (SIGCONT) it still believes that it leads, with records and requests that it had taken, and whatever
 clients sent to it meanwhile. None of that may count: it must learn that its epoch is over, stand down, and drop what
 the others do not have.
 """
@@ -27,7 +27,7 @@ PARAMETERS = {
 
 
 class BrokerPause(LeaderStrike):
-    """The leader of a partition stands still."""
+    """The leader of a partition is frozen."""
 
     name = NAME
 
@@ -44,15 +44,15 @@ class BrokerPause(LeaderStrike):
         self.ground.brokers.freeze(node)
 
     def took_effect(self) -> bool:
-        """Whether another node leads the partition, and it has stood still for long enough.
+        """Whether another node leads the partition, and it has been frozen for long enough.
 
-        The application may wait until it wakes: a request that it did not answer is waited for.
+        The application may wait until it wakes, since clients wait for the answer to an open request.
         """
         self.went_on()
         return self.has_moved() and self.ground.now() - self.struck >= self.ground.parameters[SECONDS]
 
     def undo(self, node: int) -> None:
-        """Let it go on."""
+        """Thaw it."""
         self._woken = self.ground.now()
         self.ground.brokers.thaw(node)
 
@@ -69,7 +69,7 @@ class BrokerPause(LeaderStrike):
         return next((t - round(self._woken * 1_000) for t, _ in told), None)
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
-        """For how long it stood still, and when it stood down, too."""
+        """Also for how long it was frozen, and when it stood down."""
         stopped_ms = round((self._woken - self.struck) * 1_000)
         return {**super().proof(back_ms), "stopped_ms": stopped_ms, "stood_down_after_ms": self._stood_down()}
 
@@ -80,7 +80,7 @@ class BrokerPause(LeaderStrike):
             yield f"node {self.node} did not tell that it follows another leader of {self.place}"
 
     def told(self) -> str:
-        """For how long it stood still."""
+        """For how long it was frozen."""
         return f"stood still for {round((self._woken - self.struck) * 1_000):,} ms"
 
     def told_back(self, back_ms: int | None) -> str:

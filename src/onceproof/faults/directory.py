@@ -1,19 +1,19 @@
-"""What the faults of an instance's state directory have in common: it is struck, and the instance started over it.
+"""What faults of an instance's state directory have in common: it is struck, and the instance is started over it.
 
-What Kafka Streams finds there when it starts, and what it does with each:
+What Kafka Streams finds there when it starts, and what it does with each item:
 
 - `kafka-streams-process-metadata`: a UUID that names the process, kept over restarts
-  (`StateDirectory.initializeProcessId`), to the assignor and, with the number of the thread, as transactional id. Who
-  gets the file of another process is that process to everybody.
-- `.lock`: a lock of the operating system on an open file (`StateDirectory.lockStateDirectory`), so it ends with the
+  (`StateDirectory.initializeProcessId`), to the assignor and, with the number of the thread, as transactional id. A
+  process that gets another's file is that process to everybody.
+- `.lock`: an operating-system lock on an open file (`StateDirectory.lockStateDirectory`), so it ends with the
   process, and a copy of the file locks nothing.
 - `<task>/.checkpoint`: where in its changelog each store stands. Under exactly-once it is removed when the task is
-  initialised and written when it closes in good order. A store that has files and no offset there may hold writes of a
+  initialised and written when it closes cleanly. A store that has files and no offset there may hold writes of a
   transaction that was aborted: its task is corrupt, its stores are wiped, and restored from the beginning
-  (`ProcessorStateManager.initializeStoreOffsetsFromCheckpoint`). A standby, which has but what is committed, writes its
-  checkpoint while it runs.
-- `<task>/rocksdb/<store>`: the stores. From 4.3 on each keeps its own offset there, and whether it was closed in good
-  order (KIP-1035).
+  (`ProcessorStateManager.initializeStoreOffsetsFromCheckpoint`). A standby, which has only what is committed, writes
+  its checkpoint while it runs.
+- `<task>/rocksdb/<store>`: the stores. From 4.3 on each keeps its own offset there, and whether it was closed cleanly
+  (KIP-1035).
 """
 
 import json
@@ -28,16 +28,16 @@ from typing import Any
 from onceproof.faults.base import Ground, Instance, Strike, draw_busy, told_in
 from onceproof.model.timeline import Event
 
-SESSION = 4.0  # seconds after which a member is missed that was killed
+SESSION = 4.0  # seconds after which a killed member is missed
 WRITE_BUFFER = 65_536  # bytes: the least that RocksDB takes
-WORKS = 200  # records that an instance must process after it was started again
-GIVEN_UP_AFTER = 3.0  # seconds that an instance is given to die of a write that was refused
+WORKS = 200  # records that an instance must process after its restart
+GIVEN_UP_AFTER = 3.0  # seconds that an instance is given to die of a refused write
 PROCESS_FILE = "kafka-streams-process-metadata"
 WIPED = re.compile(r"Tasks \[([^]]+)\] are corrupted")
 TRUSTED = re.compile(r"State store (\S+) initialized from checkpoint with offset (\d+) at changelog \S+-(\d+)\b")
 ANEW = re.compile(r"State store (\S+) did not find checkpoint offset, hence would default .* changelog \S+-(\d+)\b")
 PROCESS = re.compile(r"Reading UUID from process file: (\S+)")
-# What a thread may die of whose disk takes nothing: the system's words, and those of Kafka Streams about a directory.
+# What a thread may die of when its disk refuses writes: the system's words, and Kafka Streams' about a directory.
 REFUSED = re.compile(
     r"File too large|No space left on device|Read-only file system|Operation not permitted|Permission denied|"
     r"couldn't be created"
@@ -45,7 +45,7 @@ REFUSED = re.compile(
 
 
 def small_write_buffer(size: int) -> dict[str, str]:
-    """Configuration by which RocksDB flushes whenever it holds so many bytes, whatever transaction is open."""
+    """Configuration that makes RocksDB flush whenever it holds this many bytes, whatever transaction is open."""
     return {
         "rocksdb.config.setter": "onceproof.streams.RocksDbMemory",
         "onceproof.rocksdb.write.buffer.bytes": str(size),
@@ -53,10 +53,10 @@ def small_write_buffer(size: int) -> dict[str, str]:
 
 
 def config(_values: Mapping[str, Any]) -> dict[str, str]:
-    """Stores that write to disk all the time, and a group that gives tasks back to who comes back."""
+    """Stores that write to disk all the time, and a group that gives tasks back to a returning member."""
     return {
         "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
-        # With less, one that lost its state gets active tasks back only with a probing rebalance, in ten minutes.
+        # With less, a member that lost its state gets active tasks back only with a probing rebalance, in ten minutes.
         "acceptable.recovery.lag": "1000000",
         **small_write_buffer(WRITE_BUFFER),
     }
@@ -69,9 +69,9 @@ def checkpointed(text: str) -> dict[str, int]:
 
 
 def held(directory: Path) -> dict[str, Any]:
-    """What a state directory holds: the id of the process; of each task its checkpoint (None: no file), and its bytes.
+    """What a state directory holds: the id of the process; for each task its checkpoint (None: no file), and its bytes.
 
-    Nothing of it runs, or it stands still.
+    Nothing uses it meanwhile, or its process is frozen.
     """
     process = None
     with suppress(OSError, ValueError, KeyError):
@@ -102,7 +102,7 @@ class DirectoryStrike(Strike):
         self._held: dict[str, Any] = {}  # what it held when the instance was started again
 
     def _choose(self, others: int = 0) -> Instance:
-        """An instance that is drawn from those that hold active tasks, if so many others run beside it."""
+        """An instance drawn from those that hold active tasks, if enough others run beside it."""
         self._victim = draw_busy(self.ground, others)
         return self._victim
 
@@ -110,7 +110,7 @@ class DirectoryStrike(Strike):
         return self.ground.state_directory(name)
 
     def _snapshot(self, name: str) -> None:
-        """Copy the directory of an instance as it is at one moment: the instance stands still meanwhile."""
+        """Copy the directory of an instance as it is at one moment: the instance is frozen meanwhile."""
         self.ground.freeze_instance(name)
         try:
             self._copy(name)
@@ -133,7 +133,7 @@ class DirectoryStrike(Strike):
         self._start_again()
 
     def heal(self) -> None:
-        """Nothing is undone but what is left of a copy."""
+        """Nothing is undone; only what is left of a copy is removed."""
         shutil.rmtree(self._copied, ignore_errors=True)
 
     def _start_again(self) -> None:
@@ -157,12 +157,12 @@ class DirectoryStrike(Strike):
         return self._works_again()
 
     def _works_again(self) -> bool:
-        """Whether the instance that was started again runs and processes records."""
+        """Whether the restarted instance runs and processes records."""
         return self._again is not None and self._again.state == "RUNNING" and self._again.processed >= WORKS
 
     def _afterwards(self) -> dict[str, Any]:
-        """What the instance found when it was started again, and told of it: stores that it trusted, with the offset
-        where they stood, tasks that it wiped, and from where to where it restored stores.
+        """What the restarted instance reported to have found: stores that it trusted, with their offsets, tasks that
+        it wiped, and from where to where it restored stores.
         """
         log = "" if self._over is None else self._over.log.read_text(errors="replace")
         trusted = {f"{store}-{partition}": int(offset) for store, offset, partition in TRUSTED.findall(log)}
@@ -179,7 +179,7 @@ class DirectoryStrike(Strike):
         }
 
     def _judged(self) -> bool:
-        """Whether the instance told of a store that it trusted, or of a task that it wiped."""
+        """Whether the instance reported a store that it trusted, or a task that it wiped."""
         after = self._afterwards()
         return bool(after["wiped"] or after["trusted"])
 
@@ -194,7 +194,7 @@ class DirectoryStrike(Strike):
         return [f"{self._name} processed fewer than {WORKS} records after it was started again"]
 
     def _told_afterwards(self) -> str:
-        """What it did when it was started again, as the end of a sentence."""
+        """What it did after the restart, as the end of a sentence."""
         after = self._afterwards()
         wiped = f"wiped {', '.join(after['wiped'])}" if after["wiped"] else "wiped nothing"
         trusted = ", ".join(f"{store} at {offset:,}" for store, offset in after["trusted"].items())
@@ -205,7 +205,7 @@ class DirectoryStrike(Strike):
 
 
 class WritesRefused(DirectoryStrike):
-    """The disk takes nothing that an instance writes, until it is healed; then the instance is started again.
+    """The disk refuses what an instance writes, until it is healed; then the instance is started again.
 
     That the instance ends, or a thread of it dies of an exception that names the disk, is what it should do.
     """
@@ -218,19 +218,18 @@ class WritesRefused(DirectoryStrike):
         super().__init__(ground)
         self._log_end = 0
         self._refused_at = 0.0  # epoch seconds
-        self._refusal: tuple[int, str] | None = None  # when and how it told of one
+        self._refusal: tuple[int, str] | None = None  # when and how it reported one
 
     @abstractmethod
     def _refuse(self) -> None:
         """Refuse what the instance writes.
 
-        Raises:
-            NoTargetError: that cannot be done here.
+        Raises: NoTargetError: this is impossible here.
         """
 
     @abstractmethod
     def _allow(self) -> None:
-        """Undo it, or as much of it as was done."""
+        """Undo it, as far as it was done."""
 
     def apply(self) -> str:
         """Refuse what an instance with active tasks writes."""
@@ -242,13 +241,13 @@ class WritesRefused(DirectoryStrike):
         return victim.name
 
     def took_effect(self) -> bool:
-        """Whether the instance told of a write that was refused, and died of it or was given time to."""
+        """Whether the instance reported a refused write, and died of it or was given time to."""
         self._refusal = self._refusal or self._told_of_refusal()
         given_up = self._refusal and self.ground.now() * 1_000 >= self._refusal[0] + GIVEN_UP_AFTER * 1_000
         return self._refusal is not None and bool(self._death() or given_up)
 
     def _told_of_refusal(self) -> tuple[int, str] | None:
-        """When it told of a write that was refused, and in which words: those of its log, or of what it died of."""
+        """When it reported a refused write, and in which words: those of its log, or of what it died of."""
         if self._victim is None:
             return None
         since = round(self._refused_at * 1_000)
@@ -267,7 +266,7 @@ class WritesRefused(DirectoryStrike):
             self._allow()
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """What the instance told of writes that were refused, what it died of, and what it did when it came back."""
+        """What the instance reported of refused writes, what it died of, and what it did when it came back."""
         death, refusal = self._death(), self._refusal
         after_ms = None if refusal is None else refusal[0] - round(self._refused_at * 1_000)
         proof = {

@@ -1,7 +1,7 @@
-"""An instance is killed in the midst of its work (SIGKILL), and started again over its state directory.
+"""An instance is killed while it works (SIGKILL), and started again over its state directory.
 
-It leaves the group without a word, a transaction that is open, and stores that hold writes of it. Until it is missed
-nobody has its tasks, unless it is back before. What it wrote in that transaction must be forgotten, and what it
+It does not tell the group, and leaves behind an open transaction, and stores that hold writes of it. Until it is missed
+nobody has its tasks, unless it is back earlier. What it wrote in that transaction must be forgotten, and what it
 committed must not be done again.
 
 There is something to forget only if what came after the last commit has reached the disk. The fault waits a while for

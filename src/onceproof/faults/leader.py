@@ -1,4 +1,4 @@
-"""What befalls the broker that leads a partition: which partition that is, and what becomes of it.
+"""What befalls the broker that leads a partition: which partition that is, and how it goes on.
 
 What the broker leads is a parameter of each such fault: the coordinator of a group, or of transactions, is the leader
 of a partition of Kafka's own logs. There are three brokers, three replicas of each partition, and two of them must have
@@ -15,20 +15,20 @@ from onceproof.model.parameter import Parameter
 from onceproof.model.segments import COORDINATOR, OFFSETS, partition_of_name
 
 NODES = 3
-PATIENCE = 45.0  # seconds that the brokers are given to elect another leader, and then to catch up
+PATIENCE = 45.0  # seconds that the brokers have to elect another leader, and then to catch up
 TRANSACTIONAL_ID = re.compile(r"transactionalId=([^,\]\s]+)")
 TRANSACTIONS, GROUP, INPUT, CHANGELOG = "transaction-coordinator", "group-coordinator", "input", "changelog"
 Partition = tuple[str, int]
 
 
 def leads(name: str, default: str = TRANSACTIONS) -> dict[str, Parameter]:
-    """The parameter of a fault that says what the broker leads that it befalls."""
+    """The parameter of a fault that says what the broker it befalls leads."""
     described = f"what the broker leads that the fault `{name}` befalls"
     return {f"{name}.leads": Parameter(default, described, choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG))}
 
 
 def partition_led(led: str, ground: Ground) -> Partition:
-    """The partition whose leader a fault befalls; of several one is drawn.
+    """The partition whose leader a fault befalls; drawn if there are several.
 
     Raises:
         NoTargetError: there is none.
@@ -143,7 +143,7 @@ class LeaderStrike(Strike):
         return self.node in replicas.in_sync
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """The node, what it led, who led it then and since when, and when the node was back."""
+        """The node, what it led, who led that then and since when, and when the node was back."""
         moved_ms = None if self.moved is None else round((self.moved[1] - self.struck) * 1_000)
         back_ms = None if self._back_at is None else round((self._back_at - self.undone) * 1_000)
         proof = {
@@ -165,7 +165,7 @@ class LeaderStrike(Strike):
         return proof, [*missing, *self.lacks(back_ms)], told + self.told_back(back_ms)
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
-        """What more there is to prove it; the node was back after `back_ms`, if it was."""
+        """Further proof; the node was back after `back_ms`, if it was."""
         return {"out_of_sync": self.out_of_sync, "in_sync_after_ms": back_ms}
 
     def lacks(self, back_ms: int | None) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Leaders move, and no broker fails: a node gives up all that it leads, and leads it again.
+"""Leaders move, and no broker fails: a node gives up everything it leads, and later leads it again.
 
 An operator balances the brokers, or drains one: by the Admin API another replica becomes the preferred one of each
-partition that the node leads, and the preferred leaders are elected, while records flow. Later all is put back. A
-client that knows the old leader must find the new one, with nothing lost, repeated or out of order; a coordinator hands
-over groups and transactions that are in the midst of something.
+partition that the node leads, and the preferred leaders are elected, while records flow. Later everything is put back.
+A client that knows the old leader must find the new one, with nothing lost, repeated or out of order; a coordinator
+hands over groups and transactions in the middle of their work.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,12 @@ NAME = "leader-election"
 
 
 class LeaderElection(LeaderStrike):
-    """The leader of a partition gives up all that it leads."""
+    """The leader of a partition gives up everything it leads."""
 
     name = NAME
 
     def befall(self, node: int) -> None:
-        """Have others lead all that it leads; for each partition one is drawn."""
+        """Have others lead everything it leads; one is drawn for each partition."""
         replicas = self.ground.brokers.replicas()
         others = {place: sorted(replicas[place].in_sync - {node}) for place in self.led if place in replicas}
         self.ground.brokers.lead({place: self.ground.rng.choice(nodes) for place, nodes in others.items() if nodes})
@@ -32,7 +32,7 @@ class LeaderElection(LeaderStrike):
         self.ground.brokers.lead(dict.fromkeys(self.led, node))
 
     def is_back(self, replicas: Replicas) -> bool:
-        """Whether it leads a partition again that it led."""
+        """Whether it leads a partition that it led before."""
         return replicas.leader == self.node
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:

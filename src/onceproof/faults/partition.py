@@ -3,8 +3,8 @@
 Nobody else notices: the brokers see each other and the other instances. If the link to the group's coordinator is cut
 (nothing passes, and nobody is told), the instance is missed, and others get its tasks; it does not know, its
 transaction is aborted, and when the link is healed it must be fenced and come back. If the broker leads something else,
-the instance may stay a member that cannot do its work. A connection that is reset may have taken a request or not: what
-is sent again must not be there twice. All promises hold through all of it.
+the instance may stay a member that cannot do its work. A connection that is reset may or may not have delivered a
+request: what is sent again must not appear twice. All promises hold throughout.
 
 The instance goes through a proxy of its own, Toxiproxy: brokers have a second listener that is advertised as the
 proxy's address.
@@ -23,8 +23,8 @@ from onceproof.model.parameter import Parameter
 
 NAME = "partition"
 PATIENCE = 30.0  # seconds beyond the time of the fault
-REQUEST = 3.0  # seconds after which a client gives up a request
-ANSWERED_WITHIN = 1.0  # seconds that a link is given to let an answer pass, beside what it is late
+REQUEST = 3.0  # seconds after which a client gives up on a request
+ANSWERED_WITHIN = 1.0  # seconds that a link has to let an answer pass, in addition to the delay
 RESET_FOR, RESET_EVERY = 0.3, 1.0  # seconds for which connections are reset, and between two such times
 TIMED_OUT = re.compile(r"due to [a-z ]*timeout|session timed out|TimeoutException|request timed out", re.IGNORECASE)
 
@@ -36,7 +36,7 @@ class LinkFailure(Strike):
     """The link between an instance and a broker fails."""
 
     kind: ClassVar[LinkFault]
-    ms = 0  # by which what is sent comes late
+    ms = 0  # by which what is sent is delayed
 
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
@@ -49,7 +49,7 @@ class LinkFailure(Strike):
         self._taken_over: set[str] = set()  # of its tasks, by others meanwhile
         self._place = ""
         self.node: int | None = None
-        self.toxics: set[str] = set()  # as the proxy told
+        self.toxics: set[str] = set()  # as reported by the proxy
         self._began = self._healed = 0.0  # epoch seconds
         self._processed = (0, 0)  # by all and by it, when the link was healed
         self._went_on = False
@@ -60,7 +60,7 @@ class LinkFailure(Strike):
         return self._instance.name if self._instance else ""
 
     def apply(self) -> str:
-        """Disturb the link between the instance that goes through the proxy and a broker."""
+        """Disturb the link between the proxied instance and a broker."""
         instance = self.ground.running.get(self.ground.links.instance or "")
         if instance is None or not instance.tasks("active"):
             raise NoTargetError("it takes an instance with an active task that goes through the proxy, but none did")
@@ -81,7 +81,7 @@ class LinkFailure(Strike):
             self.toxics |= set(self.ground.links.disturb(self.node, self.kind, self.ms))
 
     def took_effect(self) -> bool:
-        """Whether the instance felt it, and it lasted for long enough; each call goes on with it."""
+        """Whether the instance felt it, and it lasted long enough; each call continues it."""
         if self.node is not None:
             self.go_on(self.node)
         others = [other for name, other in self.ground.running.items() if name != self.name]
@@ -110,7 +110,7 @@ class LinkFailure(Strike):
 
     @abstractmethod
     def unfelt(self) -> Iterator[str]:
-        """What is missing of the proof that the link failed, and was felt to."""
+        """What is missing from the proof that the link failed, and that this was felt."""
 
     @abstractmethod
     def proof(self) -> Mapping[str, Any]:
@@ -121,19 +121,19 @@ class LinkFailure(Strike):
         """What happened to the link of the instance to the node."""
 
     def answered_ms(self, node: int, within: float) -> int | None:
-        """Milliseconds after which a new client that goes through the link has an answer; None if it has none."""
+        """Milliseconds until a new client that goes through the link has an answer; None if it gets none."""
         answered = self.ground.links.answered_after(node, within)
         return None if answered is None else round(answered * 1_000)
 
     def felt(self, pattern: re.Pattern[str]) -> str | None:
-        """What the instance's log told that matches, before the link was healed."""
+        """What the instance's log says that matches, before the link was healed."""
         if self._instance is None:
             return None
         until = self._healed * 1_000 or float("inf")
         return next((text for t, text in told_in(self._instance.log, self._log_end, pattern) if t <= until), None)
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """Whose link to whom, what proxy and instance told, and how it went on."""
+        """Whose link to whom, what proxy and instance reported, and how it went on."""
         fenced = None
         if self._instance is not None:
             fenced = next((text for _, text in told_in(self._instance.log, self._log_end, FENCED)), None)
@@ -176,12 +176,12 @@ class Cut(LinkFailure):
         self._swallowed = 0
 
     def go_on(self, node: int) -> None:
-        """See, once, that nothing passes."""
+        """Check, once, that nothing passes."""
         if not self._is_asked:
             self._is_asked, self._passed_ms = True, self.answered_ms(node, ANSWERED_WITHIN)
 
     def recovered(self) -> bool:
-        """Whether it is known what was lost, too: it is counted when a connection ends."""
+        """Whether it is also known what was lost: that is counted when a connection ends."""
         if self.node is not None:
             self._swallowed = self.ground.links.swallowed(self.node)
         return super().recovered() and self._swallowed > 0
@@ -199,7 +199,7 @@ class Cut(LinkFailure):
         return proof, [*missing, *([] if self._swallowed else ["nothing went into the cut link"])], told
 
     def proof(self) -> Mapping[str, Any]:
-        """What passed, what did not, and what the instance told."""
+        """What passed, what did not, and what the instance reported."""
         return {
             "answered_after_ms": self._passed_ms,
             "swallowed_bytes": self._swallowed,
@@ -223,7 +223,7 @@ class Reset(LinkFailure):
         self._resets = 0
 
     def disturb(self) -> None:
-        """Reset all that send something, for a moment."""
+        """For a moment, reset all that send something."""
         super().disturb()
         self._resets += 1
         self._changed, self._is_over = self.ground.now(), False
@@ -244,12 +244,12 @@ class Reset(LinkFailure):
 
     @property
     def _disconnected(self) -> str | None:
-        # As its coordinator a consumer knows the broker under another id.
+        # A consumer knows the broker under another id when it is its coordinator.
         ids = "|".join(str(number) for number in (self.node, 2**31 - 1 - (self.node or 0)))
         return self.felt(re.compile(rf"\bnode ({ids}) (being )?disconnected", re.IGNORECASE))
 
     def proof(self) -> Mapping[str, Any]:
-        """How often, and what the instance told."""
+        """How often, and what the instance reported."""
         return {"resets": self._resets, "told": self._disconnected}
 
     def sentence(self, whom: str, how_long: str) -> str:
@@ -269,7 +269,7 @@ class Latency(LinkFailure):
         self._answered_ms: int | None = None
 
     def go_on(self, node: int) -> None:
-        """See, once, how late an answer comes."""
+        """Measure, once, how late an answer comes."""
         if self._answered_ms is None:
             self._answered_ms = self.answered_ms(node, ANSWERED_WITHIN + 5 * self.ms / 1_000)
 

@@ -1,12 +1,12 @@
-"""An instance stands still until it is missed, and comes back as a zombie that does not know it.
+"""An instance is frozen until it is missed, and comes back as a zombie that does not know it.
 
 It is stopped (SIGSTOP) in the middle of a transaction, for longer than its session and its transaction may last. The
 group gives its tasks to another instance, and the transaction coordinator aborts what was open. When it wakes (SIGCONT)
 it still believes that it owns its tasks, and continues with records that it had fetched: it must be fenced, give its
 tasks up, and join again. A pause of the garbage collector or of a virtual machine does the same.
 
-With a transaction timeout that is longer than the pause, only the generation of the group stands between the zombie and
-its commit.
+If the transaction timeout is longer than the pause, only the generation of the group stands between the zombie and its
+commit.
 """
 
 import re
@@ -41,7 +41,7 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Pause(Strike):
-    """An instance that holds an active task stands still."""
+    """An instance that holds an active task is frozen."""
 
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
@@ -63,7 +63,7 @@ class Pause(Strike):
         return all(one.state == "RUNNING" and one.last["state"]["t"] <= at_rest_since for one in running)
 
     def apply(self) -> str:
-        """Stop an instance that is drawn from those that hold active tasks, if there is another one."""
+        """Stop an instance drawn from those that hold active tasks, if there is another one."""
         zombie = self._zombie = draw_busy(self.ground, others=1)
         self._others = [instance for name, instance in self.ground.running.items() if name != zombie.name]
         self._tasks = zombie.tasks("active")
@@ -82,7 +82,7 @@ class Pause(Strike):
         )
 
     def took_effect(self) -> bool:
-        """Whether others process all of its tasks, and it has stood still for long enough."""
+        """Whether others process all of its tasks, and it has been frozen for long enough."""
         for task in self._tasks:
             heirs = [other.name for other in self._others if task in other.tasks("active")]
             records = self._processed_elsewhere(task) - self._before[task]
@@ -95,7 +95,7 @@ class Pause(Strike):
         return self._taken_over.keys() >= set(self._tasks)
 
     def heal(self) -> None:
-        """Let it go on."""
+        """Thaw it."""
         if self._zombie is not None:
             self._woken = self.ground.now()
             self.ground.thaw_instance(self._zombie.name)
@@ -105,7 +105,7 @@ class Pause(Strike):
         return self._fenced() is not None and self._has_rejoined()
 
     def _fenced(self) -> tuple[int, str] | None:
-        """When it told of being fenced, and how; its log is looked at from where it stood still."""
+        """When it reported being fenced, and how; its log is searched from where it was frozen."""
         if self._zombie is None:
             return None
         return next(told_in(self._zombie.log, self._log_end, FENCED, round(self._woken * 1_000)), None)
@@ -123,7 +123,7 @@ class Pause(Strike):
         return [e for e in self.ground.events if e["source"] == name and e["event"] == kind and e["t"] >= since]
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """The instance, how long it stood still by its own account, who took over what, and how it was fenced."""
+        """The instance, how long it was frozen by its own account, who took over what, and how it was fenced."""
         name = "" if self._zombie is None else self._zombie.name
         fenced, rejoined = self._fenced(), self._has_rejoined()
         still = max((int(event["ms"]) for event in self._own_events("stall")), default=0)

@@ -1,9 +1,9 @@
 """The state directory of an instance becomes read-only: nothing can be created, renamed or removed in it.
 
-The permissions of its directories are taken away. They do not bind root, so then the directories are made immutable
+The permissions of its directories are taken away. They do not bind root; for root the directories are made immutable
 (`chattr +i`). Where neither keeps us from creating a file, the fault does not bite, and says why. Files that are open
-stay so: RocksDB is refused when it begins the next one, Kafka Streams when it writes or removes a checkpoint. A mount
-that is read-only does the same, but takes root, and stays behind if the lab is killed.
+stay so: RocksDB is refused when it begins the next one, Kafka Streams when it writes or removes a checkpoint. A
+read-only mount would do the same, but needs root, and stays behind if the lab is killed.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ GET_FLAGS, SET_FLAGS, IMMUTABLE = 0x80086601, 0x40086602, 0x10  # ioctl_iflags(2
 
 
 class Seal:
-    """Keeps everybody from creating, renaming and removing anything in a directory and those below."""
+    """Keeps everybody from creating, renaming or removing anything in a directory and those below it."""
 
     def __init__(self, directory: Path) -> None:
         """Nothing is done yet."""

@@ -1,13 +1,13 @@
-"""The application goes over to another release instance by instance, while records flow: a rolling upgrade.
+"""The application moves to another release instance by instance, while records flow: a rolling upgrade.
 
 Each instance is closed and started again on the other release, over its state directory; the next one follows when the
-group is at rest. So for a time both releases are members of one group, which hand tasks and state to each other. Where
-Kafka Streams asks for it every instance is bounced twice, once of these times with `upgrade.from`
+group has settled. So for a time both releases are members of one group, and hand tasks and state to each other. Where
+Kafka Streams asks for it every instance is bounced twice, one of these times with `upgrade.from`
 (`Release.bounces_to`). The way back may follow in the same trial.
 
 Nothing may be lost, repeated or counted twice on the way. That both releases were members of one group at once is
-concluded from what the instances tell: the release that each has loaded, and that of all tasks each is active in
-exactly one of them. An instance that were alone in its group would have them all.
+concluded from what the instances report: the release that each has loaded, and that each task is active in exactly one
+of them. An instance alone in its group would have them all.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 
 NAME = "rolling-bounce"
-SESSION = 4.0  # seconds after which a member is missed that did not leave
-AWAY = 30.0  # seconds that a static member may stay away, and keep its tasks
-AT_REST_WITHIN = 60.0  # seconds that the group is given after each bounce
-WORKS_WITHIN = 8.0  # seconds that each instance is given to process records beside the others
+SESSION = 4.0  # seconds after which a member that did not leave is missed
+AWAY = 30.0  # seconds that a static member may stay away without losing its tasks
+AT_REST_WITHIN = 60.0  # seconds that the group has after each bounce
+WORKS_WITHIN = 8.0  # seconds that each instance has to process records beside the others
 WORKS = 200  # records
 TOGETHER_FOR = 1.0  # seconds that releases are members of one group, at least
 PATIENCE = 300.0  # seconds that all bounces may take
@@ -38,7 +38,7 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
         return {"main.consumer.session.timeout.ms": str(int(AWAY * 1_000))}
     return {
         "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
-        # With less, one that was away for some seconds gets tasks back only with a probing rebalance, in ten minutes.
+        # With less, a member away for some seconds gets tasks back only with a probing rebalance, in ten minutes.
         "acceptable.recovery.lag": "1000000",
     }
 
@@ -60,14 +60,14 @@ class RollingBounce(Strike):
         self._there = cell.streams.bounces_to(cell.restart_on) if cell.restart_on else ()
         self._back = cell.running.bounces_to(cell.streams) if self._there and ground.parameters[BACK] else ()
         self._tasks: list[str] = []
-        self._upgrade_from: dict[str, str | None] = {}  # by instance, of those that were bounced
+        self._upgrade_from: dict[str, str | None] = {}  # by bounced instance
         self._bounces: list[dict[str, Any]] = []
         self._together: list[dict[str, Any]] = []
         self._steps: Iterator[bool] = iter(())
         self._is_over = False
 
     def apply(self) -> str:
-        """Begin; the bounces follow as their effect is waited for."""
+        """Begin; the bounces follow while their effect is awaited."""
         running = self.ground.running
         self._tasks = sorted(task for instance in running.values() for task in instance.tasks("active"))
         if not self._there or len(running) < 2 or not self._tasks:
@@ -79,12 +79,12 @@ class RollingBounce(Strike):
         return f"to {self.ground.trial.cell.restart_on}{' and back' if self._back else ''}"
 
     def took_effect(self) -> bool:
-        """Whether every instance has come to the last release; each call goes on with it."""
+        """Whether every instance has reached the last release; each call continues the way there."""
         self._is_over = next(self._steps, True)
         return self._is_over
 
     def _roll(self) -> Iterator[bool]:
-        """All bounces; False as often as there is something to wait for."""
+        """All bounces; yields False while there is something to wait for."""
         yield from self._work_together()  # there may be two releases already
         for release, upgrade_from in (*self._there, *self._back):
             for name, instance in sorted(self.ground.running.items()):
@@ -103,7 +103,7 @@ class RollingBounce(Strike):
         )
 
     def _work_together(self) -> Iterator[bool]:
-        """Wait until the group is at rest, and if it is of two releases until its members have processed records."""
+        """Wait until the group has settled and, if it has two releases, until its members have processed records."""
         deadline = self.ground.now() + AT_REST_WITHIN
         while not self._is_at_rest():
             if self.ground.now() > deadline:
@@ -152,11 +152,11 @@ class RollingBounce(Strike):
         """Nothing is undone: the application stays on the release to which it went."""
 
     def recovered(self) -> bool:
-        """Whether the group is at rest."""
+        """Whether the group has settled."""
         return self._is_over and self._is_at_rest()
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """Each bounce, what two releases did together, and on which release each instance is in the end."""
+        """Each bounce, what two releases did together, and which release each instance ended on."""
         cell = self.ground.trial.cell
         last = str(cell.streams if self._back else cell.running)
         members = {name: _release(instance) for name, instance in self.ground.running.items()}
@@ -195,7 +195,7 @@ class RollingBounce(Strike):
 
 
 def _release(instance: Instance) -> str:
-    """The release that an instance told to have loaded."""
+    """The release that an instance reported to have loaded."""
     return str(instance.last["hello"]["streams_version"])
 
 

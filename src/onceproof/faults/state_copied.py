@@ -1,13 +1,13 @@
 """An instance gets the state directory of another one, as when a volume is cloned.
 
-The copy is taken while the other runs, as that of a disk is (it stands still meanwhile, SIGSTOP), or after it has
-closed in good order. Then the instance is killed, its directory is replaced by the copy, and it is started again.
+The copy is taken while the other runs, as that of a disk would be (it is frozen meanwhile, SIGSTOP), or after it has
+closed cleanly. Then the instance is killed, its directory is replaced by the copy, and it is started again.
 
 A task that was active in the other when the copy was taken has no checkpoint under exactly-once, so its stores must be
-wiped; a task that was closed in good order has one and is trusted.
+wiped; a task that was closed cleanly has one and is trusted.
 
-With the directory comes the id of the other's process, and the transactional ids of a process are made of it. So both
-instances fence each other again and again, and hardly get on, until the operator removes the id
+With the directory comes the id of the other's process, from which the transactional ids of a process are derived. So
+both instances fence each other again and again, and make hardly any progress, until the operator removes the id
 (`kafka-streams-process-metadata`) from the copy. Whatever they do until then, nothing may be lost or come twice.
 """
 
@@ -50,11 +50,11 @@ class StateCopied(DirectoryStrike):
         return f"from {self._other} to {victim.name}"
 
     def took_effect(self) -> bool:
-        """Whether the instance has looked at what it found, and one of both was fenced."""
+        """Whether the instance has looked at what it found, and one of the two was fenced."""
         return self._judged() and bool(self._fenced())
 
     def _fenced(self) -> dict[str, int]:
-        """How often each of both told that it was fenced since they have one id."""
+        """How often each of the two has reported being fenced since they share an id."""
         other = self.ground.running.get(self._other)
         logs = [(self._name, self._over, 0), (self._other, other, self._log_end)]
         found = {
@@ -73,7 +73,7 @@ class StateCopied(DirectoryStrike):
         return self._works_again()
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """What the directory held before and after, what the instance made of it, and who was fenced."""
+        """What the directory held before and after, what the instance did with it, and who was fenced."""
         fenced = self._fenced()
         proof = {
             "instance": self._name,

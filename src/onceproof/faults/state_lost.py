@@ -1,7 +1,7 @@
 """The state directory of an instance is lost: it is killed, and started again over nothing, as on a new machine.
 
-There is no checkpoint, no store and no id of a process, so it is another process to the group, and all its stores must
-come from their changelogs.
+There is no checkpoint, no store and no process id, so it is another process to the group, and all its stores must come
+from their changelogs.
 """
 
 import shutil

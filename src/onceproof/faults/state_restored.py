@@ -1,11 +1,11 @@
 """An operator puts back a snapshot of the state directory of an instance, from before the last commits.
 
-The snapshot is taken while the instance runs, as that of a disk is: it stands still meanwhile (SIGSTOP), so that all
-files are of one moment. When more has been committed the instance is killed, its directory is replaced by the snapshot,
-and it is started again.
+The snapshot is taken while the instance runs, as that of a disk would be: it is frozen meanwhile (SIGSTOP), so that all
+files are from the same moment. When more has been committed the instance is killed, its directory is replaced by the
+snapshot, and it is started again.
 
 Under exactly-once a task that was active then has no checkpoint in the snapshot, so its stores must be wiped and
-restored from the beginning. A task that has one, as a standby has, is trusted and restored from there. What was
+restored from the beginning. A task that has one, such as a standby, is trusted and restored from there. What was
 committed after the snapshot must come from the changelog in either case. The id of the process is its own.
 """
 
@@ -40,7 +40,7 @@ class StateRestored(DirectoryStrike):
         return victim.name
 
     def took_effect(self) -> bool:
-        """Whether the instance was started over the snapshot, which it is as soon as enough has been committed."""
+        """Whether the instance was started over the snapshot, which happens as soon as enough has been committed."""
         self._committed_since = self.ground.committed() - self._committed_before
         if self._committed_since >= self.ground.parameters[RECORDS]:
             self._kill_and_put_copy()
@@ -51,7 +51,7 @@ class StateRestored(DirectoryStrike):
         return self._works_again()
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """What the directory held before and after, what was committed in between, and what the instance made of it."""
+        """What the directory held before and after, what was committed in between, and what the instance did."""
         proof = {
             "instance": self._name,
             "committed_after_snapshot": self._committed_since,

@@ -12,7 +12,8 @@ TIMEOUT = 60  # seconds
 
 
 def alterations(installation: Installation, release: Release, plant: str | None = None) -> dict[str, list[str]]:
-    """What each plant (or the one) alters in a release, as `Class.method(Types)`; nothing if it lacks the methods.
+    """What each plant (or this one) alters in a release, as `Class.method(Types)`; nothing if the release lacks the
+    methods.
 
     The altered classes are loaded and verified.
 

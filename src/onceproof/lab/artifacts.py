@@ -1,6 +1,6 @@
 """Class paths of Kafka releases, resolved by Maven and remembered.
 
-Maven does the resolving, so mirrors, proxies and credentials of its settings are honoured. What was resolved once
+Maven does the resolving, so the mirrors, proxies and credentials in its settings are honoured. What was resolved once
 is read from a file afterwards: no Maven, no network.
 """
 
@@ -33,7 +33,7 @@ def streams_class_path(installation: Installation, release: Release) -> list[Pat
 
     Raises:
         UnknownReleaseError: the release is not published, or the build is not kept.
-        UsageError: a build of the same version stands in its place.
+        UsageError: a build of the same version is in its place.
         HarnessError: its artifacts are incomplete, or Maven failed.
     """
     return _class_path(installation, STREAMS, release)
@@ -59,7 +59,7 @@ def check_published(installation: Installation, releases: Iterable[Release]) -> 
 
     Raises:
         UnknownReleaseError: a release is not published, or no part of a build is kept.
-        UsageError: a build stands in the place of a release.
+        UsageError: a build is in the place of a release.
     """
     for release in releases:
         if release.commit and class_path_file(installation, BROKER, release).exists():
@@ -117,8 +117,8 @@ def _repository_of(jar: Path) -> Path:
 
 
 def _is_as_published(jar: Path) -> bool:
-    """Whether a jar of Kafka in the local Maven repository is what its registry has: `publishToMavenLocal` puts another
-    one in its place, and leaves the checksum that Maven downloaded.
+    """Whether a jar of Kafka in the local Maven repository is the registry's: `publishToMavenLocal` puts another one in
+    its place, and leaves the checksum that Maven downloaded.
     """
     if not jar.match(f"{GROUP.replace('.', '/')}/*/*/*.jar"):
         return True
@@ -132,8 +132,8 @@ def resolve(installation: Installation, wanted: Coordinates, dependencies: Itera
     """The class path of dependencies, with logging, as `:`-separated absolute paths; `wanted` is what they are for.
 
     Raises:
-        UnknownReleaseError: what is wanted is not published.
-        HarnessError: something that it needs is not, or Maven failed.
+        UnknownReleaseError: what is wanted is not published. HarnessError: something that it needs is not, or Maven
+        failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "class-path")

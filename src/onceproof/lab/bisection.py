@@ -1,4 +1,4 @@
-"""Trials of one variant on release after release, on the same brokers: a bisection, and what else compares releases."""
+"""Trials of one variant on one release after another, on the same brokers, to compare releases."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ def probing(
     anomalies: Collection[str] | None = None,
     given: GivenCluster | None = None,
 ) -> Iterator[Callable[[Cell], Probe]]:
-    """What runs a trial of a cell, and says what it showed, while the brokers are up.
+    """What runs a trial of a cell and says what it showed, while the brokers are up.
 
     Args:
         installation: for brokers of its own.

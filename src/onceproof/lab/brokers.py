@@ -18,7 +18,7 @@ ANSWERED_WITHIN = 2.0  # seconds
 
 
 class Brokers:
-    """Brokers that are killed and started again; what is done is told in the timeline."""
+    """Brokers that are killed and started again; the timeline records what is done."""
 
     def __init__(self, cluster: Cluster, release: Release, log: Path, note: Callable[..., None]) -> None:
         """Nobody is asked yet.
@@ -71,12 +71,12 @@ class Brokers:
         self._note("broker", node=node, action="started")
 
     def freeze(self, node: int) -> None:
-        """Let a broker stand still (SIGSTOP)."""
+        """Freeze a broker (SIGSTOP)."""
         self._note("broker", node=node, action="frozen")
         self._cluster.nodes[node - 1].freeze()
 
     def thaw(self, node: int) -> None:
-        """Let a broker go on."""
+        """Thaw a broker."""
         self._cluster.nodes[node - 1].thaw()
         self._note("broker", node=node, action="thawed")
 

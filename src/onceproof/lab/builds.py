@@ -1,7 +1,7 @@
-"""Builds of Kafka that are not released: taken out of Maven repositories, and kept by version and commit.
+"""Unreleased builds of Kafka: taken from Maven repositories, and kept by version and commit.
 
-Kafka's own jars are copied, for the next build overwrites them where they were; what they need besides is resolved by
-Maven, as for a release. The commit is the one that the jars name, so it is the one that really loads.
+Kafka's own jars are copied, since the next build overwrites them; Maven resolves what else they need, as for a release.
+The commit is the one that the jars name, so it is the one that really loads.
 """
 
 import http.client
@@ -38,7 +38,7 @@ NAMED_IN = {
 def name_release(
     installation: Installation, text: str, repositories: Sequence[str] = (), artifact: str = STREAMS
 ) -> str:
-    """The name of what a text asks for: a release stays what it is, a build is taken in.
+    """The name of what a text asks for: a release stays as it is, a build is taken in.
 
     Args:
         installation: keeps what is taken in.
@@ -187,7 +187,7 @@ class MavenRepository:
 
 @dataclass
 class _Parts:
-    """What a build is made of: Kafka's own jars by artifact, and what they need besides, as poms have it."""
+    """What a build is made of: Kafka's own jars by artifact, and what else they need, according to poms."""
 
     jars: dict[str, bytes] = field(default_factory=dict)
     needs: dict[tuple[str | None, ...], str] = field(default_factory=dict)
@@ -254,7 +254,7 @@ def _commit(name: str, jar: bytes, file: str) -> str:
 
 
 def _classes(jar: bytes) -> Mapping[str, int]:
-    """What is in a jar, by checksum, without what changes with each packing."""
+    """What is in a jar, by checksum, without what each packaging changes."""
     with zipfile.ZipFile(io.BytesIO(jar)) as archive:
         return {entry.filename: entry.CRC for entry in archive.infolist() if not entry.filename.startswith("META-INF/")}
 

@@ -33,7 +33,7 @@ LEAST_SESSION_MS = 1_000
 class Cluster:
     """Brokers: what every part of a trial asks of them, and what only those with a capability allow.
 
-    Who needs a capability looks for it in `capabilities` before anything is started; what lacks it raises.
+    Whoever needs a capability looks for it in `capabilities` before anything is started; brokers without it raise.
     """
 
     installation: Installation  # what these are run with, if they are ours, and programs beside them
@@ -41,7 +41,7 @@ class Cluster:
     bootstrap_servers: str
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     least_session_ms: ClassVar[int] = 6_000  # Kafka's own `group.min.session.timeout.ms`
-    is_claimed: ClassVar[bool] = False  # whether the release is what somebody claims, and not what we started
+    is_claimed: ClassVar[bool] = False  # whether the release is claimed by somebody, not started by us
     nodes: Sequence[Process] = ()  # those of ours
     proxy: Toxiproxy | None = None  # between an instance and these, if a fault needs one (CUT_LINK)
 
@@ -59,11 +59,11 @@ class Cluster:
 
     @property
     def leaders_move(self) -> bool:
-        """Whether another broker may come to lead a partition while a trial runs."""
+        """Whether another broker may become leader of a partition while a trial runs."""
         return True
 
     def check_alive(self) -> None:
-        """Raise a HarnessError if it is known that the brokers are gone; those that are not ours are not watched."""
+        """Raise a HarnessError if the brokers are known to be gone; those that are not ours are not watched."""
 
     def files(self) -> Mapping[str, str]:
         """Configuration files of the brokers by name; nothing of those that are not ours."""
@@ -74,7 +74,7 @@ class Cluster:
         self._cannot(Capability.READ_SEGMENTS)
 
     def kill_node(self, number: int, *, orderly: bool = False) -> None:  # noqa: ARG002
-        """SIGKILL a broker (from 1 on), or let it shut down; it is not accused of it (KILL_NODE)."""
+        """SIGKILL a broker (from 1 on), or let it shut down, without reporting it as dead (KILL_NODE)."""
         self._cannot(Capability.KILL_NODE)
 
     def start_node(self, number: int) -> None:  # noqa: ARG002
@@ -121,7 +121,7 @@ class EmbeddedCluster(Cluster):
         """Start brokers and wait until they serve; they die with the process `owner` (default: this one).
 
         Each of the `nodes` is broker and controller. Logs and data go below `folder`; brokers whose data is there
-        already go on with it. If they are `linked`, each has a second listener behind a proxy.
+        already continue with it. If they are `linked`, each has a second listener behind a proxy.
 
         Raises:
             UsageError: Java is missing or too old, or the release does not exist or is only claimed; or there is no
@@ -183,7 +183,7 @@ class EmbeddedCluster(Cluster):
             shutil.rmtree(data, ignore_errors=True)
 
     def kill_node(self, number: int, *, orderly: bool = False) -> None:
-        """SIGKILL a broker (from 1 on), or let it shut down; until `start_node` nobody is accused that it is dead."""
+        """SIGKILL a broker (from 1 on), or let it shut down; until `start_node` its death is not reported."""
         self.killed.add(number)
         if not orderly:
             self.nodes[number - 1].kill()
@@ -235,8 +235,8 @@ class EmbeddedCluster(Cluster):
     def dead_broker(self) -> int:
         """Node id of a broker that is registered and dead; it is started for a moment, the first time.
 
-        A topic with a replica on it works as long as one in-sync replica is enough, and refuses records when it is
-        told to require two (NOT_ENOUGH_REPLICAS).
+        A topic with a replica on it works as long as one in-sync replica is enough, and refuses records when configured
+        to require two (NOT_ENOUGH_REPLICAS).
 
         Raises:
             HarnessError: it did not register.
@@ -286,7 +286,7 @@ class EmbeddedCluster(Cluster):
                 node.terminate(timeout=15)
             self.class_data.keep()
         for node in self.nodes:
-            # What is written survives it, and to recover it takes no longer than an orderly shutdown.
+            # Written data survives it, and recovery takes no longer than an orderly shutdown.
             node.kill()
             node.terminate(timeout=5)
         if self.proxy:
@@ -368,22 +368,22 @@ def _write_configs(
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": in_sync,
             "transaction.state.log.num.partitions": 4,
-            # A group with its first member starts at once; the trial itself decides who joins when.
+            # A group starts at once with its first member; the trial itself decides who joins when.
             "group.initial.rebalance.delay.ms": 0,
             # An instance that dies or stays silent may be missed sooner than after Kafka's 6 seconds.
             "group.min.session.timeout.ms": LEAST_SESSION_MS,
-            # The same of groups of the streams protocol (KIP-1071); releases that do not know it ignore these.
+            # The same for groups of the streams protocol (KIP-1071); releases that do not know it ignore these.
             "group.streams.initial.rebalance.delay.ms": 0,
             "group.streams.min.session.timeout.ms": LEAST_SESSION_MS,
             "group.streams.min.heartbeat.interval.ms": 200,
             # A quota is measured over 3 seconds, not over 10, so that a producer that exceeds it is throttled soon.
             "quota.window.num": 3,
-            # Transactions that have timed out are looked for each second, not each 10 seconds.
+            # The broker looks for timed-out transactions every second, not every 10 seconds.
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
-            # One of several that dies is missed after 3 seconds, not after 9.
+            # If one of several dies, it is missed after 3 seconds, not after 9.
             **({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500} if replicas > 1 else {}),
         }
-        if links:  # a client that comes by it is sent to where the proxy listens, never past it
+        if links:  # a client that uses it is sent to where the proxy listens, never past it
             behind, advertised = links[number - 1]
             config["listeners"] = f"{config['listeners']},LINK://127.0.0.1:{behind}"
             config["advertised.listeners"] = f"{config['advertised.listeners']},LINK://{advertised}"
@@ -398,7 +398,7 @@ def _write_configs(
 
 
 def _write_dead_config(folder: Path, number: int, port: int) -> Path:
-    """server.properties of the broker that will be dead: as the first node's, but no controller."""
+    """server.properties of the broker that will be dead: as the first node's, but it is no controller."""
     changed = {
         "process.roles": "broker",
         "node.id": number,
@@ -424,7 +424,7 @@ def _cluster_id(folder: Path) -> str:
 
 
 def _format(jvm: Jvm, files: list[Path], cluster_id: str, owner: int | None) -> None:
-    """Prepare the data folders, as KRaft wants it (`kafka-storage format`)."""
+    """Prepare the data folders, as KRaft requires (`kafka-storage format`)."""
     for file in files:
         main = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(file))
         _format_one(jvm.command(main, file.parent, "-Xmx512m"), file, owner)

@@ -1,4 +1,4 @@
-"""Drives one trial that is provisioned and preloaded: through its scenario, to its end, to what is found and told."""
+"""Drives one provisioned and preloaded trial: through its scenario, to its end, to what is found and reported."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ class Driver:
     """One drive, and all that takes part in it."""
 
     def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
-        """Bring together what takes part; nothing is started but the watch over the machine."""
+        """Bring together what takes part; nothing is started except the watch over the machine."""
         self.scenario = scenario(plan.trial.cell.scenario)
         parameters = self.scenario.values(plan.trial)
         workload = self.scenario.workload(plan.trial)
@@ -40,11 +40,10 @@ class Driver:
         self._ticker = world.ticker(lambda seconds: self.site.note("stall", ms=round(seconds * 1_000)))
 
     def drive(self) -> Exercise:
-        """Drive the scenario; to its end, or until Kafka fails, which is told in the timeline.
+        """Drive the scenario to its end, or until Kafka fails, which the timeline records.
 
         Raises:
-            HarnessError: the harness failed.
-            StoodStillError: some process was not given any time.
+            HarnessError: the harness failed. StoodStillError: some process got no CPU time.
         """
         try:
             exercise = self.scenario.drive(self.lab)
@@ -55,12 +54,12 @@ class Driver:
         return exercise
 
     def _failed(self, failure: KafkaFailedError) -> Exercise:
-        """Keep what tells why, end the application, and look at how far it came."""
+        """Keep what tells why, end the application, and see how far it came."""
         self.site.fail(failure)
         with self.site.phase("failure"):
             if failure.anomaly != "thread-died":
                 self._instances.dump_threads()
-            # It was not the brokers who held up the application.
+            # It was not the brokers that held up the application.
             self.site.cluster.check_alive()
             self.site.topics.names()
             self._input.end()
@@ -83,7 +82,7 @@ class Driver:
     def outcome(
         self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None
     ) -> Outcome:
-        """How the trial ended; without an exercise, why there is none: an error, or a trial that is void."""
+        """How the trial ended; if it was not exercised, why: an error, or a void trial."""
         site = self.site
         return Outcome(
             trial=site.trial,

@@ -1,4 +1,4 @@
-"""Brokers that somebody gives us to use: we neither start nor stop them, and leave nothing there."""
+"""Brokers that we are given to use: we neither start nor stop them, and leave nothing behind."""
 
 import time
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from onceproof.scenarios import scenario
 
 BROKER_RELEASE = Release.parse(BROKER)
 REACHED_WITHIN = 10.0  # seconds
-# What is to be looked at when librdkafka reports an error; of others it is where the brokers are.
+# What to check when librdkafka reports an error; for other errors, where the brokers are.
 REMEDIES = {
     KafkaError._AUTHENTICATION: f"check {JAAS}",
     KafkaError._SSL: "check the PEM files of ssl.truststore and ssl.keystore, and that they have not expired",
@@ -36,7 +36,7 @@ REMEDY = f"check {SERVERS}, {PROTOCOL}, and that the brokers let these certifica
 
 @dataclass(frozen=True)
 class GivenCluster(Cluster):
-    """Brokers of which we know how they are reached, and what somebody claims of their release."""
+    """Brokers of which we know how to reach them, and which release they are claimed to be."""
 
     capabilities: ClassVar[frozenset[Capability]] = OF_CLAIMED
     is_claimed: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class GivenCluster(Cluster):
         """The brokers of a client.properties, which are said to be of this release.
 
         Raises:
-            UsageError: the file cannot be read, or says something that cannot be done.
+            UsageError: the file cannot be read, or asks for something impossible.
         """
         return cls(installation, release, ClientProperties.read(file))
 
@@ -113,7 +113,7 @@ def check_access(given: GivenCluster, *trials: Trial) -> None:
 
 @contextmanager
 def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -> Iterator[Cluster]:
-    """Brokers for a trial that is run by itself, which are stopped at the end of a `with` block.
+    """Brokers for a trial run on its own, stopped at the end of a `with` block.
 
     Raises:
         UsageError, HarnessError: they did not start.
@@ -129,7 +129,7 @@ def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -
 
 @contextmanager
 def lent(given: GivenCluster, trial: Trial) -> Iterator[Cluster]:
-    """Given brokers, from which everything is removed at the end of a `with` block that bears the trial's id.
+    """Given brokers, from which everything that bears the trial's id is removed at the end of a `with` block.
 
     Raises:
         HarnessError: something was left there.

@@ -16,7 +16,7 @@ from onceproof.readers.inputs import deviation
 from onceproof.readers.kafka import token
 from onceproof.scenarios.base import Message, Workload, partition_of_key
 
-SETTLED = 0.2  # seconds between two looks that must show the same
+SETTLED = 0.2  # seconds between two looks that must agree
 
 
 def start_bulk(
@@ -40,7 +40,7 @@ class Input:
     """Produces records, and knows all that were delivered."""
 
     def __init__(self, site: Site, workload: Workload) -> None:
-        """Nothing is produced yet but what was preloaded."""
+        """Nothing is produced yet except what was preloaded."""
         self._site, self._preloaded, self._messages = site, workload.first, workload.messages
         self._bulks: list[Bulk] = []
 
@@ -56,7 +56,7 @@ class Input:
         return bulk
 
     def check(self) -> None:
-        """Check that every record could be delivered so far.
+        """Check that every record so far could be delivered.
 
         Raises:
             HarnessError: one could not.
@@ -75,13 +75,13 @@ class Input:
             bulk.stop()
 
     def end(self) -> None:
-        """Send no more, and wait until nothing is under way."""
+        """Send no more, and wait until nothing is in flight."""
         for bulk in self._bulks:
             bulk.stop()
             bulk.await_sent()
 
     def committed(self) -> dict[str, dict[int, int]]:
-        """How far each partition of each input is committed, by role, when nothing is written any more."""
+        """How far each partition of each input is committed, by role, once nothing more is written."""
         site, plan = self._site, self._site.plan
         seen: tuple[object, object] = (None, None)
         while True:
@@ -98,7 +98,7 @@ class Input:
         return Produced(delivered, len({key for key, _ in self._delivered()}))
 
     def compare(self, topics: Topics) -> None:
-        """Check that what was generated and delivered is what stands in the input topics.
+        """Check that what was generated and delivered is what the input topics hold.
 
         Raises:
             HarnessError: it is not, so the trial says nothing.

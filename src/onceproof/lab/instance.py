@@ -33,7 +33,7 @@ LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at w
 
 
 def thread_died(uncaught: Event) -> OnceproofError:
-    """What the event `uncaught` of an instance says: Kafka failed, or what it needs of us was not there."""
+    """What the event `uncaught` of an instance means: Kafka failed, or something it needs from us was missing."""
     said = " ".join([uncaught["exception"], str(uncaught["message"]), *uncaught["causes"]])
     if refused := NO_ACCESS.search(said):
         return HarnessError(
@@ -52,7 +52,7 @@ def thread_died(uncaught: Event) -> OnceproofError:
 class Instance:
     """One process running the application under test.
 
-    What it prints goes to the timeline as it comes; the last event of each kind is kept in `last`.
+    What it prints goes to the timeline immediately; the last event of each kind is kept in `last`.
     """
 
     def __init__(self, name: str, release: Release, log: Path, timeline: Timeline, installation: Installation) -> None:
@@ -96,12 +96,12 @@ class Instance:
         self._class_data = jvm.data
         folder = app.get("application")
         of_people = application_class_path(installation, folder, self.release) if folder else []
-        # RocksDB unpacks its library there and leaves it when the JVM is killed: it goes with the state.
+        # RocksDB unpacks its library there and leaves it if the JVM is killed: it is removed with the state.
         planted = () if self.plant is None else (f"-javaagent:{installation.agent_jar}=plant={self.plant}",)
         told = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
         options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", told, *planted, *java_options(config))
         main = ("onceproof.streams.Main",)
-        # What is theirs is not recorded.
+        # Their classes are not recorded.
         command = jvm.beside(of_people).command(main, self.log.parent, *options, records=not of_people)
         self._process = spawn(command, log=self.log, piped=True)
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
@@ -143,12 +143,11 @@ class Instance:
             self.check_alive()
 
     def check_alive(self) -> None:
-        """Check that the instance runs on; one that replaces threads that threw does.
+        """Check that the instance is still running; one that replaces failed threads is.
 
         Raises:
-            KafkaFailedError: a stream thread died.
-            HarnessError: it could not load RocksDB's library, refused what it was told, or ended though nobody asked
-                it to.
+            KafkaFailedError: a stream thread died. HarnessError: it could not load RocksDB's library, refused its
+            instructions, or ended unasked.
         """
         error = self.last.get("error")
         if error is not None:
@@ -167,12 +166,12 @@ class Instance:
 
     @property
     def state(self) -> str:
-        """Last `KafkaStreams.State` it told, or NOT_STARTED."""
+        """The last `KafkaStreams.State` it reported, or NOT_STARTED."""
         return str(self.last.get("state", {}).get("to", "NOT_STARTED"))
 
     @property
     def threads(self) -> list[dict[str, Any]]:
-        """Its StreamThreads with their tasks, as last told."""
+        """Its StreamThreads with their tasks, as last reported."""
         return list(self.last.get("assignment", {}).get("threads", []))
 
     @property
@@ -185,13 +184,12 @@ class Instance:
         return sorted(task for thread in self.threads for task in thread[task_type])
 
     def await_hello(self) -> dict[str, Any]:
-        """Wait for the greeting and check that the release that loaded is the one of the cell.
+        """Wait for the greeting and check that the loaded release is the cell's.
 
         Returns:
             release, streams_version, streams_commit, clients_version, clients_commit, java, plant (null as a rule).
 
-        Raises:
-            HarnessError: it did not start, another release was loaded, or it has another plant than it should.
+        Raises: HarnessError: it did not start, loaded another release, or has a plant other than it should.
         """
         self.await_(lambda: "hello" in self.last, f"{self.name} to start", START_TIMEOUT)
         hello = self.last["hello"]
@@ -241,8 +239,7 @@ class Instance:
     def await_closed(self, timeout: float = 30.0) -> None:
         """Wait until it has ended by itself after `close`.
 
-        Raises:
-            KafkaFailedError: it did not end in time, or not in good order.
+        Raises: KafkaFailedError: it did not end in time, or not cleanly.
         """
         in_good_order = "closes in good order"
         await_condition(
@@ -282,12 +279,12 @@ class Instance:
         return dump_threads(self._installation.java, self.last["hello"]["pid"], file)
 
     def freeze(self) -> None:
-        """Let it stand still, as a machine that is paused does; it can be killed all the same."""
+        """Freeze it, as a paused machine would; it can still be killed."""
         self._timeline.add("driver", "instance", name=self.name, action="frozen")
         self.process.freeze()
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Thaw it."""
         self.process.thaw()
         self._timeline.add("driver", "instance", name=self.name, action="thawed")
 
@@ -296,6 +293,6 @@ class Instance:
         if self._process is not None and self._process.alive():
             self._process.kill()
             self._process.terminate(timeout=5)
-            if self._listener is not None:  # what it said before it died is heard
+            if self._listener is not None:  # so that its last words are heard
                 self._listener.join(5)
             self._timeline.add("driver", "instance", name=self.name, action="killed")

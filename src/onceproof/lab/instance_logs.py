@@ -1,4 +1,4 @@
-"""What the logs of instances say and they tell nobody."""
+"""What the logs of instances say and their events do not."""
 
 import re
 from collections.abc import Iterable
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from onceproof.model.timeline import Return, time_of_line
 
-RECYCLED_WITHIN = 10_000  # ms before an instance tells that a task became a standby
-RETRIED_WITHIN = 20_000  # ms in which Kafka Streams tries again to lock a directory: its longest pause is some 15 s
+RECYCLED_WITHIN = 10_000  # ms before an instance reports that a task became a standby
+RETRIED_WITHIN = 20_000  # ms in which Kafka Streams retries to lock a directory: its longest pause is some 15 s
 NOT_LOCKED = re.compile(r"Failed to lock the state directory for task (\S+)")
 
 
@@ -23,10 +23,10 @@ def locked_tasks(log: Path, now: float) -> list[str]:
 
 
 def was_recycled(logs: Iterable[Path], proof: Return) -> bool:
-    """Whether the thread of a return recycled its active task into a standby then."""
-    name = proof.thread.partition(" (")[0]  # the timeline tells later starts apart like this
+    """Whether the thread that a task came back to had recycled it into a standby."""
+    name = proof.thread.partition(" (")[0]  # the timeline marks later starts like this
     said = re.compile(rf"\[{re.escape(name)}\].* task \[{re.escape(proof.task)}\] Closed (clean )?and recycled state")
     lines = (line for log in logs for line in log.open(errors="replace"))
     times = (time_of_line(line) for line in lines if said.search(line))
-    # Told of is an assignment a little later than it is made; before it leaves the thread cannot recycle a task.
+    # An assignment is reported a little later than it is made; before it leaves the thread cannot recycle a task.
     return any(t is not None and proof.left - RECYCLED_WITHIN <= t <= proof.back for t in times)

@@ -12,7 +12,7 @@ from onceproof.model.files import Planted
 from onceproof.model.release import Release
 from onceproof.scenarios.base import INSTANCE
 
-CLOSING = 5.0  # seconds that the instances of a drive that failed are given to end in good order
+CLOSING = 5.0  # seconds that the instances of a failed drive have to end cleanly
 
 
 class Instances:
@@ -23,9 +23,9 @@ class Instances:
         self._site = site
         self.links = site.world.links(site.cluster.proxy, site.note)
         self._running: dict[str, Instance] = {}
-        self._started: list[Instance] = []  # all that ever were
+        self._started: list[Instance] = []  # all there ever were
         self._starts: Counter[str] = Counter()
-        self.attested: dict[str, Any] = {}  # by start, what an instance told of itself
+        self.attested: dict[str, Any] = {}  # by start, what an instance reported about itself
 
     @property
     def running(self) -> dict[str, Instance]:
@@ -64,7 +64,7 @@ class Instances:
         return instance
 
     def stop(self, name: str, *, leave_group: bool) -> None:
-        """Close an instance in good order and wait for its end."""
+        """Close an instance cleanly and wait for its end."""
         instance = self._running[name]
         instance.close(leave_group)
         instance.await_closed()
@@ -75,16 +75,16 @@ class Instances:
         self._running.pop(name).kill()
 
     def check_alive(self) -> None:
-        """Check that all run on, as `Instance.check_alive` does."""
+        """Check that all are still running, as `Instance.check_alive` does."""
         for instance in self._running.values():
             instance.check_alive()
 
     def last_seen(self) -> str:
-        """What those that run told last, for people."""
+        """What those that run reported last, as text."""
         return ", ".join(f"{i.name} {i.state} {i.processed:,} processed" for i in self._running.values())
 
     def dump_stores(self) -> int:
-        """Have all write what their stores hold; how many partitions of stores are active somewhere."""
+        """Have all dump their stores; returns how many partitions of stores are active somewhere."""
         active: set[tuple[str, int]] = set()
         for instance in self._running.values():
             instance.command(f"dump {instance.name} {self._site.folder.dumps_folder}")
@@ -100,7 +100,7 @@ class Instances:
             instance.await_closed()
 
     def dump_threads(self) -> None:
-        """Write down what the threads of all do, and which locks they lack.
+        """Write down what all threads are doing, and which locks they lack.
 
         Raises:
             StoodStillError: somebody has stopped an instance.
@@ -114,7 +114,7 @@ class Instances:
                 self._site.note("locked", instance=instance.name, task=task)
 
     def end(self) -> None:
-        """End all of a drive that failed: in good order, if they can."""
+        """End all of a failed drive: cleanly, if possible."""
         for instance in self._running.values():
             if not instance.has_ended():
                 instance.close()
@@ -122,7 +122,7 @@ class Instances:
         self.kill_all()
 
     def kill_all(self) -> None:
-        """End with SIGKILL all that still run."""
+        """SIGKILL all that still run."""
         for instance in self._running.values():
             instance.kill()
 

@@ -22,7 +22,7 @@ def install_jars(installation: Installation, project: Path) -> None:
 
 
 def _copy(command: str, pom: Path, target: Path, unpack: bool = False) -> None:
-    """Copy the dependencies of a pom, unless they are there for this very pom; its stamp comes last."""
+    """Copy the dependencies of a pom, unless they are there for exactly this pom; its stamp is written last."""
     stamp = target / "pom.xml"
     if stamp.exists() and stamp.read_bytes() == pom.read_bytes():
         return

@@ -40,7 +40,7 @@ def java_version(java: str) -> int:
 
 
 def require_java(java: str, oldest: int, needed_by: str) -> None:
-    """Check that the Java is new enough for that which it is `needed_by`.
+    """Check that the Java is new enough for what it is `needed_by`.
 
     Raises:
         UsageError: it is missing or too old.
@@ -53,7 +53,7 @@ def require_java(java: str, oldest: int, needed_by: str) -> None:
 
 
 def java_of(installation: Installation, version: int) -> str:
-    """The `java` command of a feature version: the installation's own one for 0, else that of a JDK which lies here.
+    """The `java` command of a feature version: the installation's own for 0, else that of a JDK found here.
 
     Raises:
         UsageError: there is none.
@@ -84,7 +84,7 @@ def require_javas(installation: Installation, trials: Iterable[Trial]) -> None:
 
 @dataclass(frozen=True)
 class Jvm:
-    """How JVMs of ours with one class path are run: the java, the jars, and the archive of these.
+    """How our JVMs with one class path are run: the java, the jars, and their archive.
 
     Without an archive they neither use nor record one.
     """
@@ -99,7 +99,7 @@ class Jvm:
         return cls(installation.java, jars, ClassData.of(installation, jars))
 
     def beside(self, jars: Sequence[Path]) -> "Jvm":
-        """With further jars behind those of the archive."""
+        """With further jars after those of the archive."""
         return replace(self, jars=[*self.jars, *jars])
 
     def command(self, main: Sequence[str], marked: Path, *options: str, records: bool = False) -> list[str]:
@@ -107,9 +107,8 @@ class Jvm:
 
         Args:
             main: the main class and its arguments.
-            marked: the folder whose name it carries as our mark.
-            options: what else it is told, the heap first.
-            records: whether it will end in good order, so that it may record the archive if there is none.
+            marked: the folder whose name it carries as our mark. options: further options, the heap first. records:
+            whether it will end cleanly, so that it may record the archive if there is none.
         """
         data = self.data
         return [

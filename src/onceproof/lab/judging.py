@@ -40,7 +40,7 @@ def judge(
         HarnessError: they cannot be read, or the input is another than was delivered.
     """
     with site.phase("read"):
-        # Of a drive that failed, the transactions that were open stay so until they have timed out.
+        # After a failed drive, open transactions stay open until they time out.
         site.measure(ended=int(site.failure is None))
         segments.begin()  # beside the readers
         if site.failure is None:
@@ -75,9 +75,9 @@ def _unexplained(site: Site, findings: Findings, records: Mapping[str, list[Reco
 
 
 def _beside_oracle(site: Site, read: Read) -> Read:
-    """What was read of an application of people's own, with what it puts out without a fault, if that is known.
+    """What was read of your own application, with its output without a fault, if that is known.
 
-    What was put out is written down: it is what another trial is held against. A drive that failed did not put out all.
+    The output is written down: other trials are compared with it. After a failed drive it is incomplete.
     """
     outputs = {role: planned.declared for role, planned in site.plan.roles.items() if role not in site.plan.inputs}
     Outputs.of({role: read.records[role] for role in outputs}).write(site.folder.outputs_file)
@@ -90,12 +90,12 @@ def _beside_oracle(site: Site, read: Read) -> Read:
 
 
 def keep_ends(site: Site, produced: Input) -> None:
-    """Keep how far the input of a drive that failed was committed, and so is to be judged."""
+    """Keep how far the input of a failed drive was committed, and so is to be judged."""
     site.measure(**{f"{role}_end/{p}": end for role, ends in produced.committed().items() for p, end in ends.items()})
 
 
 def _looked_at(site: Site, read: Read) -> dict[str, int]:
-    """How far committed records are read: a transaction that is open now may have ended before Spark looks."""
+    """How far committed records are read: a transaction that is open now may have ended by the time Spark looks."""
     roles = logs_of(site.plan).roles
     return {f"{roles[topic]}_read/{p}": end for (topic, p), end in read.ends.items() if topic in roles}
 

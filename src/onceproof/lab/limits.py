@@ -1,4 +1,4 @@
-"""Limits that brokers keep for a trial: topics that refuse records, and quotas. All are lifted in the end."""
+"""Limits that brokers enforce for a trial: topics that refuse records, and quotas. All are lifted in the end."""
 
 from contextlib import suppress
 
@@ -31,7 +31,7 @@ class Limits:
         site.note("quota", client=client, bytes_per_second=bytes_per_second)
 
     def lift(self) -> None:
-        """Lift what a drive that ended early left: a marker that a topic refuses holds up those of other trials."""
+        """Lift what a drive that ended early left: a marker refused by a topic holds up those of other trials."""
         with suppress(HarnessError):  # the brokers are gone
             for name, planned in self._site.plan.roles.items():
                 if planned.may_refuse:

@@ -19,7 +19,7 @@ TOXICS: Mapping[LinkFault, tuple[str, str, tuple[str, ...]]] = {
 
 
 class Links:
-    """A link to each broker; one instance at a time goes through them, and what is done is told in the timeline."""
+    """A link to each broker; one instance at a time goes through them, and the timeline records what is done."""
 
     def __init__(self, proxy: Toxiproxy | None, note: Callable[..., None]) -> None:
         """Nobody goes through them yet.
@@ -37,14 +37,14 @@ class Links:
         return self._instance
 
     def take(self, name: str, running: Collection[str]) -> Mapping[str, str]:
-        """What an instance that starts now is told to go through them: the first one, or who comes in its place."""
+        """What a starting instance is told so that it goes through them: the first one, or its successor."""
         if self._proxy is None or self._instance in running:
             return {}
         self._instance = name
         return {"bootstrap.servers": ",".join(self._proxy.listens.values())}
 
     def disturb(self, node: int, how: LinkFault, ms: int = 0) -> Collection[str]:
-        """Do something to a link; returns what the proxy then tells of it."""
+        """Do something to a link; returns what the proxy then says about it."""
         kind, attribute, streams = TOXICS[how]
         for stream in streams:
             self._told.disturb(node_name(node), kind, stream, **{attribute: ms})
@@ -57,11 +57,11 @@ class Links:
         self._note("link", instance=self._instance, node=node, action="cleared")
 
     def swallowed(self, node: int) -> int:
-        """Bytes for a broker that went into its link and did not come out."""
+        """Bytes for a broker that entered its link and never left it."""
         return self._told.swallowed(node_name(node))
 
     def answered_after(self, node: int, within: float) -> float | None:
-        """Seconds until a new client that goes through a link has an answer; None if it has none."""
+        """Seconds until a new client that goes through a link has an answer; None if it gets none."""
         begin = time.monotonic()
         client = AdminClient({"bootstrap.servers": self._told.listens[node_name(node)], "log_level": 2})
         try:

@@ -24,7 +24,7 @@ PRODUCER_CONFIG = {
     "delivery.timeout.ms": 30_000,
     "partitioner": PARTITIONER,
 }
-# Where a broker may die it must be tried again, and all the same be there once and in order.
+# Where a broker may die, records must be retried, and yet be there once and in order.
 RETRYING = {
     "acks": "all",
     "enable.idempotence": True,
@@ -56,7 +56,7 @@ class Bulk:
     ) -> None:
         """Start producing `records` (key, value) at `rate` records/s, None for full speed; `timestamps` are in ms.
 
-        Where there are `messages`, a record stands for the one at the place that is its value.
+        Where there are `messages`, a record stands for the one at the index given by its value.
         """
         self._monotonic = monotonic
         self._producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
@@ -79,7 +79,7 @@ class Bulk:
         self._pace = (self._monotonic(), self._sent, None)
 
     def make_last(self, seconds: float) -> None:
-        """Slow down if need be, so that there are records for some seconds from now on."""
+        """Slow down if need be, so that the records last for some more seconds."""
         left, rate = len(self._records) - self._sent, self._pace[2]
         if rate is not None and left < seconds * rate:
             self._pace = (self._monotonic(), self._sent, left / seconds)
@@ -103,7 +103,7 @@ class Bulk:
         return self.delivered == len(self._records)
 
     def await_sent(self) -> None:
-        """Wait until nothing more is under way, delivered or not."""
+        """Wait until nothing more is in flight, delivered or not."""
         self._thread.join(DELIVERY_TIMEOUT)
 
     def await_delivered(self) -> None:
@@ -169,7 +169,7 @@ class Bulk:
 
 
 def _fields(message: Message) -> dict[str, Any]:
-    """What a producer is told of it; there is no partition that means "by the key"."""
+    """What a producer is told about it; no partition number means "by the key"."""
     place = {} if message.partition is None else {"partition": message.partition}
     named = {name: getattr(message, name) for name in ("topic", "key", "value", "timestamp")}
     return {**named, **place, "headers": list(message.headers)}

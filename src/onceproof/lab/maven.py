@@ -1,4 +1,4 @@
-"""Maven, in batch mode: mirrors, proxies and credentials of its settings are honoured."""
+"""Maven, in batch mode: the mirrors, proxies and credentials in its settings are honoured."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from onceproof.model.errors import HarnessError, UsageError
 
-REGISTRY = "the registry"  # stands for every host in what Maven says
+REGISTRY = "the registry"  # replaces every host in what Maven says
 TIMEOUT = 600  # seconds
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -25,7 +25,7 @@ Coordinates = tuple[str, str, str]  # group, artifact, version
 
 @dataclass(frozen=True)
 class Answer:
-    """What Maven said, and whether it could do what it was asked."""
+    """What Maven said, and whether it succeeded."""
 
     succeeded: bool
     output: str
@@ -38,7 +38,7 @@ class Answer:
 
 
 def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> Answer:
-    """Ask Maven for a goal; what was missing before is looked for again.
+    """Run a goal of Maven; what was missing before is looked for again.
 
     Args:
         command: Maven itself.

@@ -1,4 +1,4 @@
-"""What a user of brokers of their own must be allowed to do, found out by doing it, under our prefix."""
+"""What users must be allowed to do on their own brokers, found out by doing it, under our prefix."""
 
 import secrets
 import shlex
@@ -29,7 +29,7 @@ REFUSED = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: TRANSACTION,
 }
 NOT_YET = {*COORDINATOR_MOVES, KafkaError.UNKNOWN_TOPIC_OR_PART}  # right after something was created
-ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND}  # what may be deleted, and is not there
+ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND}  # for deleting what is not there
 
 
 @dataclass(frozen=True, order=True)
@@ -117,8 +117,8 @@ class Found:
 def find_missing(cluster: Cluster) -> Found:
     """What is not allowed of all that every trial does.
 
-    Each is tried, on a topic, a group and a transactional id that bear our prefix; the topic is deleted again. Where it
-    cannot be created, there is none to be written, read and deleted, and these are taken for missing, too.
+    Each is tried, on a topic, a group and a transactional id that bear our prefix; the topic is deleted again. If it
+    cannot be created, it cannot be written, read or deleted either, so these count as missing, too.
 
     Raises:
         HarnessError: the brokers failed in another way.
@@ -169,7 +169,7 @@ class _Probe:
         return self._name if self._exists else None
 
     def _tried(self, attempt: Callable[[], None], of: str | None = None) -> bool:
-        """Whether it is allowed; a refusal of another kind of resource than `of` says nothing about it."""
+        """Whether it is allowed; a refusal that concerns a kind of resource other than `of` says nothing about it."""
         early = retry_if_exception(_comes_too_early)
         try:
             Retrying(retry=early, stop=stop_after_delay(TIMEOUT), wait=wait_fixed(0.1), reraise=True)(attempt)
@@ -218,7 +218,7 @@ class _Probe:
             _raise_first([error for error in errors if error.code() != KafkaError._PARTITION_EOF])
 
     def _commit(self) -> None:
-        # The group is looked at first, so a topic that is not there will do, and no group comes to be.
+        # The group is checked first, so a nonexistent topic will do, and no group is created.
         with _absent(), self._consumer() as consumer:
             places = consumer.commit(offsets=[TopicPartition(f"{self._name}-absent", 0, 0)], asynchronous=False)
             _raise_first([place.error for place in places if place.error is not None])
@@ -230,7 +230,7 @@ class _Probe:
 
 @contextmanager
 def _absent() -> Iterator[None]:
-    """Let pass that something is not there."""
+    """Ignore that something is not there."""
     try:
         yield
     except KafkaException as error:

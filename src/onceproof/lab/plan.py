@@ -1,4 +1,4 @@
-"""What is planned of a trial, from its scenario: all that preloading, driving and judging it go by."""
+"""The plan of a trial, from its scenario: everything that preloading, driving and judging it depend on."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ LAB_CONFIG = {
     # Members learn of a rebalance by their heartbeats; with Kafka's 3 s each step of a trial would take that long.
     "main.consumer.heartbeat.interval.ms": "200",
 }
-# What under `group.protocol=streams` is configuration of the group, on the brokers (KIP-1071); clients ignore it.
+# What is group configuration on the brokers under `group.protocol=streams` (KIP-1071); clients ignore it.
 OF_GROUP = {
     "num.standby.replicas": "streams.num.standby.replicas",
     "main.consumer.session.timeout.ms": "streams.session.timeout.ms",
@@ -92,7 +92,7 @@ def check_capabilities(trial: Trial, cluster: Cluster) -> None:
 
 
 def _not_looked_at(promises: Iterable[str], cluster: Cluster, guarantee: str) -> dict[str, str]:
-    """The promises that cannot be looked at, and why."""
+    """The promises that cannot be checked, and why."""
     reasons = {}
     for name in promises:
         needs = PROMISES[name].needs

@@ -56,7 +56,7 @@ class Process:
                 child.kill()
 
     def freeze(self) -> None:
-        """SIGSTOP the command: it stands still, and its connections stay open."""
+        """SIGSTOP the command: it is frozen, and its connections stay open."""
         for child in psutil.Process(self.pid).children():
             child.suspend()
 
@@ -67,7 +67,7 @@ class Process:
                 child.resume()
 
     def limit_files(self, size: int | None) -> None:
-        """Refuse the command to write files beyond a size (RLIMIT_FSIZE); None lifts the limit.
+        """Keep the command from writing files beyond a size (RLIMIT_FSIZE); None lifts the limit.
 
         Only the soft limit is changed, so this takes no privilege and can be undone. Does nothing if it has ended.
         """
@@ -120,7 +120,7 @@ def spawn(
                 stdout=subprocess.PIPE if piped else out,
                 stderr=out,
                 env={**os.environ, **(env or {})},
-                # Its own session: Ctrl-C reaches us, and we stop what we started in good order.
+                # Its own session: Ctrl-C reaches us, and we stop what we started in an orderly way.
                 start_new_session=True,
                 text=True,
             )
@@ -130,7 +130,7 @@ def spawn(
 
 
 def is_alive(pid: int, started: float) -> bool:
-    """Whether the process that started then (epoch seconds) runs: no zombie, and not another one under a reused id."""
+    """Whether the process that started then (epoch seconds) runs: not a zombie, nor another one under a reused id."""
     try:
         process = psutil.Process(pid)
         return bool(process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - started) < 1)
@@ -184,7 +184,7 @@ def await_condition(
     `check` raises if waiting has become pointless, for example because a process died.
 
     Raises:
-        HarnessError: it did not hold within `timeout` seconds; says what was seen last. Or what `late` makes of it.
+        HarnessError: it did not hold within `timeout` seconds; says what was seen last. Or what `late` turns that into.
     """
     deadline = clock() + timeout
     while not condition():
@@ -201,7 +201,7 @@ def holds_within(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Whether a condition comes to hold within some time; `check` is that of `await_condition`."""
+    """Whether a condition becomes true within some time; `check` is that of `await_condition`."""
     deadline = clock() + seconds
     while not condition():
         check()
@@ -212,7 +212,7 @@ def holds_within(
 
 
 def marked(folder: Path) -> Iterator[tuple[psutil.Process, Path]]:
-    """Our processes that bear a mark below `folder`, with the marked folder; not their reapers."""
+    """Our processes that bear a mark below `folder`, with the marked folder, but not their reapers."""
     prefix = f"-D{MARK}.mark="
     for process in psutil.process_iter(["cmdline"]):
         command = process.info["cmdline"] or []

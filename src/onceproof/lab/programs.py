@@ -1,4 +1,4 @@
-"""Programs of the application's jar that do one thing and end: they tell of it as instances do, in JSON lines."""
+"""Programs of the application's jar that do one thing and end: they report as instances do, in JSON lines."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -33,14 +33,14 @@ def run_program(
         release: of Kafka Streams, whose jars it runs with.
         main: its class and its arguments.
         log: takes what it logs.
-        what: that it is to bring about, for the sentence if it fails.
+        what: its purpose, for the sentence if it fails.
         line: for its standard input; may carry credentials.
         check: raises if waiting has become pointless.
         options: of its JVM.
-        beside: what stands on its class path behind these jars.
+        beside: what follows these jars on its class path.
 
     Returns:
-        The first event that it told; nothing if it told none.
+        The first event that it reported, if any.
 
     Raises:
         HarnessError: it failed, or did not end.

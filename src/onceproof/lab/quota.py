@@ -12,7 +12,7 @@ from onceproof.model.release import Release
 def set_producer_quota(
     cluster: Cluster, release: Release, client_id: str, bytes_per_second: int | None, log: Path
 ) -> None:
-    """Limit what a producer may send, or lift the limit (None); returns when the brokers tell of it.
+    """Limit what a producer may send, or lift the limit (None); returns when the brokers confirm it.
 
     Args:
         cluster: the brokers.

@@ -24,7 +24,7 @@ class Source:
     topic: str
     role: str
     value_bytes: int
-    declared: Declared | None = None  # of people's own: what its records are
+    declared: Declared | None = None  # of your own application: what its records are
     keys: str = "integers"
 
 
@@ -62,8 +62,8 @@ class Reader:
     def finish(self, ends: Mapping[tuple[str, int], int]) -> tuple[dict[str, list[Record]], list[Comparison]]:
         """Read to the `ends` (by topic and partition; those of other topics do not matter).
 
-        Returns the records by role, partitions in offset order, and those that are no pair of integers. To be called
-        when nobody writes any more.
+        Returns the records by role, partitions in offset order, and those that are not pairs of integers. To be called
+        once nobody writes any more.
 
         Raises:
             HarnessError: the topics could not be read to their end.

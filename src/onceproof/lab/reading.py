@@ -1,4 +1,4 @@
-"""What a trial left behind is read: its topics, what stores held, and the brokers' log segments."""
+"""Reads what a trial left behind: its topics, what stores held, and the brokers' log segments."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from onceproof.model.record import Record
 from onceproof.model.run_folder import read_contents
 from onceproof.readers.segments import compare_segments
 
-OPEN_FOR = 20.0  # seconds that the markers of the last transactions may take, when all is drained and closed
-MARKED_WITHIN = 5.0  # seconds that the last markers are given, when all is drained, closed and read
+OPEN_FOR = 20.0  # seconds that the markers of the last transactions may take, once all is drained and closed
+MARKED_WITHIN = 5.0  # seconds that the last markers have, once all is drained, closed and read
 
 
 @dataclass(frozen=True)
 class Read:
-    """What stands in the topics."""
+    """What the topics hold."""
 
     records: Mapping[str, list[Record]]  # by role; what stores held is under `<store>-contents`
     corrupt: Sequence[Comparison]  # what cannot be decoded
@@ -29,7 +29,7 @@ class Read:
 
 
 class TopicReading:
-    """Reads the topics of a trial, in the background as soon as they are all there."""
+    """Reads the topics of a trial, in the background once all of them exist."""
 
     def __init__(self, site: Site) -> None:
         """Nothing is read yet."""
@@ -37,7 +37,7 @@ class TopicReading:
         self._readers: list[Reader] = []
 
     def follow(self) -> None:
-        """Begin to read along, if all topics are there."""
+        """Begin to read along, if all topics exist."""
         if not self._readers and self._site.wanted_topics <= (present := self._site.topics.names()):
             self._start(present)
 
@@ -65,7 +65,7 @@ class TopicReading:
         return f"{topic}/{partition}"
 
     def read(self) -> Read:
-        """Read all topics that there are to their ends, when nobody writes any more.
+        """Read all existing topics to their ends, once nobody writes any more.
 
         Raises:
             HarnessError: they cannot be read.
@@ -85,7 +85,7 @@ class TopicReading:
         return Read(records, corrupt, ends[True])
 
     def _start(self, present: set[str]) -> None:
-        """One for committed records, and one for all of those topics of which these are wanted."""
+        """One for committed records, and one for all records, of the topics for which these are wanted."""
         site, plan = self._site, self._site.plan
         for committed in (True, False):
             sources = [
@@ -104,7 +104,7 @@ class TopicReading:
 
 
 class SegmentReading:
-    """Reads the brokers' log segments, if these are to be looked at."""
+    """Reads the brokers' log segments, if these are to be examined."""
 
     def __init__(self, site: Site) -> None:
         """Nothing is read yet."""
@@ -117,9 +117,9 @@ class SegmentReading:
             self._dump = Dump(self._site.cluster, logs_of(self._site.plan), self._site.folder.path)
 
     def compare(self, read: Read) -> list[Comparison]:
-        """What the log segments hold beside what was read; they are written down as well.
+        """What the log segments hold, to be compared with what was read; written down as well.
 
-        Markers come a little after the answer to a commit, so where one is missing, the segments are read once more.
+        Markers come a little after the answer to a commit, so if one is missing, the segments are read once more.
         """
         plan, world = self._site.plan, self._site.world
         compared: list[Comparison] = []
@@ -146,7 +146,7 @@ class SegmentReading:
 
 def logs_of(plan: TrialPlan) -> Logs:
     """The logs of a trial's topics, by the roles that are read as committed."""
-    # What is in the inputs of an application of people's own is ours, and they are not called `input`.
+    # What is in the inputs of your own application is ours, and they are not called `input`.
     roles = {
         plan.topic(role): role
         for role, planned in plan.roles.items()

@@ -51,7 +51,7 @@ def reap(owner: int, command: list[str]) -> int:
         owner_fd = os.pidfd_open(owner)
     except ProcessLookupError:
         return CANNOT_START
-    # Blocked until there is somebody to pass it on to: an early SIGTERM is not lost, and does not end the reaper.
+    # Blocked until there is a child to pass it on to: an early SIGTERM is not lost, and does not end the reaper.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = _start(command)
     # Our copies of the pipes would keep them open after the child is gone.

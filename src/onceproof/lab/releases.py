@@ -1,7 +1,7 @@
-"""Which Kafka releases are published, as Maven sees it: its mirrors, proxies and credentials are honoured.
+"""Which Kafka releases are published, according to Maven: its mirrors, proxies and credentials are honoured.
 
-Maven has no goal that lists the versions of an artifact. But asked for a version out of a range it fetches the
-artifact's metadata, which lists all, into its repository; a range in which nothing can be keeps it from resolving any.
+Maven has no goal that lists the versions of an artifact. But when asked for a version in a range it fetches the
+artifact's metadata, which lists all, into its repository; an empty range keeps it from resolving any.
 """
 
 import xml.etree.ElementTree as ET
@@ -24,7 +24,7 @@ def published_releases(installation: Installation, pre_releases: bool = False) -
 
     Raises:
         UsageError: there is no Maven.
-        HarnessError: Maven could not reach its registry, and has not before.
+        HarnessError: Maven could not reach its registry, and never has.
     """
     repository = installation.artifacts / "releases"  # of its own, so that what was fetched is found again
     try:

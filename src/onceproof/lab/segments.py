@@ -72,20 +72,19 @@ class Logs:
     roles: Mapping[str, str]  # topic -> role
 
     def role(self, topic: str) -> str | None:
-        """The role of a topic; Kafka's own have their names, and those of other trials none."""
+        """The role of a topic; Kafka's own topics keep their names, and those of other trials have no role."""
         return topic if topic in (OFFSETS, COORDINATOR) else self.roles.get(topic)
 
 
 class Dump:
-    """`DumpLogSegments` at work on the logs of one trial, to be finished."""
+    """`DumpLogSegments` running on the logs of one trial, until it is finished."""
 
     def __init__(self, cluster: Cluster, logs: Logs, folder: Path) -> None:
         """Start it.
 
         Args:
             cluster: the brokers whose files are read.
-            logs: what of them is wanted.
-            folder: takes the text that is printed, which is deleted when it is read.
+            logs: which of them are wanted. folder: takes the printed text, which is deleted once it is read.
 
         Raises:
             UsageError, HarnessError: the program of the brokers' release cannot be had or started.
@@ -105,7 +104,7 @@ class Dump:
         return spawn(argv, log=self._errors)
 
     def _runs(self) -> Iterator[str]:
-        """What the program is told: only records that are decoded, and the markers, are printed one by one."""
+        """The program's arguments: only decoded records and markers are printed one by one."""
         files = segment_files(self._cluster.segments_folder(), self._logs)
         for wanted, options in (
             (lambda role: role == "input", ()),
@@ -121,7 +120,7 @@ class Dump:
         """Wait for it, and read what it printed.
 
         Raises:
-            HarnessError: it failed, or a log is not whole: records are damaged, or were deleted or compacted.
+            HarnessError: it failed, or a log is incomplete: records are damaged, or were deleted or compacted.
         """
         self.await_printed()
         with self.printed.open("rb") as lines:
@@ -184,7 +183,7 @@ def entries_of(lines: Iterable[bytes], logs: Logs) -> Iterator[Entry]:
     """What the program printed, as entries.
 
     Raises:
-        HarnessError: a log is not whole.
+        HarnessError: a log is incomplete.
     """
     role, partition, expected = "", 0, 0
     batch: re.Match[bytes] | None = None
@@ -208,18 +207,18 @@ def entries_of(lines: Iterable[bytes], logs: Logs) -> Iterator[Entry]:
 def of_the_trial(entries: Sequence[Entry]) -> list[Entry]:
     """Without the markers of other applications, whose groups share a partition of `__consumer_offsets` with this one.
 
-    A marker tells of its producer only; that it is the trial's is known by its records, positions or decisions.
+    A marker names only its producer; that it is the trial's is known from its records, positions or decisions.
     """
     own = {entry.producer for entry in entries if not _is_marker_of_offsets(entry)}
     return [entry for entry in entries if entry.producer in own or not _is_marker_of_offsets(entry)]
 
 
 def said_once(entries: Sequence[Entry]) -> list[Entry]:
-    """Without the markers that were written again by a coordinator that took over (KIP-98).
+    """Without the markers that a coordinator wrote again when it took over (KIP-98).
 
-    It completes what had been decided, and cannot know which markers are there already. Such a marker follows a like
-    one of its producer with nothing between them; and the log has more markers of the producer than there are decisions
-    about it. (Where a transaction wrote nothing, its marker stands alone as well, and has a decision of its own.)
+    It completes what had been decided, and cannot know which markers are there already. Such a marker follows an equal
+    one of its producer with nothing between them, and the log has more markers of the producer than there are decisions
+    about it. (If a transaction wrote nothing, its marker stands alone as well, but has a decision of its own.)
     """
     spare: Counter[tuple[str | None, int | None, int]] = Counter()
     for entry in entries:
@@ -302,7 +301,7 @@ Decision = tuple[int, int, str, list[tuple[str, int]]]
 
 
 def _decision(key: str, value: str, application_id: str) -> Decision | None:
-    """Producer, epoch, decision and logs that a record of `__transaction_state` tells of a transaction of the trial."""
+    """Producer, epoch, decision and logs that a record of `__transaction_state` has for a transaction of the trial."""
     if key.startswith("{"):
         told: dict[str, Any] = json.loads(key)["data"]
         if not told["transactionalId"].startswith(f"{application_id}-") or not value.startswith("{"):

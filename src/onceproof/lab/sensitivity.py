@@ -1,4 +1,4 @@
-"""Runs trials with planted bugs, one after the other on brokers of their own, and tells which were found."""
+"""Runs trials with planted bugs, one after the other on brokers of their own, and says which were found."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from onceproof.model.sensitivity import PlantedTrial, commit_of
 
 @dataclass(frozen=True)
 class Planting:
-    """A plant in the cell that it is tried in: where it must be found, or, without a claim, cannot show."""
+    """A plant in the cell that it is tried in: it must be found there or, without a claim, cannot show."""
 
     plant: Plant
     cell: Cell
@@ -34,7 +34,7 @@ class Planting:
         return self.claim.parameters if self.claim else {}
 
     def shown_by(self, anomalies: Iterable[str]) -> bool:
-        """Whether some of the anomalies show it: those that it must break, or any if it cannot show."""
+        """Whether some of the anomalies show it: those of the promises that it must break, or any if it cannot show."""
         return bool(self.claim.breaches(anomalies) if self.claim else list(anomalies))
 
 
@@ -55,9 +55,9 @@ def try_planned(
     each: Callable[[PlantedTrial], None] = lambda _: None,
     then: Callable[[EmbeddedCluster], None] = lambda _: None,
 ) -> list[PlantedTrial]:
-    """Run the trials of a plan, but those that have ended before in this folder, with this harness.
+    """Run the trials of a plan, except those that have already ended in this folder with this harness.
 
-    If it is cut short, the brokers' data stays, so that a repeated call goes on.
+    If it is cut short, the brokers' data stays, so that a repeated call can resume.
 
     Args:
         installation: for the brokers.
@@ -135,7 +135,7 @@ def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | N
 
 
 def _told(trial: PlantedTrial) -> str:
-    """What one trial showed, for people."""
+    """What one trial showed, as text."""
     if trial.error:
         return trial.error
     if not trial.fired:

@@ -16,7 +16,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios import multirunner
 from onceproof.scenarios.shrinking import Candidate, shrink, smaller
 
-RATED = 5  # trials in which the smallest program is run for its rate
+RATED = 5  # trials of the smallest program, for its rate
 
 
 def shrink_program(

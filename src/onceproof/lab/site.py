@@ -1,4 +1,4 @@
-"""Where a trial takes place: what all that act in it share, and what they write down of it."""
+"""Where a trial takes place: what everything that acts in it shares, and what is written down."""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +17,10 @@ Report = Callable[[str], None]
 
 
 class Site:
-    """A trial's plan, brokers, folder, clock and timeline; and what is known of its drive so far."""
+    """A trial's plan, brokers, folder, clock and timeline; and what is known about its drive so far."""
 
     def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
-        """Connect to the brokers, and clear the folder of what a trial left that was cut off."""
+        """Connect to the brokers, and clear the folder of what an interrupted trial left behind."""
         self.plan, self.trial = plan, plan.trial
         self.cluster, self.folder, self.report, self.world = cluster, folder, report, world
         self.topics = world.topics(cluster, plan.application_id, set(map(plan.topic, plan.roles)))
@@ -54,7 +54,7 @@ class Site:
             self.seconds[name] = round(self.world.monotonic() - begin, 2)
 
     def fail(self, failure: KafkaFailedError) -> None:
-        """Keep what Kafka did that ended the drive, and tell it in the timeline."""
+        """Keep what Kafka did that ended the drive, and record it in the timeline."""
         self.failure = failure
         told = {"anomaly": failure.anomaly, "place": failure.place}
         self.note("failure", **told, expected=failure.expected, observed=failure.observed)
@@ -65,7 +65,7 @@ class Site:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the checks need to know beside the records."""
+        """What the checks need to know besides the records."""
         plan = self.plan
         return {
             "partitions": plan.partitions,
@@ -78,7 +78,7 @@ class Site:
     # --- waiting ----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Check that the trial can go on: everybody is given time, what happens is written down, the brokers live.
+        """Check that the trial can go on: every process gets CPU time, what happens is written down, the brokers live.
 
         Raises:
             HarnessError: it cannot.
@@ -92,7 +92,7 @@ class Site:
         """Check that the machine did not stand still.
 
         Raises:
-            StoodStillError: some process was not given any time.
+            StoodStillError: some process got no CPU time.
         """
         if void := stall_text(self.events):
             raise StoodStillError(void)
@@ -121,7 +121,7 @@ class Site:
     def holds_within(
         self, seconds: float, condition: Callable[[], object], check: Callable[[], None] = lambda: None
     ) -> bool:
-        """Whether a condition comes to hold within some time."""
+        """Whether a condition becomes true within some time."""
         return holds_within(seconds, condition, check, self.world.monotonic, self.world.sleep)
 
     # --- topics -----------------------------------------------------------------------------------------------
@@ -132,9 +132,9 @@ class Site:
         return set(map(self.plan.topic, self.plan.roles))
 
     def present_topics(self) -> set[str]:
-        """Those that there are: what comes last is created by the application."""
+        """The existing ones: the last are created by the application."""
         return self.wanted_topics & self.topics.names()
 
     def ends(self, *, committed: bool = False) -> dict[tuple[str, int], int]:
-        """End offsets by topic and partition; of what is `committed`, before the first open transaction."""
+        """End offsets by topic and partition; if `committed`, those before the first open transaction."""
         return self.topics.ends(self.present_topics(), self.plan.partitions, committed=committed)

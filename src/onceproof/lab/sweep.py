@@ -1,4 +1,4 @@
-"""Removes what a run that was torn away left behind. Only what bears our mark is touched."""
+"""Removes what a run that was cut off left behind. Only what bears our mark is touched."""
 
 import shutil
 import time
@@ -54,7 +54,7 @@ def sweep(runs: Path) -> Iterator[str]:
 
 
 def sweep_brokers(cluster: Cluster) -> Iterator[str]:
-    """Delete groups and topics of old runs from brokers that are not ours; not where a group still has a member.
+    """Delete groups and topics of old runs from brokers that are not ours, unless a group still has a member.
 
     Yields:
         What was removed, in words.
@@ -110,7 +110,7 @@ def _delete_idle(admin: AdminClient, groups: Mapping[str, bool], topics: Iterabl
 
 
 def _is_of_old_run(name: str) -> bool:
-    """Whether a name on brokers is of a run that began an hour ago or before."""
+    """Whether a name on brokers belongs to a run that began at least an hour ago."""
     mark, _, rest = name.partition(".")
     run = rest.partition(".")[0]
     if mark != MARK or not is_run_id(run):

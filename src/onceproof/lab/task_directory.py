@@ -17,7 +17,7 @@ def read_task_directory(
     Args:
         installation: what the reading process is run with.
         release: of Kafka Streams, whose RocksDB reads them.
-        directory: of the task; it is copied, since even a RocksDB that only reads writes its log there.
+        directory: of the task; it is copied, since RocksDB writes its log there even when it only reads.
         scratch: a folder for the copy, which is removed again.
         log: takes what the reading process logs.
 

@@ -1,12 +1,12 @@
-"""Notices that this process was not given any time: a machine that was paused, or has far too much to do."""
+"""Notices that this process got no CPU time: the machine was paused, or is heavily overloaded."""
 
 import threading
 import time
 from collections.abc import Callable
 
 TICK = 0.1  # seconds
-# Seconds without a tick that may be seen in what Kafka does: heartbeats go out each third of a session, and the
-# shortest session of a scenario has 4 s, so after 2 s of nothing no member is missed yet.
+# Seconds without a tick that may affect what Kafka does: heartbeats go out every third of a session, and the shortest
+# session of a scenario is 4 s, so after 2 s of nothing no member is missed yet.
 MISSED = 2.0
 
 
@@ -27,7 +27,7 @@ class Ticker:
         """Start ticking.
 
         Args:
-            missed: called with the seconds for which there was no tick.
+            missed: called with the seconds without a tick.
             clock: a monotonic time in seconds.
             wait: waits for some seconds; whether to stop.
         """
@@ -38,7 +38,7 @@ class Ticker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         self._stopped.set()
         self._thread.join()
 

@@ -23,7 +23,7 @@ from onceproof.model.segments import OFFSETS
 
 TIMEOUT = 30.0
 ATTEMPTS = 5  # to create topics
-MOVED = {  # what a broker answers who asks for a leader of before
+MOVED = {  # what a broker answers when asked about a former leader
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -31,7 +31,7 @@ MOVED = {  # what a broker answers who asks for a leader of before
 }
 
 
-COORDINATOR_MOVES = {  # what is answered about a group whose coordinator is on its way
+COORDINATOR_MOVES = {  # what is answered about a group whose coordinator is moving
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -39,10 +39,11 @@ COORDINATOR_MOVES = {  # what is answered about a group whose coordinator is on 
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether topics may be created all the same.
+    """Whether topics may have been created after all.
 
-    librdkafka gave up the broker that it asked, because an answer left it out, as some do after a start; or they exist,
-    created by a request whose answer was lost, and the broker that was asked for them did not know of them yet.
+    librdkafka gave up on the broker that it asked, because an answer left it out, as some do after a start; or the
+    topics exist, created by a request whose answer was lost, and the broker that was asked for them did not know them
+    yet.
     """
     passing = (KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS)
     return isinstance(error, KafkaException) and error.args[0].code() in passing
@@ -66,7 +67,7 @@ class Topics:
         return {topic for topic in present if topic.startswith(self._prefix + "-") or topic in self._named}
 
     def create(self, topics: Iterable[NewTopic]) -> None:
-        """Create topics and wait until they are known; what is left of an earlier attempt is deleted first.
+        """Create topics and wait until they are known; what an earlier attempt left is deleted first.
 
         Raises:
             HarnessError: the brokers refused.
@@ -90,7 +91,7 @@ class Topics:
             future.result(TIMEOUT)
 
     def alter(self, name: str, config: Mapping[str, str]) -> None:
-        """Change a topic's configuration; what is not named stays.
+        """Change a topic's configuration; other settings stay as they are.
 
         Raises:
             HarnessError: the brokers refused.
@@ -98,7 +99,7 @@ class Topics:
         self._alter(ResourceType.TOPIC, name, config)
 
     def alter_group(self, config: Mapping[str, str]) -> None:
-        """Change the configuration of the group, which need not be there yet.
+        """Change the configuration of the group, which need not exist yet.
 
         Raises:
             HarnessError: the brokers refused.
@@ -163,13 +164,13 @@ class Topics:
         """The offset that the application's group has committed for each partition of a topic.
 
         Raises:
-            KafkaException: the group's coordinator did not tell.
+            KafkaException: the group's coordinator gave no answer.
         """
         places = [TopicPartition(topic, p) for p in range(partitions)]
         return {place.partition: max(0, place.offset) for place in self._offsets.committed(places, timeout=5)}
 
     def unprocessed(self, topics: Iterable[str], partitions: int) -> int:
-        """Committed records of topics behind what the group has committed: markers of transactions are none."""
+        """Committed records of topics beyond what the group has committed, not counting transaction markers."""
         places = [
             TopicPartition(topic, partition, offset)
             for topic in topics
@@ -205,17 +206,17 @@ class Topics:
         self._offsets.close()
 
     def positions(self) -> dict[int, int]:
-        """End offset of each partition of the log of groups' positions; nothing if that may not be seen."""
+        """End offset of each partition of the log of groups' positions; nothing if we are not allowed to see it."""
         log = self._admin.list_topics(OFFSETS, timeout=5).topics[OFFSETS]
         if log.error is not None:
             return {}
         return {partition: end for (_, partition), end in self.ends([OFFSETS], len(log.partitions)).items()}
 
     def ends(self, names: Iterable[str], partitions: int, committed: bool = False) -> dict[tuple[str, int], int]:
-        """End offsets by topic and partition; of what is `committed`, before the first open transaction.
+        """End offsets by topic and partition; if `committed`, those before the first open transaction.
 
         Raises:
-            HarnessError: the brokers did not tell.
+            HarnessError: the brokers gave no answer.
         """
         asked = {TopicPartition(name, p): OffsetSpec.latest() for name in names for p in range(partitions)}
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
@@ -228,5 +229,5 @@ class Topics:
                 if error.args[0].code() not in MOVED or time.monotonic() > deadline:
                     told = f"The ends of the topics of {self._prefix} could not be read: {error}."
                     raise HarnessError(told) from error
-                # The client goes on asking with the epoch of the leader that it knows; a new one knows none.
+                # The client keeps asking with the epoch of the leader that it knows; a new client knows none.
                 self._admin = AdminClient(self._cluster.client())

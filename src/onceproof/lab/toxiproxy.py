@@ -81,7 +81,7 @@ class Toxiproxy:
         return self.listens[name]
 
     def disturb(self, name: str, kind: str, stream: str, **attributes: int) -> None:
-        """Put a toxic on one direction of a proxy's connections, those that are open and those to come.
+        """Put a toxic on one direction of a proxy's connections, open and future ones.
 
         Raises:
             HarnessError: it was refused.
@@ -99,7 +99,7 @@ class Toxiproxy:
             self._ask("DELETE", f"/proxies/{name}/toxics/{toxic}")
 
     def toxics(self, name: str) -> list[str]:
-        """The toxics of a proxy, as it tells them.
+        """The toxics of a proxy, as it reports them.
 
         Raises:
             HarnessError: it did not answer.
@@ -107,7 +107,7 @@ class Toxiproxy:
         return sorted(toxic["name"] for toxic in self._ask("GET", f"/proxies/{name}/toxics").json())
 
     def swallowed(self, name: str) -> int:
-        """Bytes that clients sent through a proxy and that never came out; of connections that have ended.
+        """Bytes that clients sent through a proxy and that never came out, on connections that have ended.
 
         Raises:
             HarnessError: it did not answer.
@@ -140,5 +140,5 @@ def _counted(line: str) -> tuple[str, str, int] | None:
 
 
 def node_name(node: int) -> str:
-    """The name of the proxy that stands before a broker."""
+    """The name of the proxy in front of a broker."""
     return f"node-{node}"

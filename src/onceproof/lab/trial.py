@@ -38,7 +38,7 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
     """
     plan = plan_of(trial, cluster)
     if reads_segments(plan):
-        dumper_class_path(cluster.installation, cluster.release)  # it takes a while, the first time
+        dumper_class_path(cluster.installation, cluster.release)  # it takes a while the first time
     begin = time.monotonic()
     for old in (folder.outcome_file, folder.reader_file, folder.observations_file, folder.segments_file):
         old.unlink(missing_ok=True)
@@ -54,7 +54,7 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
 
 
 def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
-    """The topics that are there before the application is: it creates its changelogs itself, as a rule."""
+    """The topics that exist before the application does: it usually creates its changelogs itself."""
     trial, partitions = plan.trial, plan.partitions
     for name, planned in plan.roles.items():
         if planned.declared:  # its records may be of any time
@@ -116,7 +116,7 @@ def drive(
         reading.write(folder.reader_file)
         outcome = driver.outcome(exercise)
     except (HarnessError, StoodStillError) as error:
-        # What a process did that was given no time is nobody's fault, whatever it looks like.
+        # What a process without CPU time did is nobody's fault, whatever it looks like.
         void = stall_text(driver.site.events) or (str(error) if isinstance(error, StoodStillError) else None)
         if void is None:
             driver.outcome(error=str(error)).write(folder.outcome_file)
@@ -125,7 +125,7 @@ def drive(
         outcome = driver.outcome(void=void)
     finally:
         driver.stop()
-        if outcome is not None and outcome.failed is None:  # of a trial that failed the state is evidence
+        if outcome is not None and outcome.failed is None:  # the state of a failed trial is evidence
             shutil.rmtree(folder.state, ignore_errors=True)
     outcome.write(folder.outcome_file)
     return outcome
@@ -137,7 +137,7 @@ def _explained(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        # Its connections break before it is seen to be gone.
+        # Its connections break before it is noticed to be gone.
         holds_within(NOTICED_WITHIN, lambda: False, cluster.check_alive)
         raise HarnessError(f"The brokers at {cluster.bootstrap_servers} failed: {error}.") from error
     except OSError as error:
@@ -157,8 +157,7 @@ def run_trial(
         trial: to be run.
         folder: takes what it leaves.
         report: called with the name of each phase as it begins.
-        cluster: the brokers, which may be shared.
-        up: seconds that their start took.
+        cluster: the brokers, which may be shared. up: seconds that it took to start them.
 
     Raises:
         HarnessError: the harness failed.
@@ -173,9 +172,9 @@ def run_trial(
 def run_alone(
     trial: Trial, folder: TrialFolder, brokers: AbstractContextManager[Cluster], report: Report = lambda _: None
 ) -> Outcome:
-    """One whole trial, and brokers up before it and cleaned up after it (`given.own_cluster`, `given.lent`).
+    """One whole trial, with brokers started before it and cleaned up after it (`given.own_cluster`, `given.lent`).
 
-    That given brokers allow it is taken for granted: whoever gives them asks `given.check_access`.
+    Given brokers are assumed to allow it: whoever gives them calls `given.check_access`.
 
     Raises:
         UsageError, HarnessError: the brokers did not start, or the harness failed.

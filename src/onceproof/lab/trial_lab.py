@@ -66,7 +66,7 @@ class TrialLab:
         return self._site.phase(name)
 
     def measure(self, **facts: int) -> None:
-        """Keep what the checks need to know of the drive."""
+        """Keep what the checks need to know about the drive."""
         self._site.measure(**facts)
 
     # --- instances --------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class TrialLab:
         return self._instances.start(name, release, config, app, log)
 
     def stop_instance(self, name: str, leave_group: bool = False) -> None:
-        """Close an instance in good order and wait for its end."""
+        """Close an instance cleanly and wait for its end."""
         self._instances.stop(name, leave_group=leave_group)
 
     def kill_instance(self, name: str) -> None:
@@ -96,15 +96,15 @@ class TrialLab:
         self._instances.kill(name)
 
     def freeze_instance(self, name: str) -> None:
-        """Let an instance stand still (SIGSTOP)."""
+        """Freeze an instance (SIGSTOP)."""
         self.running[name].freeze()
 
     def thaw_instance(self, name: str) -> None:
-        """Let a frozen instance go on."""
+        """Thaw a frozen instance."""
         self.running[name].thaw()
 
     def limit_files(self, name: str, size: int | None) -> None:
-        """Refuse an instance to write files beyond a size; None lifts the limit."""
+        """Keep an instance from writing files beyond a size; None lifts the limit."""
         self.running[name].process.limit_files(size)
 
     def step(self, command: str, instance: str) -> None:
@@ -117,14 +117,14 @@ class TrialLab:
             )
 
     def close_instances(self) -> None:
-        """Have all instances write what their stores hold, then let them leave, side by side."""
+        """Have all instances dump their stores, then let them leave concurrently."""
         if stores := self._site.plan.partition_stores:
-            # They are all there when no task is on its way.
+            # All dumps are there once no task is moving.
             self.await_("every store to be written where it is active", lambda: self._instances.dump_stores() == stores)
         self._instances.close()
 
     def recycled(self, proof: Return) -> bool:
-        """Whether a log says that the thread recycled its active task then."""
+        """Whether a log says that the thread recycled its active task at that time."""
         return was_recycled(self._site.folder.instances.glob("*.log"), proof)
 
     def state_directory(self, name: str) -> Path:
@@ -139,7 +139,7 @@ class TrialLab:
         return site.world.read_task_directory(site.cluster.installation, release, directory, scratch, log)
 
     def contents_folder(self) -> Path:
-        """Where an instance may write what its stores hold."""
+        """Where an instance may dump its stores."""
         return self._site.folder.contents
 
     # --- records ----------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class TrialLab:
         self.note("drained", committed=end)
 
     def await_internal_drained(self) -> None:
-        """Wait until what the application hands on to itself, by repartition topics, is processed and committed."""
+        """Wait until what the application passes to itself through repartition topics is processed and committed."""
         topics, partitions = self._site.topics, self._site.plan.partitions
 
         def settled() -> bool:
@@ -211,11 +211,11 @@ class TrialLab:
         self._site.await_(what, condition, timeout, self._check, self._last_seen, partial(self._stuck, what))
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
-        """Whether a condition comes to hold within some time."""
+        """Whether a condition becomes true within some time."""
         return self._site.holds_within(seconds, condition, self._check)
 
     def _check(self) -> None:
-        """Check that it is not pointless to wait."""
+        """Check that waiting is not pointless."""
         self._site.check()
         self._instances.check_alive()
         self._input.check()

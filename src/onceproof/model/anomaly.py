@@ -31,10 +31,10 @@ class Witness:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a promise expects at one place, and what was observed there; `anomaly` is null where all is well.
+    """What a promise expects at one place, and what was observed there; `anomaly` is null if all is well.
 
     `place` says where: `role/partition@offset` in a topic, or in words. `expected` and `observed` are short texts for
-    people. Many may be told together: `comparisons` is for how many places it stands, 0 if another stands for it, too.
+    people. One may stand for many: `comparisons` says for how many places, 0 if another one covers it, too.
     """
 
     promise: str
@@ -65,7 +65,7 @@ def witnesses_of(comparisons: Iterable[Comparison]) -> list[Witness]:
 
 
 def corrupt_record(role: str, partition: int, offset: int, fault: str) -> Comparison:
-    """A record that is no pair of integers, and why."""
+    """A record that is not a pair of integers, and why."""
     place = Place(role, partition, offset)
     return Comparison("liveness", "corrupt-record", partition, None, str(place), "integers", fault)
 
@@ -74,9 +74,9 @@ def corrupt_record(role: str, partition: int, offset: int, fault: str) -> Compar
 class Findings:
     """What a reader found in the topics of one trial.
 
-    `records` counts committed input records, `outputs` committed output records, `keys` distinct keys of the
-    input, `ids` distinct IDs of the output (0 where the output has none). One witness per anomaly and key (or ID, or
-    changelog record, or place). `promises` says of each promise that was looked at how many comparisons it had.
+    `records` counts committed input records, `outputs` committed output records, `keys` distinct keys of the input,
+    `ids` distinct IDs of the output (0 where the output has none). One witness per anomaly and key (or ID, or changelog
+    record, or place). `promises` gives the number of comparisons for each promise that was checked.
     """
 
     records: int
@@ -87,7 +87,7 @@ class Findings:
     promises: dict[str, int] = field(default_factory=dict)
 
     def add(self, comparisons: Sequence[Comparison]) -> None:
-        """Take further comparisons in."""
+        """Add further comparisons."""
         self.witnesses += witnesses_of(comparisons)
         for promise, number in counted(comparisons).items():
             self.promises[promise] = self.promises.get(promise, 0) + number

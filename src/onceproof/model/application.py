@@ -1,4 +1,4 @@
-"""What an application uses of Kafka Streams: the features by which it is told what concerns it."""
+"""What an application uses of Kafka Streams: the features that decide what concerns it."""
 
 import tomllib
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ Value = str | bool
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that an application may use: its values, `several` of which may hold at once, and what it means."""
+    """Something that an application may use: its values, `several` of which may apply at once, and what it means."""
 
     name: str
     values: tuple[Value, ...]
@@ -45,7 +45,7 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class Application:
-    """The features that an application uses, by name; of one that is not named nothing is known."""
+    """The features that an application uses, by name; nothing is known about one that is not named."""
 
     uses: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ def parse_application(text: str, name: str) -> Application:
     """Read the features of an application from TOML, as `template` has them.
 
     Raises:
-        UsageError: it is not TOML, or names a feature or a value that there is not.
+        UsageError: it is not TOML, or names an unknown feature or value.
     """
     try:
         data = tomllib.loads(text)
@@ -92,7 +92,7 @@ def _values(feature: str, value: Any, name: str) -> tuple[Value, ...]:
 
 
 def check_needs(needs: Mapping[str, Any]) -> dict[str, tuple[Value, ...]]:
-    """The features that something needs, each with the values that do; a single value may stand for itself.
+    """The features that something needs, each with the values that suffice; a single value needs no list.
 
     Raises:
         ValueError: there is no such feature or value.

@@ -1,14 +1,14 @@
 """Which releases have a bug: a search over release lines, with trials that may miss it.
 
-Releases are not one row: 3.4.1 fixes what 3.5.0 fixes, and 3.3.2, published after both, does not. So each line (3.3,
-3.4, ...) is searched for itself. A red trial is certain. What a green one says is told by the bad release that is
-nearest to it, of its own line if there is one: that is tried some times more, a number that is fixed beforehand; the
-trial that first showed it to be bad does not count, for without it there would be no control. How often those are
-red says how many trials of the good release must be green so that, if it were as bad, it would be missed with the
-probability `risk` at most (`onceproof.statistics`). Rates of different releases are never averaged. A green that turns
-red moves its boundary.
+Releases are not a single sequence: 3.4.1 fixes what 3.5.0 fixes, and 3.3.2, published after both, does not. So each
+line (3.3, 3.4, ...) is searched separately. A red trial is certain. What a green one says depends on the nearest bad
+release, of its own line if there is one: that is tried some more times, a number fixed beforehand; the trial that first
+showed it to be bad does not count, for without it there would be no control. How often those are red says how many
+trials of the good release must be green so that, if it were as bad, it would be missed with a probability of at most
+`risk` (`onceproof.statistics`). Rates of different releases are never averaged. A green that turns red moves its
+boundary.
 
-Of a line the first and the last release are tried; between two that differ, what lies between is halved. What came and
+The first and the last release of a line are tried; between two that differ, the interval is halved. A bug that came and
 went between two good releases of one line is not looked for.
 """
 
@@ -37,13 +37,13 @@ class Arithmetic(Protocol):
     """What greens are worth (`onceproof.statistics`)."""
 
     def greens_needed(self, red: int, counted: int, risk: float) -> int:
-        """Green trials that carry a claim beside such a control."""
+        """Green trials that support a claim with such a control."""
 
     def probability_missed(self, red: int, counted: int, greens: int) -> float:
         """That a bug as visible as the control is missed, at most."""
 
     def control_trials(self, risk: float, standing: int) -> int:
-        """How many trials of a control cost least if so many releases stand on it."""
+        """How many trials of a control cost least if this many releases depend on it."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Bisection:
     def run(self) -> list[Boundary]:
         """The boundaries of every line that has a bad release, in order."""
         tried = -1
-        while self.trials > tried:  # until nothing is left to try, or the budget ends
+        while self.trials > tried:  # until nothing is left to try, or the budget is used up
             tried = self.trials
             for releases in self.lines.values():
                 self._settle(releases)
@@ -104,13 +104,13 @@ class Bisection:
 
     @property
     def good(self) -> list[Release]:
-        """The releases of which only green trials were seen."""
+        """The releases with green trials only."""
         return sorted(self.greens.keys() - self.reds.keys())
 
     @property
     def missed(self) -> float | None:
         """That a good release is as bad as the bad one nearest to it, and was missed: the largest of all; 0 if none is
-        good, None if none was bad: nobody knows what a green says.
+        good, None if none was bad: then nobody knows what a green says.
         """
         if not self.reds:
             return None
@@ -122,12 +122,12 @@ class Bisection:
         return bool(self.reds) and not self.unknown and all(self.greens[r] >= self._needed(r) for r in self.good)
 
     def _settle(self, releases: Sequence[Release]) -> None:
-        """Try the ends of a line, and halve what is between releases that differ."""
+        """Try the ends of a line, and halve the interval between releases that differ."""
         while self.trials < self.budget and (wanted := self._open(releases)):
             self._try(wanted[len(wanted) // 2])
 
     def _open(self, releases: Sequence[Release]) -> list[Release]:
-        """Releases of which one must be tried next: an end of the line, or between two neighbours that differ."""
+        """Releases, one of which must be tried next: an end of the line, or between two neighbours that differ."""
         known = [release for release in releases if release not in self.unknown]
         for end in (known[:1], known[-1:]):
             if end and self._state(end[0]) is None:
@@ -140,7 +140,7 @@ class Bisection:
         return []
 
     def _state(self, release: Release) -> bool | None:
-        """Whether it is bad, as far as it was tried."""
+        """Whether it is bad, as far as it has been tried."""
         return True if release in self.reds else False if release in self.greens else None
 
     def _control(self, good: Release) -> Release | None:
@@ -152,7 +152,7 @@ class Bisection:
         )
 
     def _add_trials(self, release: Release) -> None:
-        """Repeat its control as often as it takes, and then a green until it carries the claim or turns red."""
+        """Repeat its control as often as needed, and then a green until it supports the claim or turns red."""
         control = self._control(release)
         if control is None:
             return

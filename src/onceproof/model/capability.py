@@ -1,10 +1,10 @@
-"""What brokers may allow beside being talked to: faults, scenarios and promises name what they need of it."""
+"""What brokers may allow besides being used by clients: faults, scenarios and promises name what they need."""
 
 from enum import Enum
 
 
 class Capability(Enum):
-    """Something that can be done to some brokers and not to others; its value completes "it must be possible ..."."""
+    """Something that can be done with some brokers only; its value completes "it must be possible ..."."""
 
     KILL_NODE = "to kill or stop a broker and have it back"
     CUT_LINK = "to disturb the link between an instance and a broker, by a proxy"

@@ -38,7 +38,7 @@ class Cell:
         """The cell of a key.
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is not a key.
         """
         match = KEY.fullmatch(key)
         if match is None:
@@ -49,7 +49,7 @@ class Cell:
 
     @property
     def releases(self) -> str:
-        """The releases of Kafka Streams for people, for example `3.3.1`, or `4.1.2 → 4.3.1` with a restart."""
+        """The releases of Kafka Streams as text, for example `3.3.1`, or `4.1.2 → 4.3.1` with a restart."""
         return f"{self.streams} → {self.restart_on}" if self.restart_on else str(self.streams)
 
     @property
@@ -59,7 +59,7 @@ class Cell:
 
     @property
     def running(self) -> Release:
-        """The release of Kafka Streams that runs in the end."""
+        """The release of Kafka Streams that runs at the end."""
         return self.restart_on or self.streams
 
     def to_dict(self) -> dict[str, Any]:

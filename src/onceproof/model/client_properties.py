@@ -74,7 +74,7 @@ class ClientProperties:
         """Read and check a file.
 
         Raises:
-            UsageError: it cannot be read, or says something that cannot be done; names the key.
+            UsageError: it cannot be read, or asks for something impossible; names the key.
         """
         try:
             text = file.read_text(encoding="utf-8")
@@ -85,10 +85,10 @@ class ClientProperties:
 
     @classmethod
     def of(cls, values: Mapping[str, str], where: str) -> "ClientProperties":
-        """Check the values that stand somewhere.
+        """Check values from some place.
 
         Raises:
-            UsageError: something cannot be done; names the key and the place.
+            UsageError: something is impossible; names the key and the place.
         """
         try:
             return cls(*_checked(dict(values)))
@@ -147,12 +147,12 @@ class ClientProperties:
 
 
 def java_options(config: Mapping[str, str]) -> tuple[str, ...]:
-    """What a JVM must be told so that its clients may fetch a token: Kafka 4 asks for it (CVE-2025-27817)."""
+    """What a JVM must be told so that its clients may fetch a token: Kafka 4 requires it (CVE-2025-27817)."""
     return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={config[ENDPOINT]}",) if ENDPOINT in config else ()
 
 
 class _RefusedError(Exception):
-    """What cannot be done, without the place."""
+    """What is impossible, without the place."""
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

@@ -41,6 +41,6 @@ class KafkaFailedError(OnceproofError):
 
 
 class StoodStillError(OnceproofError):
-    """The machine, or a process of the trial, was not given any time: the trial is void."""
+    """The machine, or a process of the trial, got no CPU time: the trial is void."""
 
     exit_code = ExitCode.INCONCLUSIVE

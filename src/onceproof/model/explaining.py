@@ -1,8 +1,8 @@
 """Whether a known issue explains a witness: by the name of its anomaly, and by what the issue's mechanism can do.
 
-A row of the registry says of its anomalies what must hold of a witness, in a few words that are evaluated on the
-witness and on the timeline of its trial (`Explanation`). What no row explains is a regression, on an affected release,
-too.
+A row of the registry says what must hold of a witness of its anomalies, in a few words that are evaluated on the
+witness and on the timeline of its trial (`Explanation`). What no row explains is a regression, even on an affected
+release.
 """
 
 from collections import Counter
@@ -18,10 +18,10 @@ Input = tuple[int, int, int | None, int | None]
 
 
 class Scene:
-    """What is known of a trial beside its witnesses."""
+    """What is known about a trial besides its witnesses."""
 
     def __init__(self, events: Sequence[Event], inputs: Callable[[], Iterable[Input]]) -> None:
-        """`inputs` gives the records of the input; it is asked once, and only if a witness must be found by its key."""
+        """`inputs` gives the records of the input; called once, and only if a witness must be found by its key."""
         self.events = events
         self._inputs = inputs
         self._open_keys: dict[str, frozenset[int | None]] = {}
@@ -46,7 +46,7 @@ class Scene:
         return frozenset(int(task.partition("_")[2]) for task in stayed_beside_revoked(self.events))
 
     def is_open(self, name: str, role: str, partition: int, offset: int) -> bool:
-        """Whether a place was open when something happened: behind what was committed then."""
+        """Whether a place was open when something happened: beyond what was committed then."""
         return any(
             first <= offset and (end is None or offset < end)
             for event in self.events
@@ -75,7 +75,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What must hold of a witness of these anomalies so that an issue explains it; all that is given.
+    """What must hold of a witness of these anomalies for an issue to explain it: everything that is given.
 
     Attributes:
         anomalies: their names.
@@ -120,7 +120,7 @@ class Explanation:
 
 
 def unexplained(witnesses: Iterable[Witness], explanations: Sequence[Explanation], scene: Scene) -> Counter[str]:
-    """Of each anomaly, the witnesses that nothing explains."""
+    """For each anomaly, the witnesses that nothing explains."""
     return Counter(
         witness.anomaly
         for witness in witnesses

@@ -33,7 +33,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Suffered:
-    """What became of a fault: whether it bit, that or why not in words, and the proof of it."""
+    """What became of a fault: whether it bit, how or why not in words, and the proof."""
 
     name: str
     bit: bool
@@ -47,7 +47,7 @@ class Outcome(JsonFile):
 
     trial: Trial
     error: str | None = None  # the sentence, if the harness failed; then nothing else counts
-    void: str | None = None  # why it says nothing, if some process was given no time
+    void: str | None = None  # why it says nothing, if some process got no CPU time
     failed: str | None = None  # what Kafka did that ended the drive
     exercised: bool
     reason: str
@@ -55,15 +55,15 @@ class Outcome(JsonFile):
     all_steps_tried: bool
     produced: Produced
     facts: Mapping[str, int] = field(default_factory=dict)  # that the checks need to know beside the records
-    attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it told of itself
+    attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it reported about itself
     plant: Planted | None = None
-    fault: Suffered | None = None  # that befell the application beside the scenario's own steps
+    fault: Suffered | None = None  # that befell the application in addition to the scenario's own steps
     harness: str | None = None  # its version
     seconds: Mapping[str, float]  # by phase, and their total
 
     @classmethod
     def of_error(cls, trial: Trial, sentence: str) -> "Outcome":
-        """Of a trial that the lab could not finish."""
+        """For a trial that the lab could not finish."""
         return cls(
             trial=trial,
             error=sentence,
@@ -82,7 +82,7 @@ class Outcome(JsonFile):
 
     @property
     def has_fired(self) -> bool:
-        """Whether a planted bug did what it does."""
+        """Whether a planted bug took effect."""
         return self.plant is not None and self.plant.fired > 0
 
 
@@ -116,7 +116,7 @@ class Reading(JsonFile):
 
 @dataclass(frozen=True)
 class Declared:
-    """What people say of a topic of their application."""
+    """What users declare about a topic of their application."""
 
     name: str  # that brokers know it by
     plays: str  # `input` or `output`
@@ -137,8 +137,8 @@ class TopicPlan:
     value_bytes: int
     committed: bool = True  # false: with the records of aborted and open transactions
     may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
-    declared: Declared | None = None  # of an application of people's own; then its records are bytes
-    keys: str = "integers"  # or `windows` or `sessions`: behind each the time of the record
+    declared: Declared | None = None  # of your own application; then its records are bytes
+    keys: str = "integers"  # or `windows` or `sessions`: each followed by the time of the record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,12 +162,12 @@ class TrialPlan(JsonFile):
     group_config: Mapping[str, str] = field(default_factory=dict)  # of the group, on the brokers
     producer_config: Mapping[str, Any]
     broker_config: Mapping[str, str]  # files of embedded brokers by name
-    broker_is_claimed: bool = False  # whether the cell's broker release is what somebody claims of brokers of their own
+    broker_is_claimed: bool = False  # whether the cell's broker release is claimed for given brokers
     seconds: Mapping[str, float]  # by phase
     preloaded: int = field(default=0, metadata={"formerly": "seeded"})  # records, when it was
 
     def topic(self, role: str) -> str:
-        """The topic that plays the role, be it one that is read or another one of the application."""
+        """The topic that plays the role, whether it is one that is read or another one of the application."""
         planned = self.roles.get(role)
         if planned is None:
             return self.trial.topic(role)
@@ -183,7 +183,7 @@ class TrialPlan(JsonFile):
         )
 
     def topics_of(self, role: str) -> tuple[str, ...]:
-        """The topics that play a role; the input of an application of people's own may be several."""
+        """The topics that play a role; your own application may have several inputs."""
         return tuple(map(self.topic, self.inputs if role == "input" else (role,)))
 
     def least(self, promise: str, produced: Produced) -> int:
@@ -195,7 +195,7 @@ class TrialPlan(JsonFile):
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictRow:
-    """A row of `verdicts.json`: what is said of a cell, with the arithmetic and what people's tables need beside it."""
+    """A row of `verdicts.json`: the verdict on a cell, with the arithmetic and what else tables for people need."""
 
     scenario: str
     variant: str

@@ -1,8 +1,8 @@
 """Whether a build has the fix of a bug: red before, green after, and in how many trials.
 
-The build without the fix is tried until it is red. Then it is tried so often as was fixed beforehand, which gives the
+The build without the fix is tried until it is red. Then it is tried a number of times fixed beforehand, which gives the
 rate; the first red does not count, for without it there would be no comparison. The rate says how many trials of the
-build with the fix must be green so that, if it were as bad, this would be missed with the probability `risk` at most
+build with the fix must be green so that, if it were as bad, this would be missed with a probability of at most `risk`
 (`onceproof.statistics`).
 """
 
@@ -29,11 +29,11 @@ class Arithmetic(Worth, Protocol):
         """Where the rate of red trials lies."""
 
     def rate_found(self, greens: int, risk: float) -> float:
-        """The smallest rate that so many greens rule out."""
+        """The smallest rate that this many greens rule out."""
 
 
 class Proof(StrEnum):
-    """What is said of a fix."""
+    """The finding on a fix."""
 
     NOT_FIXED = "not fixed"
     UNKNOWN = "could not tell"
@@ -46,7 +46,7 @@ class Proof(StrEnum):
 
 
 def whole(proofs: list[Proof]) -> Proof:
-    """What is said of all variants together: the worst."""
+    """The finding for all variants together: the worst."""
     return next((proof for proof in Proof if proof in proofs), Proof.UNKNOWN)
 
 
@@ -61,16 +61,16 @@ class Compared:
     before: Tally = NOTHING  # red of counted, after the first red
     interval: tuple[float, float] | None = None  # of the rate before, 95 %
     after: Tally = NOTHING
-    needed: int | None = None  # greens that the proof takes
+    needed: int | None = None  # greens that the proof needs
     missed: float | None = None  # that the build is as bad as the one before, and was missed, at most
-    found_rate: float | None = None  # bugs that show at least as often would have been seen in the greens, but for 5 %
+    found_rate: float | None = None  # bugs that show at least as often would have been seen, with 95 % probability
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixAnswer(JsonFile):
     """`fix.json`, which `verify-fix --json` prints: what the trials of all scenarios came to."""
 
-    schema: int = 1  # it changes when a field goes or means something else, not when one is added
+    schema: int = 1  # it changes when a field is removed or changes its meaning, not when one is added
     issue: str
     title: str
     before: str
@@ -97,7 +97,7 @@ def compare(
     interval = arithmetic.wilson_interval(rate.red, rate.counted) if rate.counted else None
     needed = arithmetic.greens_needed(rate.red, rate.counted, risk) if rate.counted == planned else None
     is_within = needed is not None and needed <= search.left
-    # Where no number of greens would prove anything, one trial may still show that nothing is fixed.
+    # If no number of greens would prove anything, one trial may still show that nothing is fixed.
     seen = search.tally(after, needed if is_within and needed else 1, until_red=True)
     told = Compared(*of, Proof.UNKNOWN, search.reason, rate, interval, seen, needed)
     if seen.red:
@@ -132,7 +132,7 @@ class _Search:
         return False
 
     def tally(self, cell: Cell, wanted: int, *, until_red: bool = False) -> Tally:
-        """So many exercised trials, or fewer if nothing more can be learned."""
+        """This many exercised trials, or fewer if nothing more can be learned."""
         tally = NOTHING
         while tally.counted < wanted and not (until_red and tally.red):
             red = self._try(cell)

@@ -1,4 +1,4 @@
-"""JSON files that are written as a whole or not at all, and the frozen dataclasses that some of them are."""
+"""JSON files that are written as a whole or not at all, and frozen dataclasses for some of them."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def unwritable(error: OSError, path: Path | str | None = None) -> HarnessError:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A draft to be written, which takes the place of `path` as a whole or not at all: a file that exists is complete.
+    """A draft to write to, which replaces `path` as a whole or not at all: a file that exists is complete.
 
     Raises:
         HarnessError: the disk is full or read-only.
@@ -86,7 +86,7 @@ def read_as(kind: Any, path: Path) -> Any:
 class JsonFile:
     """Base of a frozen dataclass that is a JSON file: nobody else writes it, nobody else reads it.
 
-    A field with a default may be missing in the file, which is older than the field then; others must be there, and no
+    A field with a default may be missing in a file that is older than the field; all others must be there, and no
     further ones. The metadata `formerly` of a field is the name that it has in older files.
     """
 
@@ -102,7 +102,7 @@ class JsonFile:
 
     @classmethod
     def known(cls, path: Path) -> Self | None:
-        """Read it from a file; None if it is not there or damaged, which is the judge's matter and not everybody's."""
+        """Read it from a file; None if it is missing or damaged, which only the judge needs to care about."""
         try:
             return cls.read(path)
         except HarnessError:
@@ -129,7 +129,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(kind: Any, value: Any, name: str = "all of it") -> Any:
-    """What `encoded` made the JSON form of, by its type.
+    """The inverse of `encoded`, by type.
 
     Raises:
         ValueError: it is of another form; half a sentence says where.
@@ -189,7 +189,7 @@ def _kinds(kind: Any) -> Mapping[str, Any]:
 
 
 def _is_plain(kind: type, value: Any) -> bool:
-    """Whether a plain value is of a plain type; a whole number is a float, too, but a truth value is no number."""
+    """Whether a plain value is of a plain type; an integer is a float, too, but a boolean is not a number."""
     kinds = (int, float) if kind is float else kind
     return isinstance(value, kinds) and (kind is bool or not isinstance(value, bool))
 

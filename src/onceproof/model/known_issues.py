@@ -35,11 +35,11 @@ class KnownIssue:
     condition: str  # when it strikes
     remedy: str
     needs: Mapping[str, tuple[Value, ...]]  # feature -> values with which it can strike (`model.application`)
-    # Variant -> the anomalies that a red must show, so that it is what was provoked, and not only its beginning.
+    # Variant -> the anomalies that a red must show to be what was provoked, and not only its beginning.
     must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Where the application is restarted on another release: the one that must be affected.
     culprit: str = "restarted"
-    # Scenarios in which it shows by chance, beside what they are for: a red may be explained by it, none is expected.
+    # Scenarios in which it shows by chance: it may explain a red there, but none is expected.
     incidental: tuple[str, ...] = ()
 
     @property
@@ -92,7 +92,7 @@ class Avoidance:
     sources: tuple[str, ...]
 
     def declares(self, cell: Cell) -> bool:
-        """Whether it speaks of the cell: the variant, and a release on which it was seen."""
+        """Whether it applies to the cell: the variant, and a release on which it was seen."""
         if cell.variant not in self.variants.get(cell.scenario, ()):
             return False
         return all(any(r.within(*seen) for seen in self.releases) for r in (cell.streams, cell.running))

@@ -18,7 +18,7 @@ NEWEST = "4.3.1"  # the newest published release when this line was written
 BROKER = "3.9.1"  # serves every Kafka Streams release from 3.0 to 4.x
 MAX_TRIALS = 100
 BUDGET = 6  # trials of a cell, at most
-RISK = 0.05  # that a green which is claimed misses a bug, at most
+RISK = 0.05  # that a claimed green misses a bug, at most
 DEFAULT_MATRIX = "seed"
 FILE = Path(__file__).with_name("matrices.toml")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
@@ -28,7 +28,7 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 class Block:
     """Cells of one scenario: every variant on every release, and on every pair of releases with a restart between.
 
-    With each of the brokers; none are those of the matrix.
+    With each of the brokers; if none are given, those of the matrix.
     """
 
     scenario: str
@@ -50,7 +50,7 @@ class Matrix:
     trials: int = 1
     budget: int = BUDGET
     risk: float = RISK
-    plants: int = 0  # tried in each scenario on each release of which too little is known; one trial of each
+    plants: int = 0  # tried in each scenario on each release about which too little is known; one trial of each
 
     def releases(self) -> list[str]:
         """All releases of Kafka Streams that it names, in release order."""
@@ -68,7 +68,7 @@ class Matrix:
         return dict(variants)
 
     def to_dict(self) -> dict[str, Any]:
-        """What stands in a file under its name; `name` beside it."""
+        """What a file has under its name; `name` is given separately."""
         blocks = [vars(block) | {"restarts": [list(pair) for pair in block.restarts]} for block in self.blocks]
         return vars(self) | {"blocks": blocks, "cells": [cell.key for cell in self.cells]}
 
@@ -77,7 +77,7 @@ def parse_matrices(text: str, file: str) -> dict[str, Matrix]:
     """Read the matrices of a file, as `matrices.toml` has them: a table each, under its name.
 
     Raises:
-        UsageError: it is not TOML, or no matrix: the sentence names what is wrong, and what is possible.
+        UsageError: it is not TOML, or not a matrix: the sentence names what is wrong, and what is possible.
     """
     try:
         data = tomllib.loads(text)
@@ -135,7 +135,7 @@ def _block(data: Mapping[str, Any], where: str) -> Block:
     return Block(**values | {"restarts": pairs})
 
 
-# What stands in a field, as a check and in words.
+# What a field may hold, as a check and in words.
 _KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
     str: (lambda value: type(value) is str, "a text"),
     int: (lambda value: type(value) is int, "a whole number"),
@@ -155,7 +155,7 @@ def _is_list(value: object, of: type) -> bool:
 
 
 def _checked(data: Mapping[str, Any], kind: type[Matrix | Block], where: str) -> dict[str, Any]:
-    """The fields of a table, each of which must be one of the class and of its type; lists as tuples."""
+    """The fields of a table, each of which must be a field of the class and have its type; lists as tuples."""
     known = {field.name: field for field in fields(kind)}
     for name, value in data.items():
         if name not in known:
@@ -179,7 +179,7 @@ def _table(value: object, where: str) -> dict[str, Any]:
 def known_matrix(known: Registry) -> Matrix:
     """Each known issue on the last release of each range that it affects and on those in which it is fixed.
 
-    In each scenario it is looked for in the first variant that its row names; in none in which it shows by chance.
+    In each scenario it is looked for in the first variant that its row names, but not where it shows by chance.
     """
     blocks = tuple(
         Block(

@@ -15,8 +15,8 @@ from onceproof.model.release import Release
 class Offer:
     """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot.
 
-    `positive_control` is the variant and the release of Kafka Streams that must be red. Of the variants, `rolling` go
-    over to another release while they work.
+    `positive_control` is the variant and the release of Kafka Streams that must be red. The `rolling` variants move to
+    another release while they work.
     """
 
     variants: tuple[str, ...]
@@ -29,8 +29,8 @@ class Offer:
 class Request:
     """What a person or the schedule asks for; an empty axis is the matrix's own.
 
-    `matrix` is the name of one of ours, or a matrix itself. `trials` are run of each cell, whatever they show; up to
-    `budget` of those whose verdict needs more of them. A green may miss a bug with the probability `risk`.
+    `matrix` is the name of one of ours, or a matrix itself. `trials` are run of each cell, whatever they show, and up
+    to `budget` if its verdict needs more. A green may miss a bug with the probability `risk`.
     """
 
     matrix: str | Matrix = DEFAULT_MATRIX
@@ -103,8 +103,8 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
 def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: Registry) -> Expansion:
     """Add the positive controls that the cells lack, with each broker.
 
-    A variant that a known issue concerns has its own, on the release of the scenario's control. A scenario that has no
-    affected cell even so gets its control.
+    A variant that a known issue concerns has its own, on the release of the scenario's control. A scenario that still
+    has no affected cell gets its control.
     """
     cells = dict.fromkeys(expansion.cells)
     for scenario, broker in dict.fromkeys((cell.scenario, cell.broker) for cell in expansion.cells):
@@ -142,7 +142,7 @@ def _check_names(scenarios: tuple[str, ...], variants: Iterable[str], catalogue:
 
 
 def _blocks(request: Request, matrix: Matrix, catalogue: Mapping[str, Offer]) -> Iterator[Block]:
-    """The matrix's blocks of the scenarios that are asked for; of one that it has not, every variant."""
+    """The matrix's blocks for the requested scenarios; for one that it lacks, every variant."""
     for scenario in dict.fromkeys(request.scenarios or [block.scenario for block in matrix.blocks]):
         own = [block for block in matrix.blocks if block.scenario == scenario]
         is_named = own or any(cell.scenario == scenario for cell in matrix.cells)
@@ -167,7 +167,7 @@ def _cells(request: Request, block: Block, brokers: Iterable[Release]) -> Iterat
 
 
 def _is_asked(request: Request, cell: Cell) -> bool:
-    """Whether a request leaves a cell of the matrix in: of each axis, what it names."""
+    """Whether a request includes a cell of the matrix: on each axis, what it names."""
     axes = (
         (request.scenarios, cell.scenario),
         (request.variants, cell.variant),

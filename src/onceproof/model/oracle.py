@@ -1,4 +1,4 @@
-"""What an application of people's own put out where no fault befell it: the oracle of the trials in which one does."""
+"""The output of your own application without a fault: the oracle of the trials with one."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ Written = tuple[int, str | None, str | None]
 
 @dataclass(frozen=True)
 class Outputs(JsonFile):
-    """`outputs.json`: what an application put out, by role, each partition in its order."""
+    """`outputs.json`: the output of an application, by role, each partition in its order."""
 
     records: Mapping[str, tuple[Written, ...]]
 
@@ -23,13 +23,13 @@ class Outputs(JsonFile):
         return cls({role: tuple(_written(record) for record in records) for role, records in topics.items()})
 
     def bytes_of(self, role: str) -> list[tuple[int, bytes | None, bytes | None]]:
-        """Partition, key and value of what was put out."""
+        """Partition, key and value of the output."""
         return [(p, _bytes(key), _bytes(value)) for p, key, value in self.records.get(role, ())]
 
 
 @dataclass(frozen=True)
 class Oracle(JsonFile):
-    """`oracle.json`: what was put out without a fault, and how far two such runs agree on it, see `Declared`."""
+    """`oracle.json`: the output without a fault, and how far two such runs agree on it, see `Declared`."""
 
     outputs: Outputs
     agreed: Mapping[str, str]  # by role

@@ -1,4 +1,4 @@
-"""Where a record stands: the role that its topic plays, the partition, the offset."""
+"""Where a record is: the role that its topic plays, the partition, the offset."""
 
 import re
 from typing import NamedTuple
@@ -7,7 +7,7 @@ _PLACE = re.compile(r"(.+)/(\d+)@(\d+)")
 
 
 class Place(NamedTuple):
-    """A place in a topic; as text, which tables and witnesses have, `role/partition@offset`."""
+    """A place in a topic; as text, in tables and witnesses, `role/partition@offset`."""
 
     role: str
     partition: int
@@ -19,6 +19,6 @@ class Place(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Place | None":
-        """The place that the text means; None of one in words, which is not in a topic."""
+        """The place that the text means; None for one in words, which is not in a topic."""
         found = _PLACE.fullmatch(text)
         return cls(found[1], int(found[2]), int(found[3])) if found else None

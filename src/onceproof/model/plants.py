@@ -1,4 +1,4 @@
-"""The catalogue of plants (`plants.toml`): bugs that are put into a release, and the promises that must show them."""
+"""The catalogue of plants (`plants.toml`): bugs planted into a release, and the promises that must show them."""
 
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
@@ -30,8 +30,8 @@ class Claim:
         """The cell of a release in which it is tried.
 
         Raises:
-            UsageError: a known issue shows in all variants on this release, so that the plant could not be told from
-                it.
+            UsageError: a known issue shows in all variants on this release, so that the plant could not be
+                distinguished from it.
         """
         cells = [Cell(self.scenario, variant, streams, broker) for variant in self.variants]
         for cell in cells:
@@ -51,7 +51,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Plant:
-    """A bug that the agent can put into Kafka Streams."""
+    """A bug that the agent can plant into Kafka Streams."""
 
     name: str
     effect: str
@@ -68,7 +68,7 @@ class Plant:
 
     @property
     def releases(self) -> str:
-        """The releases that it applies to, for people."""
+        """The releases that it applies to, as text."""
         if self.last == LATER:
             return "all" if self.first == OLDEST else f"{self.first} and later"
         return f"{self.first} to {self.last.major}.{self.last.minor}"
@@ -83,7 +83,7 @@ class Plant:
         )
 
     def claim(self, scenario: str) -> Claim | None:
-        """What is claimed of it in a scenario."""
+        """What is claimed about it in a scenario."""
         return next((claim for claim in self.claims if claim.scenario == scenario), None)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What Kafka Streams promises, each promise a value, and the named breaches of it.
 
 Whoever knows of promises takes them from here: both readers, the Great Expectations suites, the judge, the page, and
-`docs/reading-a-verdict.md` (whose table a test holds against this one). A promise that is looked at, and an anomaly
+`docs/reading-a-verdict.md` (a test compares its table with this one). Every promise that is checked, and every anomaly
 that a check can raise, has its row here and nowhere else.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from onceproof.model.capability import Capability
 
-# The least number of comparisons, as a rule of the workload: a number, or one for each of these. Never 0.
+# The minimum number of comparisons, by a rule on the workload: a number, or one for each of these. Never 0.
 Least = str | int
 RULES = {
     "keys": "a key that was delivered",
@@ -24,7 +24,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Anomaly:
-    """A named thing that must not be: what it means, for people, and of what it has one witness.
+    """A named breach: what it means, for people, and what it has one witness of.
 
     One that is only `told` tests how Kafka Streams keeps a promise, not whether: alone it turns no cell red, unless a
     known issue has it there.
@@ -53,15 +53,15 @@ class Promise:
     """What must hold.
 
     Attributes:
-        name: as it stands in tables and results.
+        name: as in tables and results.
         sentence: what must hold, for people.
-        counted: what one comparison is, as a sentence: it stands beside their number.
+        counted: what one comparison is, as a sentence, shown beside their number.
         anomalies: the names of its breaches.
         suite: the Great Expectations suite that judges it. A trial makes all promises of a suite or none.
-        least: comparisons that it must have seen at least, see `RULES`.
+        least: the least number of comparisons that it must have seen, see `RULES`.
         table: of `spark_jobs.tables`, the one that it is judged in.
         dated: what dates a breach; None if it arose when the record at its last place was processed.
-        needs: what the brokers must allow for it to be looked at.
+        needs: what the brokers must allow for it to be checked.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Promise:
     needs: Capability | None = None
 
 
-OF_APPLICATIONS = "applications"  # the suite of those that only applications of people's own make
+OF_APPLICATIONS = "applications"  # the suite of those that only your own applications make
 TRANSACTION_ATOMICITY = "transaction_atomicity"  # the suite of those that are judged by the log alone
 ANOMALIES = {
     anomaly.name: anomaly
@@ -474,15 +474,15 @@ def promises_of(suite: str) -> list[Promise]:
 
 
 def least_of(promises: Iterable[str]) -> dict[str, Least]:
-    """Of each of these promises, the least number of comparisons, as a rule."""
+    """For each of these promises the minimum number of comparisons, as a rule."""
     return {name: PROMISES[name].least for name in promises}
 
 
 def seen_by_suite() -> Mapping[str, frozenset[str]]:
     """Which suite sees which anomaly.
 
-    One that stays green beside an anomaly that it sees checks nothing; one that fails without any saw what the readers
-    did not.
+    A suite that stays green beside an anomaly that it should see checks nothing; one that fails without any saw what
+    the readers did not.
     """
     seen: dict[str, set[str]] = defaultdict(set)
     for promise in PROMISES.values():
@@ -491,7 +491,7 @@ def seen_by_suite() -> Mapping[str, frozenset[str]]:
 
 
 def dated_by(anomaly: str, role: str | None) -> Dated | None:
-    """What dates a breach that is seen in the topic of this role, or in none; None if the processing of its record."""
+    """What dates a breach seen in the topic of this role, or in none; None if it is the processing of its record."""
     for promise in PROMISES.values():
         if anomaly in promise.anomalies and promise.dated and promise.dated.role in ("any", role):
             return promise.dated
@@ -499,6 +499,6 @@ def dated_by(anomaly: str, role: str | None) -> Dated | None:
 
 
 def meaning(anomaly: str) -> str:
-    """The sentence of an anomaly; nothing of one that an earlier version knew."""
+    """The sentence of an anomaly; empty for one that only an earlier version knew."""
     known = ANOMALIES.get(anomaly)
     return known.sentence if known else ""

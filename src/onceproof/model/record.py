@@ -1,4 +1,4 @@
-"""The records of a trial as the independent reader hands them over, and what a check needs beside them."""
+"""The records of a trial as the independent reader hands them over, and what else a check needs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ class Record(NamedTuple):
 
 
 class Token(int):
-    """A number that stands for bytes, and for no others: by it keys and values that are no integers are compared.
+    """A number that stands for certain bytes, so that keys and values that are not integers can be compared.
 
-    It knows them, and how people write them.
+    It knows the bytes, and how people write them.
     """
 
     data: bytes
@@ -40,5 +40,5 @@ class Token(int):
 
 # The records of a trial by role, each partition in offset order.
 Topics = Mapping[str, Sequence[Record]]
-# Whole numbers that a check needs beside the records: `partitions`, `exactly_once` (1 or 0), and what `drive` measured.
+# Integers that a check needs besides the records: `partitions`, `exactly_once` (1 or 0), and what `drive` measured.
 Facts = Mapping[str, int]

@@ -18,11 +18,11 @@ SNAPSHOT, BUILT, FINAL = -1, 1000, 1001
 class Release:
     """A published Kafka version, a candidate of one, or a build, in their order: 3.9.0 < 3.10.0-rc0 < 3.10.0.
 
-    A build is not published: it is a version and a commit, `4.4.0-SNAPSHOT@ab12cd3`. One that has the version of a
-    release, `4.4.0@ab12cd3`, is another one, and comes before it: it is a candidate, as a rule.
+    A build is not published: it is a version and a commit, `4.4.0-SNAPSHOT@ab12cd3`. A build with the version of a
+    release, `4.4.0@ab12cd3`, is different from it, and comes before it: it is usually a candidate.
 
-    Where a rule or a range begins with a release, it begins with the candidates of that release (`since`): 3.4.0-rc1
-    has the code of 3.4.0. What 3.4.1 fixes, 3.4.1-rc1 fixes, too: a range that ends with 3.4.0 does not have it.
+    A rule or a range that begins with a release includes the candidates of that release (`since`): 3.4.0-rc1 has the
+    code of 3.4.0. What 3.4.1 fixes, 3.4.1-rc1 fixes, too: a range that ends with 3.4.0 does not have it.
 
     Of brokers that somebody gives us it is only said what they are, `3.9.1-claimed`: a name of its own, so that nothing
     that was measured there stands for the release itself. It has what the release has.
@@ -82,7 +82,7 @@ class Release:
 
     @property
     def version(self) -> str:
-        """As Maven has it; builds may share it with each other and with a release."""
+        """As in Maven; builds may share it with each other and with a release."""
         last = {SNAPSHOT: "-SNAPSHOT", BUILT: "", FINAL: ""}.get(self.candidate, f"-rc{self.candidate}")
         return f"{self.major}.{self.minor}.{self.patch}{last}"
 
@@ -107,11 +107,11 @@ class Release:
         return f"{self.major}.{self.minor}"
 
     def since(self, first: "Release") -> bool:
-        """Whether it has what came with the release `first`, as a candidate of `first` has, too."""
+        """Whether it has what came with the release `first`; a candidate of `first` does, too."""
         return self >= (first if first.is_candidate else replace(first, candidate=SNAPSHOT))
 
     def within(self, first: "Release", last: "Release") -> bool:
-        """Whether it lies between the two, candidates of `first` included."""
+        """Whether it is between the two, candidates of `first` included."""
         return self.since(first) and self <= last
 
     @property
@@ -138,7 +138,7 @@ class Release:
 
     @property
     def removed_threads_leave_group(self) -> bool:
-        """Whether a thread that is removed tells the group so; in 4.1 it is missed only when its session ends.
+        """Whether a removed thread tells the group that it leaves; in 4.1 it is missed only when its session ends.
 
         Source: own runs; the brokers' log has no LeaveGroup request of it on 4.1.0 to 4.1.2, but on 4.0.2 and 4.2.0.
         """
@@ -169,7 +169,7 @@ class Release:
         return None
 
     def bounces_to(self, other: "Release") -> tuple[tuple["Release", str | None], ...]:
-        """The rolling bounces by which a group goes over to the other release: of each the release and `upgrade.from`.
+        """The rolling bounces by which a group moves to the other release: for each the release and `upgrade.from`.
 
         From 3.5 on repartition topics have another format (KIP-904), unless `upgrade.from` names an older release. On
         the way up a second bounce takes it away; on the way back a first one sets it.

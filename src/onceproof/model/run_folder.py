@@ -1,11 +1,12 @@
-"""A run is a plain folder that explains itself; copying it copies the truth. `model.files` has what stands in it.
+"""A run is a plain folder that explains itself; copying it copies the truth. `model.files` has the contents
+of its files.
 
 ```
 <run>/
   run.json                         what was asked: matrix, cells, trials with their seeds
   further_trials.json              trials that were added, because a verdict needed more of them
   clusters/<broker>.json           the brokers of the run: bootstrap servers, process, log
-  trials/<trial>.attempt-<n>/      what attempts left that failed or were cut off; of runs that were resumed
+  trials/<trial>.attempt-<n>/      what failed or interrupted attempts left behind; in resumed runs
   trials/<trial>/
     trial.json                     the trial and every config that was used
     preload.jsonl                  events of what was produced before the trial was driven
@@ -58,7 +59,7 @@ def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
 
 @dataclass(frozen=True)
 class Dump:
-    """What a store of an instance held at the end of a trial: its changelog before `offset`, it claims."""
+    """What a store of an instance held at the end of a trial: by its own claim, its changelog up to `offset`."""
 
     instance: str
     store: str
@@ -241,11 +242,11 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is judged, and on all that there is: if Spark failed, the run can be resumed."""
+        """Whether it is judged, on everything there is: if Spark failed, the run can be resumed."""
         return self.verdicts_file.exists() and (self.table("counts") / "_SUCCESS").exists()
 
     def set_aside(self, trial: Trial) -> None:
-        """Keep what an attempt at a trial has left under another name, so that nothing of it is taken for the next."""
+        """Keep what an attempt at a trial left under another name, so that nothing of it is mistaken for the next."""
         folder = self.trial(trial).path
         if folder.exists():
             earlier = len(list(folder.parent.glob(f"{folder.name}.attempt-*")))

@@ -44,12 +44,12 @@ class Entry:
 
 
 def partition_of_name(name: str, partitions: int) -> int:
-    """The partition of a log of Kafka's own in which the records of a group or of a transactional id stand.
+    """The partition of a log of Kafka's own that holds the records of a group or of a transactional id.
 
-    It goes by Java's hash code of the name; the leader of the partition is the coordinator of the group, or of the
+    It follows from Java's hash code of the name; the leader of the partition is the coordinator of the group, or of the
     transactions.
     """
     number = 0
     for character in name.encode("ascii"):
         number = (31 * number + character) & 0xFFFFFFFF
-    return min(number, 2**32 - number) % partitions  # of the signed number, the absolute value
+    return min(number, 2**32 - number) % partitions  # the absolute value of the signed number

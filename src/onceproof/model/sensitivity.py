@@ -1,7 +1,7 @@
-"""What planted bugs showed: the record of one planted trial, and what such trials come to for a plant on a release.
+"""What planted bugs showed: the record of one planted trial, and what such trials add up to for a plant on a release.
 
-A planted trial says nothing about Kafka: it is kept apart from the trials of cells, and never in a cell's history.
-"""
+A planted trial says nothing about Kafka: it is kept apart from the trials of cells, and is never part of a cell's
+history."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ from onceproof.model.release import CLAIMED
 class PlantedTrial:
     """One trial with a bug planted into the release under test.
 
-    The number of trials of a plant is fixed before the first of them, and all of them are recorded: also those that
-    failed, or in which the plant did not fire.
+    The number of trials of a plant is fixed before the first of them, and all of them are recorded, including those
+    that failed, or in which the plant did not fire.
     """
 
     run: str  # id of the run folder
@@ -32,7 +32,7 @@ class PlantedTrial:
     found: bool  # a promise that must see it was broken
     anomalies: Mapping[str, int] = field(default_factory=dict)
     seconds: float | None = None
-    error: str | None = None  # the sentence, if the harness failed, or the readers do not tell the same
+    error: str | None = None  # the sentence, if the harness failed or the readers disagree
     found_by: tuple[str, ...] = ()  # the readers that saw such a breach
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,9 +66,9 @@ NOTHING = Tally()
 
 @dataclass(frozen=True)
 class Place:
-    """Where trials may be counted together: all of it is the same, so only chance tells them apart.
+    """Where trials may be counted together: everything is the same, so only chance makes them differ.
 
-    Releases do not change: evidence of one commit adds up over nights, as long as the harness stays what it is.
+    Releases do not change: evidence of one commit adds up over nights, as long as the harness stays the same.
     """
 
     scenario: str
@@ -89,7 +89,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What the trials of a plant in one place come to."""
+    """What the trials of a plant in one place add up to."""
 
     plant: str
     place: Place
@@ -102,7 +102,7 @@ class Sensitivity:
 
     @property
     def tally(self) -> Tally:
-        """In how many it was found, of those in which the plant fired and the scenario's precondition was met."""
+        """How many found it, of those in which the plant fired and the scenario's precondition was met."""
         exercised = [trial for trial in self.trials if trial.exercised]
         return Tally(sum(trial.found for trial in exercised), len(exercised))
 
@@ -122,7 +122,7 @@ def commit_of(cell: Cell, attested: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def sensitivities(trials: Iterable[PlantedTrial]) -> list[Sensitivity]:
-    """What trials come to, by plant and place, in the order of their first."""
+    """What trials add up to, by plant and place, in the order of their first."""
     together: dict[tuple[str, Place], list[PlantedTrial]] = defaultdict(list)
     for trial in trials:
         together[trial.plant, Place.of(trial.cell, trial.commit, trial.harness)].append(trial)

@@ -1,4 +1,4 @@
-"""The serdes in which an application's records can be written down: what people write, and Kafka's bytes."""
+"""The serdes in which an application's records can be written: as text, and as Kafka's bytes."""
 
 import base64
 import binascii
@@ -48,7 +48,7 @@ def encode(serde: str, value: Any) -> bytes | None:
     """The bytes of a value; None stays None.
 
     Raises:
-        ValueError: it is no value of this serde; says what was expected.
+        ValueError: it is not a value of this serde; says what was expected.
     """
     if value is None:
         return None
@@ -65,10 +65,10 @@ def encode(serde: str, value: Any) -> bytes | None:
 
 
 def from_text(serde: str, text: str) -> bytes:
-    """The bytes of a value that is written as text: a number as its digits, JSON as it stands.
+    """The bytes of a value written as text: a number as its digits, JSON as it is.
 
     Raises:
-        ValueError: it is no value of this serde; says what was expected.
+        ValueError: it is not a value of this serde; says what was expected.
     """
     known = SERDES[serde]
     try:
@@ -82,7 +82,7 @@ def decode(serde: str, data: bytes) -> Any:
     """The value that the bytes mean.
 
     Raises:
-        ValueError: they are none of this serde; says what was expected.
+        ValueError: they are not of this serde; says what was expected.
     """
     try:
         return SERDES[serde].decode(data)
@@ -95,5 +95,5 @@ def _shown(value: Any) -> str:
 
 
 def value_text(text: str) -> str:
-    """A text in quotes, cut where it is long."""
+    """A text in quotes, cut if it is long."""
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")

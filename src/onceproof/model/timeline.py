@@ -23,7 +23,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `failure` | `anomaly`, `place`, `expected`, `observed`: what Kafka did that ended the drive |
 | `threads` | `name`, `missing`: the threads of an instance were dumped, or why not (else null) |
 | `locked` | `instance`, `task`: until the trial was stuck an instance could not lock the directory of a task |
-| `stall` | `ms`: the driver was not given any time; instances tell the same of themselves |
+| `stall` | `ms`: the driver got no CPU time; instances report the same about themselves |
 """
 
 import contextlib
@@ -42,7 +42,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import unwritable
 
 Event = Mapping[str, Any]
-STALLED = 1_000  # ms without any time that count; instances tell of no less
+STALLED = 1_000  # ms without CPU time that count; instances report no less
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4})\]")  # as log4j.properties has it
 
 
@@ -86,9 +86,9 @@ class Timeline:
 
 
 def stall_text(events: Iterable[Event]) -> str | None:
-    """The longest time in which a process of the trial was not given any time, in a sentence; None if there is none.
+    """The longest time for which a process of the trial got no CPU time, in a sentence; None if there is none.
 
-    For as long as the driver froze an instance it was meant to stand still.
+    Time for which the driver froze an instance does not count.
     """
     told = list(events)
     stalls = [(_unexplained(event, told), event["source"]) for event in told if event["event"] == "stall"]
@@ -121,7 +121,7 @@ def time_of_line(line: str) -> int | None:
 
 
 def read_timeline(path: Path) -> list[Event]:
-    """The events of a timeline file in order of time. A last line that was cut off is not missed.
+    """The events of a timeline file in order of time. A last line that was cut off is ignored.
 
     Raises:
         HarnessError: the file is missing, has no event, or is damaged.
@@ -148,9 +148,9 @@ def read_timeline(path: Path) -> list[Event]:
 class Return:
     """A task that one thread held active, then standby, then active again; or not at all in between (`closed`).
 
-    Times are epoch milliseconds. `done` counts the records that were processed of the task when it left, `before` those
-    of them that the thread had processed, `elsewhere` the records that other threads processed of the task while
-    the thread was not active; `after` those that the thread itself processed after it came back.
+    Times are epoch milliseconds. `done` counts the task's records that had been processed when it left, `before` those
+    of them that the thread had processed, `elsewhere` the records that other threads processed of the task while the
+    thread was not active; `after` those that the thread itself processed after it came back.
     """
 
     task: str
@@ -168,7 +168,7 @@ def returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
     """Tasks that came back to a thread they had left, in order (the precondition of KAFKA-14172).
 
     The thread must have held the task as a standby in between (so that it was recycled and not closed), unless `closed`
-    ones count, too. The thread of an instance that was started again is another thread, whatever its name.
+    ones count, too. The thread of a restarted instance is another thread, whatever its name.
     """
     types: dict[tuple[str, str], str] = {}  # (thread, task) -> active | standby
     threads_of: dict[str, set[str]] = {}  # source -> its threads
@@ -254,12 +254,12 @@ def _threads_told_apart(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def _count(progress: list[tuple[int, str, str, int]], task: str, thread: str, at: int | None) -> int:
-    """Records of the task that the thread had processed at a time, as far as it had told."""
+    """Records of the task that the thread had processed at a time, as far as it had reported."""
     return max((n for t, k, who, n in progress if (k, who) == (task, thread) and (at is None or t <= at)), default=0)
 
 
 def proved_returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
-    """Returns that count: the thread had filled its cache, others advanced the keys, and it went on with them."""
+    """Returns that count: the thread had filled its cache, others advanced the keys, and it continued with them."""
     found = returns(events, closed=closed)
     return [r for r in found if r.before and r.elsewhere and r.after]
 

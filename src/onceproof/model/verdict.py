@@ -1,4 +1,4 @@
-"""What is said of a cell, and why. Red is proof, green must be earned, the rest is not known."""
+"""The verdict on a cell, and why. Red is proof, green must be earned, the rest is not known."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from onceproof.model.sensitivity import NOTHING, Place, Tally
 
 
 class Verdict(StrEnum):
-    """What is said of a cell (`docs/reading-a-verdict.md`), in the order in which a person wants to know."""
+    """What is said about a cell (`docs/reading-a-verdict.md`), in the order in which people want to know."""
 
     sign: str  # beside every colour, so that it can be read without
     meaning: str
@@ -48,7 +48,7 @@ WORST_FIRST = (Verdict.REGRESSION, Verdict.ERROR, Verdict.INCONCLUSIVE)
 
 @dataclass(frozen=True)
 class TrialEvidence:
-    """What is known of one trial when it is judged.
+    """What is known about one trial when it is judged.
 
     `error` is a sentence if the harness failed in any part; then nothing else counts.
     """
@@ -68,7 +68,7 @@ class TrialEvidence:
 
 @dataclass(frozen=True)
 class Standing:
-    """A planted bug that stands behind a green: found in `found` of `exercised` trials on the cell's own release."""
+    """A planted bug that supports a green: found in `found` of `exercised` trials on the cell's own release."""
 
     name: str
     found: int
@@ -95,13 +95,13 @@ class CellVerdict:
     rated: Tally = NOTHING
     place: Place | None = None  # of its trials; None if none came up
     interval: tuple[float, float] | None = None  # of the rate of red trials, 95 %; None if none counts
-    missed: float | None = None  # of a green: the probability that a bug would have stayed unseen, at most
-    plants: tuple[Standing, ...] = ()  # that stand behind a green
+    missed: float | None = None  # of a green: the probability that a bug would have been missed, at most
+    plants: tuple[Standing, ...] = ()  # that support a green
     arithmetic: str = ""  # the same in words
 
 
 def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> CellVerdict:
-    """Judge a cell by rules 1, 2 and 4 of `docs/architecture.md`; what its green is worth only the whole run can tell
+    """Judge a cell by rules 1, 2 and 4 of `docs/architecture.md`; only the whole run can tell what its green is worth
     (`results.controls`).
 
     1. A harness failure is `error`; a cell in which no trial was exercised is `inconclusive`, unless the registry
@@ -130,7 +130,7 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
 
 
 def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
-    """Whether anomalies turn a trial of a cell red: not those that are only told, unless an issue has them here."""
+    """Whether anomalies turn a trial of a cell red: those that are only told do not, unless an issue has them here."""
     here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
     return any(name in here or not ANOMALIES[name].told for name in anomalies)
 
@@ -179,7 +179,7 @@ def _decide(
 def _unexplained(
     cell: Cell, red: Sequence[TrialEvidence], anomalies: Mapping[str, int], registry: Registry
 ) -> Iterator[str]:
-    """What no known issue explains: anomalies, or of those that an issue has here, some witnesses."""
+    """What no known issue explains: anomalies, or some witnesses of those that an issue has here."""
     here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
     for name, count in sorted(anomalies.items()):
         odd = sum(trial.unexplained.get(name, 0) for trial in red)

@@ -1,4 +1,4 @@
-"""The results page: matrix, cells, trials, Data Docs. It only reads, and asks no other host for anything."""
+"""The results page: matrix, cells, trials, Data Docs. It only reads, and needs no other host."""
 
 import logging
 import tempfile
@@ -65,7 +65,7 @@ HEADERS = {
 }
 READ = ["GET", "HEAD"]
 ZIP = "application/zip"
-# What JSON or a table that somebody changed comes to; a bug of ours, too, so the log has it whole.
+# What JSON or a table changed by somebody leads to; also a bug of ours, so the log has all of it.
 DAMAGES = (AttributeError, LookupError, NotImplementedError, TypeError, ValueError, TemplateError)
 
 
@@ -251,7 +251,7 @@ class _Page:
         return folder, verdict
 
     def evidence(self, request: Request, run: str, cell: str) -> Response:
-        """The archive of a cell, made anew, one at a time."""
+        """The archive of a cell, freshly made, one at a time."""
         folder, _ = self._cell(run, cell)
         headers = {"Content-Disposition": f'attachment; filename="{quote(f"{run}-{cell}.zip")}"'}
         if request.method == "HEAD":
@@ -289,7 +289,7 @@ class _Page:
         return Response(timeline_json(folder.trial(trial), dark=theme == "dark"), media_type="application/json")
 
     def upgrade(self, request: Request, current: str = "", target: str = "") -> Response:
-        """What is known of going from one release to another."""
+        """What is known about going from one release to another."""
         view = upgrade_view(self._url, current, target)
         return HTMLResponse(render("upgrade.html", _links(request), **view), 200 if view["advice"] else 404)
 

@@ -1,4 +1,4 @@
-"""A cell and its trials as they are shown: verdict, trials, anomalies with witnesses, and the records around those."""
+"""A cell and its trials as shown: verdict, trials, anomalies with witnesses, and the records around them."""
 
 import re
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ FIRST = 3  # witnesses of each anomaly that are seen at once
 
 
 def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> dict[str, Any]:
-    """All that the page of a cell shows; `history` is newest first.
+    """Everything that a cell's page shows; `history` is newest first.
 
     Raises:
         HarnessError: the run is damaged.
@@ -100,7 +100,7 @@ def _told(dated: Dated, label: Callable[[str], str]) -> dict[str, Any]:
 def trial_view(
     run: RunFolder, errors: Mapping[str, str], trial: Trial, docs: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What is told of one trial; `errors` are the judge's, by trial."""
+    """What is told about one trial; `errors` are the judge's, by trial."""
     folder = run.trial(trial)
     outcome, reader = Outcome.known(folder.outcome_file), Reading.known(folder.reader_file)
     return {
@@ -121,7 +121,7 @@ def trial_view(
 
 
 def _attested(told: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What really loaded, one entry for each different set, with the instances that told it."""
+    """What was really loaded, one entry for each different set, with the instances that reported it."""
     instances: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
     for name, entry in sorted(told.items()):

@@ -1,4 +1,4 @@
-"""The Data Docs of a run: which of their pages tell of a trial, and the way from each back to its cell."""
+"""The Data Docs of a run: which of their pages are about a trial, and the way from each back to its cell."""
 
 import html
 import mimetypes
@@ -12,8 +12,8 @@ from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.runs import NotThereError, is_within
 
-# GX's pages have scripts and handlers within them, so this stops none that came in with the data: whatever is shown
-# there must be escaped (`expectations.showing_rows`). Nothing is loaded from, or sent by a form to, another host.
+# GX's pages contain scripts and handlers, so this stops none that came with the data: whatever is shown there must be
+# escaped (`expectations.showing_rows`). Nothing is loaded from, or sent by a form to, another host.
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -54,7 +54,7 @@ def find_page(run: RunFolder, path: str) -> Path:
 
 
 def content_type(page: Path) -> str:
-    """What a browser shall take the file for."""
+    """What a browser should take the file for."""
     return mimetypes.guess_type(page.name)[0] or "application/octet-stream"
 
 

@@ -34,7 +34,7 @@ class Told:
 
 
 def told_of(run: RunFolder) -> Told:
-    """What is told of a judged run.
+    """What is told about a judged run.
 
     Raises:
         HarnessError: the run is damaged.
@@ -67,7 +67,7 @@ def told_of(run: RunFolder) -> Told:
 def write_junit(told: Told, target: Path) -> None:
     """Write a test suite with a test case for each cell.
 
-    A regression is a failure; `known` is skipped with its issue; what could not be told and what failed is an error.
+    A regression is a failure; `known` is skipped with its issue; inconclusive and failed cells are errors.
 
     Raises:
         UsageError: the target is a folder.
@@ -148,7 +148,7 @@ def annotations(told: Told) -> Iterator[str]:
 
 
 def _command(text: str, more: str = "") -> str:
-    """A text as GitHub's commands want it: what would end it is written as its code."""
+    """A text as GitHub's commands expect it: what would end it is escaped."""
     for character in f"%\r\n{more}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text

@@ -1,4 +1,4 @@
-"""The matrix as it is shown: scenario and variant down, releases across; restarts, and rolling upgrades, by pairs."""
+"""The matrix as shown: scenario and variant down, releases across; restarts and rolling upgrades by pairs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,17 +20,17 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 @dataclass(frozen=True)
 class Filters:
-    """What is asked to be seen; empty means all."""
+    """What to show; empty means all."""
 
     run: str = ""
     scenario: str = ""
     verdict: str = ""
     broker: str = ""
-    only: str = ""  # `run`: only the cells of the run itself, none that are stale
+    only: str = ""  # `run`: only the cells of the run itself, no stale ones
 
     @property
     def query(self) -> dict[str, str]:
-        """What stands in the link to this view."""
+        """The query of the link to this view."""
         return {name: value for name, value in asdict(self).items() if value}
 
 
@@ -76,16 +76,16 @@ class Matrix:
     headline: str
     worst: Verdict  # that the headline tells
     counts: Mapping[Verdict, int]
-    earlier: Mapping[Verdict, int]  # how many cells that the run did not have ended badly before it
+    earlier: Mapping[Verdict, int]  # how many cells that the run lacked ended badly before it
     changes: Sequence[Mapping[str, Any]]
     new_cells: int
     blocks: Sequence[Block]
     choices: Mapping[str, Sequence[str]]
-    is_first: bool  # there is no run before it to compare with
+    is_first: bool  # there is no earlier run to compare with
 
 
 def matrix_of(known: Known, filters: Filters) -> Matrix:
-    """What is shown of a run, and of the cells that only runs before it had."""
+    """What is shown of a run, and of cells that only earlier runs had."""
     last = {cell: past[0] for cell, past in known.past.items()}
     changes = known.changes
     kinds: dict[Cell, str] = {}
@@ -118,12 +118,12 @@ def matrix_of(known: Known, filters: Filters) -> Matrix:
 
 
 def _stale(known: Known) -> Iterable[Verdict]:
-    """The last verdicts of the cells that the run itself did not have."""
+    """The last verdicts of the cells that the run itself lacks."""
     return (past[0].judged.verdict for past in known.past.values() if past[0].judged.run != known.run)
 
 
 def worst_first(counts: Mapping[Verdict, int]) -> dict[Verdict, int]:
-    """How many cells have each verdict, in the order in which a person wants to know."""
+    """How many cells have each verdict, in the order in which people want to know."""
     return {verdict: counts[verdict] for verdict in Verdict if counts.get(verdict)}
 
 
@@ -136,7 +136,7 @@ def _is_wanted(dated: Dated, known: Known, filters: Filters) -> bool:
 
 
 def _headline(counts: Mapping[Verdict, int]) -> tuple[str, Verdict]:
-    """The run in a few words, and the verdict that they tell of."""
+    """The run in a few words, and the verdict that they are about."""
     for verdict, one, several in (
         (Verdict.REGRESSION, "1 cell regressed", "{} cells regressed"),
         (Verdict.ERROR, "1 cell could not be tested", "{} cells could not be tested"),
@@ -191,7 +191,7 @@ def _blocks(squares: Mapping[Cell, Square], several_brokers: bool) -> Iterable[B
 def _kind(cell: Cell) -> str:
     if cell.restart_on is None:
         return PLAIN
-    offer = CATALOGUE.get(cell.scenario)  # there may be cells of a scenario that there is not any more
+    offer = CATALOGUE.get(cell.scenario)  # there may be cells of a scenario that no longer exists
     return ROLLED if offer and cell.variant in offer.rolling else RESTARTED
 
 

@@ -33,7 +33,7 @@ class Links:
         return cls("../" * (path.count("/") - 1) or "./")
 
     def matrix(self, **query: str) -> str | None:
-        """The matrix, filtered; None, as of all that follow, if there is nothing to go to."""
+        """The matrix, filtered; None, here and below, if there is nothing to link to."""
         return f"{self.base}?{urlencode(query)}" if query else self.base
 
     def cell(self, run: str, cell: str) -> str | None:
@@ -61,7 +61,7 @@ class Links:
         return f"{self.base}sensitivity"
 
     def upgrade(self) -> str | None:
-        """What is known of going from one release to another."""
+        """What is known about going from one release to another."""
         return f"{self.base}upgrade"
 
     def planted(self, run: str, trial: str) -> str | None:
@@ -77,7 +77,7 @@ class Links:
         return self._of_run(run, "data_docs", path)
 
     def static(self, name: str) -> str:
-        """A file of ours; its address changes with its content, so that a browser can keep it."""
+        """A file of ours; its address changes with its content, so that browsers can cache it."""
         return f"{self.base}static/{name}?v={_digest(name)}"
 
     def _of_run(self, run: str, *path: str) -> str | None:
@@ -106,7 +106,7 @@ def _templates() -> Environment:
 
 
 def embedded(text: str) -> str:
-    """JSON that may stand within `<script>`: nothing in it can end the element."""
+    """JSON that is safe within `<script>`: nothing in it can end the element."""
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -121,5 +121,5 @@ def render(template: str, links: Links, **values: Any) -> str:
 
 
 def inline(name: str) -> str:
-    """A file of ours, in which nothing ends the element that it stands in."""
+    """A file of ours, in which nothing ends the element that contains it."""
     return STATIC[name].read_text(encoding="utf-8").replace("</script", "<\\/script").replace("</style", "<\\/style")

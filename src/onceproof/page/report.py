@@ -1,4 +1,4 @@
-"""The page without a server: the matrix in the terminal, or all of a run in one file for people without access."""
+"""The page without a server: the matrix in the terminal, or a whole run in one file for people without access."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ OVER_TIME = 30  # verdicts of a cell
 
 @dataclass(frozen=True)
 class _WithinReport(Links):
-    """Links of a file that stands for itself: to the cells that are in it."""
+    """Links of a self-contained file: to the cells that are in it."""
 
     run: str
 
@@ -75,7 +75,7 @@ def _square(square: Square | None) -> Text:
 
 
 def write_report(run: RunFolder, url: str, target: Path) -> None:
-    """Write matrix, cells and timelines of a judged run as one file, which needs nothing beside it.
+    """Write matrix, cells and timelines of a judged run as one self-contained file.
 
     It has no path, host, account or secret of this machine, and is written as a whole or not at all.
 
@@ -119,7 +119,7 @@ def _write(page: str, target: Path) -> None:
 
 
 def _assets() -> dict[str, Any]:
-    """Look and behaviour of a page that needs nothing beside it."""
+    """Style and scripts of a self-contained page."""
     return {"style": inline("page.css"), "scripts": [inline("page.js"), inline("plotly.min.js")]}
 
 
@@ -133,7 +133,7 @@ def redaction_of(run: RunFolder, verdicts: Sequence[VerdictRow]) -> Redaction:
     redaction.learn(encoded(verdicts))
     for folder in map(run.trial, run.trials()):
         for file in (folder.trial_file, folder.outcome_file, folder.reader_file):
-            with suppress(HarnessError):  # one that is not there or damaged is not shown either
+            with suppress(HarnessError):  # one that is missing or damaged is not shown either
                 redaction.learn(read_json(file))
     return redaction
 

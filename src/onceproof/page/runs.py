@@ -14,7 +14,7 @@ from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder, TrialFolder
 
 DAG = "regression"  # of Airflow; the only one whose runs are judged
-ALIVE = timedelta(minutes=30)  # without a sign of life for longer, a run has ended; only Airflow knows for sure
+ALIVE = timedelta(minutes=30)  # a run without a sign of life for longer has ended; only Airflow knows for sure
 SHOWN = 5  # runs that are not stored
 SIGNS = ("run.json", "trials/*/timeline.jsonl", "trials/*/outcome.json", "tables/*", "validations/*")
 SHAPELESS = (AttributeError, KeyError, TypeError, ValueError, UsageError)  # JSON that is not what we write
@@ -26,7 +26,7 @@ class NotThereError(Exception):
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run that is newer than all that are stored, or under way: a sentence, and how many of its trials are over."""
+    """A run that is newer than all stored ones, or under way: a sentence, and how many of its trials are over."""
 
     run: str
     told: str
@@ -160,15 +160,15 @@ def _own(run: RunFolder, path: Path) -> Path:
 
 
 def unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished]:
-    """The last runs that are newer than the newest one that is stored, and all that are under way, newest first.
+    """The last runs that are newer than the newest stored one, and all that are under way, newest first.
 
-    Without a plan, it is no run.
+    A folder without a plan is not a run.
     """
     if not runs.is_dir():
         return []
     names = sorted((path.name for path in runs.iterdir() if is_run_id(path.name)), reverse=True)
     folders = [RunFolder(runs / name) for name in names]
-    # Most are judged and stored: of those nothing more is looked at.
+    # Most are judged and stored: nothing more of those is read.
     open_ = [run for run in folders if run.run_id > (newest or "") or not run.verdicts_file.exists()]
     planned = [run for run in open_ if is_within(runs, run.path) and run.run_file.exists()]
     later = [run for run in planned if run.run_id > (newest or "")][:SHOWN]
@@ -177,7 +177,7 @@ def unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished
 
 
 def _stands(run: RunFolder, now: datetime) -> Unfinished:
-    """Where a run stands that is not stored."""
+    """How far a run that is not stored has come."""
     try:
         trials = _planned(run)
         if run.verdicts_file.exists():
@@ -204,7 +204,7 @@ def _duration(time: timedelta) -> str:
 
 
 def _last_sign(run: RunFolder) -> datetime:
-    """When something of the run was written last, as far as it is still there."""
+    """When something of the run was last written, as far as it still exists."""
     times = [0.0]
     for path in (path for pattern in SIGNS for path in run.path.glob(pattern)):
         if not path.name.startswith("."):  # a draft
@@ -216,8 +216,8 @@ def _last_sign(run: RunFolder) -> datetime:
 def run_of_dag_run(runs: Path, dag_run: str) -> str:
     """The run that a DAG run of Airflow made: its plan says so.
 
-    `onceproof run` gives both the same id; one that goes on with an interrupted run has more behind a dot. A plus sign
-    that was not encoded has become a space on its way.
+    `onceproof run` gives both the same id; one that resumes an interrupted run has a suffix after a dot. A plus sign
+    that was not encoded has become a space on the way.
 
     Raises:
         NotThereError: there is none, or none yet.

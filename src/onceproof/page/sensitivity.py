@@ -87,7 +87,7 @@ def _row(one: Sensitivity) -> dict[str, Any]:
 
 
 def must_show(one: Sensitivity) -> bool:
-    """Whether the catalogue says that the scenario must find the plant; of one that it has no longer, it did."""
+    """Whether the catalogue says that the scenario must find the plant; true for one that it no longer has."""
     known = plants().get(one.plant)
     return known is None or known.claim(one.place.scenario) is not None
 

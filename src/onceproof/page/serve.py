@@ -1,4 +1,4 @@
-"""The page by itself, for whoever is on this machine: there is no login, so nothing but loopback reaches it."""
+"""The page on its own, for whoever is on this machine: there is no login, so it serves loopback only."""
 
 import errno
 import socket
@@ -21,7 +21,7 @@ def serve(settings: Settings, port: int, announce: Callable[[str], None] = lambd
         UsageError: the port is taken, or not ours to take.
     """
     app = create_app(settings)
-    # Another site's name that is made to lead here would let its scripts read.
+    # If another site's name were made to resolve here, its scripts could read the page.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""Advice for an upgrade as it is shown: in the terminal, on the page *Upgrade*, or as one file."""
+"""Advice on an upgrade, as shown in the terminal, on the page *Upgrade*, or as one file."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from onceproof.page.rendering import Links, inline, render
 from onceproof.results.redaction import Redaction
 from onceproof.results.table import styled
 
-# An answer has the colours and the sign of the verdict that it is like.
+# An answer has the colours and the sign of the verdict that it resembles.
 LIKE = {
     Answer.NOTHING: Verdict.CLEAN,
     Answer.SOMETHING: Verdict.KNOWN,
@@ -30,14 +30,14 @@ LIKE = {
 
 @dataclass(frozen=True)
 class _Nowhere(Links):
-    """Links of a file that stands for itself and has no cells."""
+    """Links of a self-contained file without cells."""
 
     def _of_run(self, run: str, *path: str) -> str | None:  # noqa: ARG002 - nothing of a run is in the file
         return None
 
 
 def upgrade_view(url: str, current: str, target: str) -> dict[str, Any]:
-    """What the page shows of going from one release to another; without any, of going to the newest one.
+    """What the page shows about going from one release to another; by default, about going to the newest one.
 
     Returns:
         releases (of the drop-downs, newest first), current, target, advice with its look, or None and the problem.
@@ -64,7 +64,7 @@ def _check_named(chosen: Iterable[str], releases: Sequence[str]) -> None:
 
 
 def write_advice(advice: Advice, runs: Path, target: Path) -> None:
-    """Write advice as one file, which needs nothing beside it, without what must not leave the machine.
+    """Write advice as one self-contained file, without what must not leave the machine.
 
     Raises:
         UsageError: the target is a folder.

@@ -1,4 +1,4 @@
-"""What the DAG `regression` tells others of a judged run: asset events, and a message about newly red cells."""
+"""What the DAG `regression` tells others about a judged run: asset events, and a message about newly red cells."""
 
 from collections import Counter, defaultdict
 from typing import Any
@@ -8,7 +8,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.settings import get_settings
 
-# As in `steps`: what is heavy is imported by the verb that needs it.
+# As in `steps`: heavy modules are imported by the verb that needs them.
 
 NEWLY_RED = ("newly red", "newly unexplained")  # of `results.history.KINDS`
 
@@ -29,10 +29,10 @@ def event_of(run: RunFolder) -> dict[str, Any]:
 
 
 def newly_red(run: RunFolder) -> list[str]:
-    """Keys of the cells that are newly red: a red that was none before, or is not explained any more.
+    """Keys of the cells that are newly red: not red before, or no longer explained.
 
-    A regression of a cell that no earlier run had is one, too: so does a new release show what it broke, and the first
-    run of all.
+    A regression of a cell that no earlier run had counts, too: this is how a new release, or the very first run, shows
+    what is broken.
 
     Raises:
         HarnessError: the run is not judged, or the results database refuses.
@@ -50,7 +50,7 @@ def newly_red(run: RunFolder) -> list[str]:
 
 
 def message(run: RunFolder, cells: list[str]) -> str:
-    """A line for each of the cells: its verdict, why, and how to see more; nothing of this machine is in it.
+    """A line for each of the cells: its verdict, why, and how to see more; it says nothing about this machine.
 
     Raises:
         HarnessError: the run is not judged.

@@ -98,7 +98,7 @@ class AirflowApi:
         self.fail_run(dag, run)
 
     def task_instances(self, dag: str, run: str) -> list[dict[str, Any]]:
-        """All task instances of a run, mapped ones each by itself."""
+        """All task instances of a run, with each mapped one separately."""
         found: list[dict[str, Any]] = []
         while True:
             page = self._call("GET", f"/dags/{dag}/dagRuns/{run}/taskInstances?limit=100&offset={len(found)}")
@@ -112,7 +112,7 @@ class AirflowApi:
         return None if found is None else found["last_parsed_time"]
 
     def import_error(self, file: str, since: datetime) -> str | None:
-        """The last line of why a DAG file could not be imported, if that was tried after `since`."""
+        """The last line of the error of importing a DAG file, if that was tried after `since`."""
         for error in self._call("GET", "/importErrors")["import_errors"]:
             if str(error["filename"]).endswith(file) and datetime.fromisoformat(error["timestamp"]) >= since:
                 return str(error["stack_trace"]).strip().splitlines()[-1]
@@ -129,7 +129,7 @@ class AirflowApi:
 
     def set_pool_slots(self, name: str, slots: int) -> None:
         """Change the size of a pool."""
-        # The mask says what is changed; that the rest makes a whole pool is checked all the same.
+        # The mask says what is changed, but the rest must still make a complete pool.
         pool = {"pool": name, "slots": slots, "include_deferred": False}
         self._call("PATCH", f"/pools/{name}?update_mask=slots", pool)
 
@@ -156,7 +156,7 @@ class AirflowApi:
         absent_is_fine: bool = False,
     ) -> Any:
         retrying = Retrying(
-            # A POST that was received must not be sent again, so only reading is repeated.
+            # A POST that was received must not be sent again, so only reads are retried.
             stop=stop_after_attempt(5 if method == "GET" else 1),
             wait=wait_exponential(multiplier=0.1, max=2),
             retry=retry_if_exception_type((httpx.TransportError, _Busy)),

@@ -18,14 +18,14 @@ from onceproof.settings import get_settings
 if TYPE_CHECKING:
     from onceproof.lab.given import GivenCluster
 
-# As in `steps`: what is heavy is imported by the verb that needs it.
+# As in `steps`: heavy modules are imported by the verb that needs them.
 
 COLUMNS = ("line", "last_good", "first_bad", "last_bad", "first_good", "missed")
 
 
 @dataclass(frozen=True)
 class Search:
-    """A bisection that can be carried out: all of it exists, and Java is new enough for the brokers."""
+    """A bisection that can be carried out: everything exists, and Java is new enough for the brokers."""
 
     scenario: str
     variant: str
@@ -114,7 +114,7 @@ def bisect(
 
 
 def told(found: Mapping[str, Any], title: str) -> str:
-    """A bisection for people: the boundaries, one line of releases a row, and what is good or not known."""
+    """A bisection as text: the boundaries, one row per release line, and what is good or unknown."""
     table = Table(*(name.replace("_", " ") for name in COLUMNS), title=title, title_justify="left", box=None)
     for boundary in found["boundaries"]:
         missed = "—" if boundary["missed"] is None else f"≤ {boundary['missed']:.1%}".replace("%", " %")

@@ -21,12 +21,12 @@ from onceproof.pipeline.health import trouble
 from onceproof.pipeline.supervisor import COMPONENTS, START_TIMEOUT, abandon_active_runs, furnish
 from onceproof.settings import SECRETS, Settings, get_settings
 
-PORT = 8080  # in the network of the containers; the compose file says which of the host leads to it
+PORT = 8080  # in the containers' network; the compose file says which port of the host leads to it
 INIT = "init"
 
 
 def main(service: str) -> None:
-    """Be a service; returns only if it is `init`.
+    """Run a service; returns only if it is `init`.
 
     Raises:
         UsageError: there is no such service, or its secret is missing.
@@ -64,7 +64,7 @@ def init(settings: Settings, environment: dict[str, str]) -> None:
 
 
 def _make_ready(settings: Settings, environment: dict[str, str]) -> None:
-    """Before a scheduler sees the runs of the last one: what they had started is gone with its container."""
+    """Before a scheduler sees the runs of its predecessor: what they had started is gone with its container."""
     server = urlsplit(environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"])
     url = f"{server.scheme}://{server.netloc}"
     health = f"{url}/api/v2/monitor/health"
@@ -81,7 +81,7 @@ def _make_ready(settings: Settings, environment: dict[str, str]) -> None:
 
 
 def _writable_passwords() -> Path:
-    """The password as Airflow wants it: in a file that it may open for writing."""
+    """The password as Airflow requires it: in a file that it may open for writing."""
     folder = Path(tempfile.mkdtemp(prefix="onceproof-"))  # which is private, and in memory
     file = folder / "passwords.json"
     file.write_text(json.dumps({USER: _password()}))

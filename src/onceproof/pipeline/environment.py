@@ -45,7 +45,7 @@ def airflow_environment(
         "AIRFLOW__CORE__PLUGINS_FOLDER": settings.project / "plugins",
         "AIRFLOW__CORE__LOAD_EXAMPLES": False,
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        # Short tasks fill two cores with four at once; what needs the machine is limited by a pool.
+        # Four short tasks at once fill two cores; what needs the machine is limited by a pool.
         "AIRFLOW__CORE__PARALLELISM": 4,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": False,
@@ -57,9 +57,9 @@ def airflow_environment(
         "AIRFLOW__API__PORT": port,
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__WORKERS": 1,
-        # A finished task is noticed in steps of this; 5 s by default.
+        # A finished task is noticed at this interval; 5 s by default.
         "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": 1,
-        # A task that cannot reach the API within this is given up; 5 s by default, which is short on a busy machine.
+        # A task that cannot reach the API within this time is given up; the default of 5 s is short on a busy machine.
         "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": 60,
         "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": 10,
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": 0.2,
@@ -71,7 +71,7 @@ def airflow_environment(
         "SPT_NOENV": 1,
         "GX_ANALYTICS_ENABLED": False,
     }
-    if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in given):  # itself, or where it stands
+    if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in given):  # itself, or its folder
         ours["AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS"] = "onceproof.pipeline.sqlite.CONNECT_ARGS"
     environment = {name: str(value) for name, value in ours.items()} | dict(given)
     # These are not a matter of taste: with others the parts would not find each other.

@@ -1,4 +1,4 @@
-"""How long a run will take, told before it starts: cells, trials, hours."""
+"""What a run will take, said before it starts: cells, trials, hours."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from onceproof.pipeline.steps import plants_due, requested, trials_planned
 from onceproof.scenarios import SCENARIOS
 from onceproof.settings import get_settings
 
-# As in `steps`: what is heavy is imported by the verb that needs it.
+# As in `steps`: heavy modules are imported by the verb that needs them.
 
-# Seconds of a trial on 2 cores (docs/figures.md); only as long as this installation has measured none of its own.
+# Seconds of a trial on 2 cores (docs/figures.md), used until this installation has measured its own.
 SECONDS = {
     "enumerator": 9.0,
     "multirunner": 11.0,
@@ -32,12 +32,12 @@ START, AFTERWARDS = 60.0, 3.0  # Airflow and the brokers; of each trial what Spa
 
 
 def estimate(request: Request) -> dict[str, Any]:
-    """What a request comes to, if its controls are as red as they should be.
+    """What a request amounts to, if its controls are as red as they should be.
 
     Returns:
         matrix, risk, cells, trials, planted (trials with a planted bug), hours, refused (cells), scenarios: for each
         scenario, cells, trials, planted, seconds (of a trial, the median), measured (trials of this installation that
-        say so; 0: it is assumed).
+        it is based on; 0: it is assumed).
 
     Raises:
         UsageError: as of a run.
@@ -46,7 +46,7 @@ def estimate(request: Request) -> dict[str, Any]:
     from onceproof.results.history import seconds_by_scenario
 
     settings = get_settings()
-    expansion = requested(request)  # without Maven, which would take longer than all else
+    expansion = requested(request)  # without Maven, which would take longer than everything else
     trials = trials_planned(expansion, LATER)
     planted = Counter(one.cell.scenario for one in plants_due(expansion, LATER))
     cells = Counter(cell.scenario for cell in expansion.cells)
@@ -81,7 +81,7 @@ def estimate(request: Request) -> dict[str, Any]:
 
 
 def table(told: Mapping[str, Any]) -> Table:
-    """An estimate for people."""
+    """An estimate as text."""
     shown = Table("scenario", "cells", "trials", "planted", "seconds a trial", "", box=None, title_justify="left")
     for row in told["scenarios"]:
         how = f"median of {row['measured']} trials here" if row["measured"] else "assumed: none was measured here yet"

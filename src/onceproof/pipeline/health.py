@@ -1,8 +1,8 @@
-"""Whether a service of `docker-compose.yml` is healthy: `python health.py URL [PART]` ends with 0 if it is.
+"""Whether a service of `docker-compose.yml` is healthy: `python health.py URL [PART]` exits with 0 if it is.
 
 URL must answer 200; its JSON must call PART (`metadatabase`, `dag_processor`) healthy, if one is named.
 
-Standard library only, and started without site-packages: it runs every few seconds for as long as the service does.
+Standard library only, and started without site-packages: it runs every few seconds as long as the service does.
 """
 
 import json

@@ -17,14 +17,14 @@ NUMBERS = ("trials", "budget", "risk")
 
 
 def _several(description: str, **items: Any) -> dict[str, Any]:
-    """Any number of values; none means: those of the matrix."""
+    """Any number of values; none means those of the matrix."""
     schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string", **items}, "uniqueItems": True}
     if "enum" in items:
         schema["examples"] = items["enum"]  # the form offers them
     return {"default": [], **schema, "description": f"{description}. Empty: those of the matrix."}
 
 
-# A pattern and not a list: a new release is to be tried on the day it appears.
+# A pattern and not a list: a new release can be tried on the day it appears.
 _RELEASE = {"pattern": f"^{PATTERN}$"}
 
 _SEED = {

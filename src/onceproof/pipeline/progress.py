@@ -1,4 +1,4 @@
-"""Where a run stands, from Airflow's task instances and the run folder, and how it is shown."""
+"""How far a run has come, from Airflow's task instances and the run folder, and how that is shown."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ STYLES = {"failed": "red", "preloaded": "dim", "provisioned": "dim", "waiting": 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a person wants to know of a run: the stages under way, and what each cell is at."""
+    """What people want to know about a run: the stages under way, and how far each cell is."""
 
     stages: tuple[str, ...]
     cells: Mapping[str, str]
@@ -53,7 +53,7 @@ class Progress:
 
 
 def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progress:
-    """Where the run stands."""
+    """How far the run has come."""
     states: dict[tuple[str, int], str | None] = {(i["task_id"], i["map_index"]): i["state"] for i in instances}
     stages = {task for (task, _), state in states.items() if state == "running" and task in STAGES}
     cells: dict[str, str] = {}
@@ -69,7 +69,7 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
 
 
 def _beside(run: RunFolder, trials: list[Trial], state: str | None) -> list[str | None]:
-    """The states that the tasks of a cell would have, if they were not one task for all cells driven beside others."""
+    """The states that the tasks of a cell would have, if cells driven beside others did not share one task."""
     outcomes = [run.outcome(trial) for trial in trials]
     if all(outcomes):
         state = "failed" if any(outcome and outcome.error for outcome in outcomes) else "success"
@@ -126,7 +126,7 @@ class Display:
         self._console.print(f"{self._seconds()}  {text}", markup=False, highlight=False, soft_wrap=True)
 
     def show(self, progress: Progress) -> None:
-        """Show where the run stands now."""
+        """Show how far the run has come."""
         if self._live is not None:
             self._live.update(self._table(progress))
         else:
@@ -155,14 +155,14 @@ class Display:
 
 
 def _in_short(phase: str) -> str:
-    """The phase for a log, which wants fewer lines than a live table has states."""
+    """The phase for a log, which needs fewer lines than a live table has states."""
     if phase in WAITING.values():
         return "waiting"
     return phase if phase in STYLES else "driving"
 
 
 def failed_tasks(instances: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The tasks that failed by themselves, first things first; those of cells and the gate speak by their verdicts."""
+    """The tasks that failed by themselves, in their order; those of cells and the gate speak through their verdicts."""
     failed = [
         i
         for i in instances

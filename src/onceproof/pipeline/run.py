@@ -1,4 +1,4 @@
-"""`onceproof run`: one run of the DAG from the request to the verdicts, watched, and ended in good order."""
+"""`onceproof run`: one run of the DAG from the request to the verdicts, watched, and ended in an orderly way."""
 
 import json
 import os
@@ -163,7 +163,7 @@ def _check_idle(airflow: Airflow, api: AirflowApi) -> None:
 def _watch(
     folder: RunFolder, dag_run: str, running: Running, api: AirflowApi, display: Display
 ) -> list[dict[str, Any]]:
-    """Show where the run stands until it has ended; returns its task instances."""
+    """Show the run's progress until it has ended; returns its task instances."""
 
     def look() -> str:
         running.check()

@@ -21,7 +21,7 @@ from onceproof.model.sensitivity import PlantedTrial
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
-# As in `steps`: what is heavy is imported by the verb that needs it.
+# As in `steps`: heavy modules are imported by the verb that needs them.
 if TYPE_CHECKING:
     from onceproof.lab.cluster import EmbeddedCluster
     from onceproof.lab.sensitivity import Planting
@@ -51,7 +51,7 @@ def sense_from_params(params: Mapping[str, Any], seed: int) -> Sense:
     """What the params ask for: `streams`, `broker`, `scenario` and `plant` (lists, empty for all), `trials`, `seed`.
 
     Raises:
-        UsageError: a plant or scenario does not exist, or nothing of what is asked for can be tried on the release.
+        UsageError: a plant or scenario does not exist, or nothing that is asked for can be tried on the release.
         HarnessError: the agent does not fit the release.
     """
     from onceproof.lab.agent import alterations
@@ -115,7 +115,7 @@ def _refused(cell: Cell) -> bool:
 
 
 def sense(run: RunFolder, asked: Sense, report: Callable[[str], None] = print) -> dict[str, Any]:
-    """Try the plants, store each trial in the results database, and tell what became of each plant.
+    """Try the plants, store each trial in the results database, and say what became of each plant.
 
     Returns:
         run, streams, broker, seed, plants (a row each, see `row`), masked, exit_code: `sensitivity.json` of the
@@ -150,8 +150,8 @@ def _try_and_store(
 ) -> list[tuple["Planting", list[PlantedTrial]]]:
     """Try the plants, have Spark read the same topics, and store what both readers saw.
 
-    Each trial is stored as soon as it has ended, for the time being as one that Spark has not read. What the run has
-    tried before it was cut short is not tried again.
+    Each trial is stored as soon as it has ended, at first marked as not yet read by Spark. What the run tried before it
+    was cut short is not tried again.
     """
     from onceproof.harness import harness_version
     from onceproof.lab.sensitivity import planned, try_planned
@@ -212,7 +212,7 @@ def _is_free(run: RunFolder) -> bool:
 
 
 def unread(trial: PlantedTrial) -> PlantedTrial:
-    """A trial as it is stored until Spark has read it, too: it counts for nothing yet."""
+    """A trial as it is stored until Spark, too, has read it: it does not count yet."""
     if trial.error:
         return trial
     found_by = (INDEPENDENT,) if trial.found else ()
@@ -230,7 +230,7 @@ def _read_by_spark(planted: RunFolder, report: Callable[[str], None], cluster: "
 def read_by_both(planted: RunFolder, tried: Sequence[tuple["Planting", PlantedTrial]]) -> list[PlantedTrial]:
     """The trials, each with the readers that found its plant.
 
-    One of which they do not tell the same, witness by witness, is an error, and nothing was found in it.
+    A trial on which they disagree on any witness is an error, and finds nothing.
 
     Raises:
         HarnessError: what one of them wrote cannot be read.
@@ -255,11 +255,11 @@ def read_by_both(planted: RunFolder, tried: Sequence[tuple["Planting", PlantedTr
 
 
 def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Planting"]:
-    """The plants that a run tries: in each scenario on each release with greens at most so many of which less is known
-    than one green trial needs. What they showed decides nothing, only how often they were tried.
+    """The plants that a run tries: in each scenario, on each release with greens, at most this many of those about
+    which less is known than one green trial needs. Only how often they were tried matters, not what they showed.
 
-    Those that were exercised most come first, so that one is done before the next is begun; of equals the one that was
-    tried least, so that one which never fires does not keep the others waiting.
+    Those exercised most come first, so that one is finished before the next is begun; among equals the one tried least,
+    so that one that never fires does not keep the others waiting.
     """
     from onceproof.harness import harness_version
     from onceproof.results.controls import plants_in
@@ -316,7 +316,7 @@ def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
 
 
 def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
-    """What the trials of a planting come to.
+    """What the trials of a planting add up to.
 
     Returns:
         plant, scenario, variant, parameters, promises (that must show it; none if it cannot show), reason (why it
@@ -377,7 +377,7 @@ def verdict_of(claimed: bool, trials: Sequence[PlantedTrial]) -> str:
 
 
 def complaint(told: Mapping[str, Any]) -> str:
-    """What was not as it should be, in a sentence."""
+    """What went wrong, in a sentence."""
     bad = [row for row in told["plants"] if row["verdict"] not in ("found", "equivalent")]
     what = "; ".join(f"{row['plant']} {WORDS[row['verdict']]} in {row['scenario']}" for row in bad)
     return f"Of what was planted into {told['streams']}, {what}. All of it is stored; see the tab Sensitivity."

@@ -1,4 +1,4 @@
-"""The Airflow of this installation: for the length of a run, or up until it is taken down."""
+"""The Airflow of this installation: for the duration of a run, or until it is taken down."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ class Running:
 
 @contextmanager
 def services(settings: Settings) -> Iterator[Running]:
-    """The Airflow that is up, or one of our own that lasts as long as the context and follows no schedule.
+    """The Airflow that is up, or one of our own that lasts as long as the context and has no schedule.
 
     Raises:
         UsageError: the port that was asked for is taken.
@@ -119,7 +119,7 @@ def down(settings: Settings) -> bool:
 
 
 def serve(settings: Settings, announce: Callable[[Airflow], None] = lambda _: None) -> None:
-    """Be the supervisor in the foreground, until SIGTERM, SIGHUP or Ctrl-C.
+    """Run the supervisor in the foreground, until SIGTERM, SIGHUP or Ctrl-C.
 
     Raises:
         UsageError: an Airflow of this home is up already, or its port is taken.

@@ -1,4 +1,4 @@
-"""Our Spark application (`spark_jobs`), run without Airflow to ask for it."""
+"""Our Spark application (`spark_jobs`), run without Airflow."""
 
 import sys
 from pathlib import Path

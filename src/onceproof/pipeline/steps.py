@@ -1,6 +1,6 @@
 """The verbs of the DAG's tasks: each reads the run folder, does one thing, and writes the run folder.
 
-What fails is written down where the judge finds it, so that one cell's failure does not take the others' results.
+Failures are written down where the judge finds them, so that one cell's failure does not spoil the others' results.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ from onceproof.pipeline.params import CONNECTION, params_from_request, request_f
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
 
-# This module is imported by the DAG file, which every task parses: what is heavy (Kafka, SQLAlchemy, Great
-# Expectations) is imported by the step that needs it.
+# This module is imported by the DAG file, which every task parses: heavy modules (Kafka, SQLAlchemy, Great
+# Expectations) are imported by the step that needs them.
 
 if TYPE_CHECKING:
     from onceproof.lab.given import GivenCluster
@@ -58,7 +58,7 @@ def new_run_id(now: datetime, origin: str) -> str:
 
 
 def was_missed(slot: datetime) -> bool:
-    """Whether Airflow was not up at a slot of the schedule; it starts a run for the last such slot all the same."""
+    """Whether Airflow was down at a slot of the schedule; it still starts a run for the last such slot."""
     since = os.environ.get(UP_SINCE_VARIABLE)
     return since is not None and slot < datetime.fromisoformat(since)
 
@@ -73,7 +73,7 @@ def requested(request: Request) -> Expansion:
 
 
 def check_request(request: Request) -> Expansion:
-    """Check that all of the request exists and can be run here; returns its cells, positive controls included.
+    """Check that everything in the request exists and can be run here; returns its cells, positive controls included.
 
     Raises:
         UsageError: the request names something that does not exist, a release is not published, Java is too old.
@@ -156,14 +156,14 @@ def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[s
 
 
 def plants_due(expansion: Expansion, run_id: str) -> list["Planting"]:
-    """What a run plants into the releases of its greens, of which too little is known."""
+    """What a run plants into those releases of its greens about which too little is known."""
     from onceproof.pipeline.sensing import due
 
     return due(expansion.cells, expansion.plants, expansion.risk, run_id)
 
 
 def sense(run: RunFolder) -> None:
-    """Plant what is due; the verdicts of the same run stand on it, too."""
+    """Plant what is due; verdicts of the same run rest on it, too."""
     from onceproof.pipeline.sensing import sense_due
 
     sense_due(run)
@@ -187,7 +187,7 @@ def new_trial(run: RunFolder, cell: Cell, number: int) -> Trial:
 
 
 def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
-    """Prepare a run that was cut off, or whose checks failed, to be resumed: trials that failed are open again.
+    """Prepare an interrupted run, or one whose checks failed, to be resumed: failed trials are open again.
 
     Raises:
         UsageError: it was planned with another request.
@@ -224,7 +224,7 @@ def lanes(run: RunFolder) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
 def start_cluster(run: RunFolder, broker: str, given: Given = given_by_nobody) -> None:
     """Start the brokers of one release; if the run was interrupted, with the topics that they had. Given ones are up.
 
-    If they do not serve, the reason stands in the cluster's file and becomes the outcome of each of its trials.
+    If they do not serve, the reason goes into the cluster's file and becomes the outcome of each of its trials.
     """
     from onceproof.lab.cluster import EmbeddedCluster
     from onceproof.lab.plan import needs_dead_broker
@@ -243,7 +243,7 @@ def start_cluster(run: RunFolder, broker: str, given: Given = given_by_nobody) -
         try:
             cluster = EmbeddedCluster.start(get_settings().installation, release, folder, owner)
             if any(str(trial.cell.broker) == broker and needs_dead_broker(trial) for trial in run.trials()):
-                cluster.dead_broker()  # while it lives, it would be given partitions of other trials' topics
+                cluster.dead_broker()  # while it lives, it would be assigned partitions of other trials' topics
         except OnceproofError as error:
             print(error)
             write_json(file, {"release": broker, "error": str(error)})
@@ -274,7 +274,7 @@ def stop_clusters(run: RunFolder, given: Given | None = None) -> None:
 
 
 def discard_data(run: RunFolder) -> None:
-    """Delete what the brokers of the run stored; it cannot be resumed any more."""
+    """Delete what the brokers of the run stored; the run can no longer be resumed."""
     from onceproof.lab.cluster import EmbeddedCluster
 
     for file in sorted(run.path.glob("clusters/*.json")):
@@ -312,7 +312,7 @@ def drive(run: RunFolder, cell: str, given: Given = given_by_nobody, report: Cal
     """Run the cell's trials one after the other; one that has an outcome is not repeated.
 
     Raises:
-        HarnessError: a trial has failed; the others have run all the same.
+        HarnessError: a trial has failed; the others have run nevertheless.
     """
     from onceproof.lab import trial as lab
 
@@ -330,7 +330,7 @@ def beside(run: RunFolder, given: Given = given_by_nobody) -> None:
     """Provision, preload and drive the cells whose trials mostly wait, beside those that need the machine.
 
     Raises:
-        HarnessError: trials have failed; the others have run all the same.
+        HarnessError: trials have failed; the others have run nevertheless.
     """
     failed = []
     for cell in lanes(run)[1]:
@@ -390,10 +390,10 @@ def publish(run: RunFolder) -> None:
 
 
 def gate(run: RunFolder) -> None:
-    """Let a run pass in which no cell regressed, none is in error, and all positive controls were red.
+    """Pass a run in which no cell regressed, none is in error, and all positive controls were red.
 
     Raises:
-        GateError: says which, in ten lines at most, and where all of it lies.
+        GateError: says which, in ten lines at most, and where everything is.
     """
     bad = [v for v in VerdictRow.read_all(run.verdicts_file) if v.verdict in STOPPED or _is_silent_control(v)]
     if not bad:
@@ -469,7 +469,7 @@ def _require_open_trials(run: RunFolder, cell: str) -> None:
 
 
 def _errors(run: RunFolder, cell: str) -> list[str | None]:
-    """How each trial of the cell failed; None of one that has not, or not yet."""
+    """How each trial of the cell failed; None for one that has not, or not yet."""
     outcomes = [run.outcome(trial) for trial in _trials(run, cell)]
     return [outcome.error if outcome else None for outcome in outcomes]
 

@@ -1,6 +1,6 @@
 """Airflow's components as processes of ours: started together, watched, ended together.
 
-The supervisor is the process that owns them. Whatever ends it, SIGKILL included, ends them, their tasks and the
+The supervisor is the process that owns them. Whatever ends it, including SIGKILL, ends them, their tasks and the
 brokers of those tasks (see `tree`).
 """
 
@@ -48,7 +48,7 @@ COMPONENTS = {
     "api-server": ("api-server",),
 }
 TREE = Path(__file__).with_name("tree.py")
-START_TIMEOUT = 180.0  # a cold disk and a busy machine; a component that dies ends the wait at once
+START_TIMEOUT = 180.0  # for a cold disk and a busy machine; a component that dies ends the wait at once
 STOP_TIMEOUT = 5.0
 
 
@@ -79,7 +79,7 @@ class Airflow:
 
     @property
     def password_file(self) -> Path:
-        """Where the password stands."""
+        """Where the password is."""
         return password_file(self.home)
 
     @property
@@ -254,7 +254,7 @@ class Supervisor:
             ) from error
 
     def _migrate(self) -> None:
-        """Create or upgrade the database, unless Airflow and the database are those of the last time."""
+        """Create or upgrade the database, unless Airflow and the database are the same as last time."""
         database = self._environment.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "")
         stamp = {
             "airflow": version("apache-airflow-core"),
@@ -281,7 +281,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                # Ctrl-C reaches us alone, and we end the components in good order.
+                # Ctrl-C reaches us alone, and we end the components in an orderly way.
                 start_new_session=True,
             )
 
@@ -361,7 +361,7 @@ def _is_free(port: int) -> bool:
 
 
 def is_healthy(part: dict[str, str] | None, since: datetime) -> bool:
-    """Healthy, and by a heartbeat of this start: a part that was killed looks healthy for half a minute."""
+    """Healthy, by a heartbeat since this start: a part that was killed looks healthy for half a minute."""
     if part is None or part["status"] != "healthy":
         return False
     beats = [beat for name, beat in part.items() if name.startswith("latest_")]
@@ -375,7 +375,7 @@ def abandon_active_runs(api: AirflowApi) -> None:
 
 
 def furnish(api: AirflowApi, settings: Settings) -> None:
-    """Create what the DAG needs and nobody has created; a number of slots that is set is set again."""
+    """Create what the DAG needs and nobody has created; a configured number of slots is set each time."""
     api.add_connection(SPARK_CONNECTION)
     api.add_pool(DRIVE_POOL, settings.drive_slots, "Trials driven at once: each needs the machine")
     if "drive_slots" in settings.model_fields_set:
@@ -388,7 +388,7 @@ def _state_file(home: Path) -> Path:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Turn what the disk refuses into a sentence."""
+    """Turn an error of the disk into a sentence."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Runs one command and ends everything that came out of it, with the command or with its owner.
+"""Runs one command and ends everything that it started, with the command or with its owner.
 
 Run as a script: `python tree.py OWNER_PID COMMAND...`. Airflow's scheduler forks workers, they fork tasks, and
 tasks start JVMs: killing the scheduler alone would leave them. This process adopts every orphan below it (a
@@ -76,7 +76,7 @@ def _start(command: list[str]) -> int:
 
 
 def _reap(child: int) -> int | None:
-    """Collect all that ended, adopted orphans too; the exit code if the command is among them."""
+    """Reap all that ended, adopted orphans too; returns the exit code if the command is among them."""
     code = None
     with suppress(ChildProcessError):
         while True:

@@ -18,7 +18,7 @@ from onceproof.settings import get_settings
 
 @dataclass(frozen=True)
 class Question:
-    """Which cells are compared, for which issue; all of it can be run."""
+    """Which cells are compared, for which issue; everything can be run."""
 
     issue: KnownIssue
     before: Release
@@ -40,7 +40,7 @@ class Question:
         return shlex.join(words)
 
     def cells(self) -> Iterator[tuple[Cell, Cell]]:
-        """Before and after, of each scenario the variant that shows the issue best."""
+        """Before and after, in the variant of each scenario that shows the issue best."""
         for name, variants in self.issue.variants.items():
             before = Cell(name, variants[0], self.before, self.broker)
             yield before, replace(before, streams=self.build)
@@ -50,7 +50,7 @@ def issue_of(key: str) -> KnownIssue:
     """The known issue of a key.
 
     Raises:
-        UsageError: the registry has none, or no scenario shows it whenever it can.
+        UsageError: the registry has none, or no scenario shows it reliably.
     """
     issues = {issue.key: issue for issue in registry().issues}
     if key not in issues:
@@ -76,7 +76,8 @@ def last_bad(issue: KnownIssue) -> str:
 
 
 def ask(issue: KnownIssue, before: str, build: str, broker: str, trials: int, seed: int) -> Question:
-    """The question, when all of it exists and can be run here; `before` and `build` are names of releases or builds.
+    """The question, once everything in it exists and can be run here; `before` and `build` are names of releases or
+    builds.
 
     Raises:
         UsageError: it does not, or cannot.
@@ -96,7 +97,7 @@ def ask(issue: KnownIssue, before: str, build: str, broker: str, trials: int, se
 
 
 def verify(run: RunFolder, question: Question, report: Callable[[str], None] = print) -> FixAnswer:
-    """Run the trials that the answer takes; `fix.json` in the run folder is what is returned.
+    """Run the trials that the answer needs; `fix.json` in the run folder is what is returned.
 
     Raises:
         HarnessError: the brokers could not be started.

@@ -1,4 +1,4 @@
-"""The verbs of DAG `release_watch`: what is published and was not seen before gets a run."""
+"""The verbs of DAG `release_watch`: newly published releases get a run."""
 
 from typing import Any
 
@@ -7,15 +7,16 @@ from onceproof.model.errors import OnceproofError
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
-# As in `steps`: what is heavy is imported by the verb that needs it.
+# As in `steps`: heavy modules are imported by the verb that needs them.
 
 
 def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, Any]]:
     """Look at what is published; returns what is to be triggered, as arguments of `TriggerDagRunOperator`.
 
-    A release was seen if it is recorded. The first look of all records what is published and triggers nothing. A
-    release whose artifacts cannot be resolved is said so once, and looked at again. The ids of the runs follow from the
-    releases: whatever is repeated, no release gets a second run. One whose run has no verdict is told at each look.
+    A release was seen if it is recorded. The very first look records what is published and triggers nothing. A release
+    whose artifacts cannot be resolved is reported once, and looked at again. The ids of the runs follow from
+    the releases: whatever is repeated, no release gets a second run. One whose run has no verdict is reported at each
+    look.
 
     Args:
         matrix: of the runs.

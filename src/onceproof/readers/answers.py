@@ -1,4 +1,4 @@
-"""The promises `answers` and `published`: a request to delete is answered once, by what its deletion says."""
+"""The promises `answers` and `published`: a request to delete is answered once, in agreement with its deletion."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

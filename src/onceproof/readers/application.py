@@ -1,4 +1,4 @@
-"""The promises of an application of people's own, of which nothing is known but what it puts out without a fault.
+"""The promises of your own application, of which nothing is known except its output without a fault.
 
 `differential`: two runs without a fault are the oracle. What they agree on (all records of a key in whatever order, the
 last value of each key, or the keys alone; of JSON without the fields that differ) must come out under a fault, too.
@@ -43,7 +43,7 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
 
 
 def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: bool) -> Iterator[Comparison]:
-    """Compare an output with what is promised of it."""
+    """Compare an output with what is promised about it."""
     oracle = topics.get(f"{role}-oracle")
     if "differential" in declared.promises and declared.agreed and oracle is not None:
         yield from compare_differential(role, declared.agreed, oracle, topics[role], at_least=at_least)
@@ -58,7 +58,7 @@ def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: b
 def compare_differential(
     role: str, agreed: str, expected: Sequence[Record], observed: Sequence[Record], *, at_least: bool
 ) -> Iterator[Comparison]:
-    """Of each key what came out beside what comes out without a fault, as far as that is `agreed`."""
+    """For each key, what came out compared with what comes out without a fault, as far as that is `agreed`."""
     if agreed == "nothing":
         return
     wanted, found = _by_key(expected), _by_key(observed)
@@ -109,7 +109,7 @@ def _told(agreed: str, values: Values) -> str:
 
 
 def compare_unique(role: str, outputs: Sequence[Record]) -> Iterator[Comparison]:
-    """Of each key how often it came out."""
+    """How often each key came out."""
     counts = Counter(record.key for record in outputs)
     last = {record.key: record for record in sorted(outputs, key=by_place)}
     for key, count in counts.items():
@@ -123,10 +123,10 @@ def compare_unique(role: str, outputs: Sequence[Record]) -> Iterator[Comparison]
 
 
 def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) -> Oracle:
-    """What two runs without a fault agree on, of each output.
+    """What two runs without a fault agree on, for each output.
 
     Raises:
-        ValueError: something was put out that is not of the serde.
+        ValueError: some output is not of the serde.
     """
     agreed, ignored = {}, {}
     for role, declared in roles.items():
@@ -135,7 +135,7 @@ def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) ->
 
 
 def records_of(oracle: Oracle, role: str, declared: Declared) -> list[Record]:
-    """What the oracle has of an output, as a reader would read it."""
+    """What the oracle has for an output, as a reader would read it."""
     return [
         token_record(partition, offset, key, value, declared)
         for offset, (partition, key, value) in enumerate(oracle.outputs.bytes_of(role))

@@ -1,4 +1,4 @@
-"""Which promises are looked at in which topology of the application, without Spark."""
+"""Which promises are checked in which topology of the application, without Spark."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -160,7 +160,7 @@ def _deletes(inputs: Sequence[Record]) -> Iterator[Record]:
 
 
 def _answered(value: int | None) -> int | None:
-    """Whether an answer is right, `answers` judges; another one than true and false is wrong."""
+    """`answers` judges whether an answer is right; one other than true and false is wrong."""
     return TRUE if value in (TRUE, FALSE) else value
 
 
@@ -215,7 +215,7 @@ def check_stream_join(topics: Topics, facts: Facts) -> Findings:
         facts: `exactly_once`; `window`, `grace`, `join`, which say what matches, and what comes out alone.
     """
     inputs, outputs = topics["input"], topics["output"]
-    # Where the drive failed at once nothing is known of the join.
+    # If the drive failed at once, nothing is known about the join.
     return findings_of(inputs, outputs, compare_matches(inputs, outputs, facts) if "join" in facts else ())
 
 

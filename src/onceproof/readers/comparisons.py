@@ -1,4 +1,4 @@
-"""What the promises share: the texts of comparisons, and the findings that are made of them."""
+"""What the promises share: the texts of comparisons, and the findings made from them."""
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
@@ -19,10 +19,10 @@ by_place = itemgetter(0, 1)  # orders records by partition and offset
 
 
 def records_text(count: int) -> str:
-    """A number of records for people."""
+    """A number of records as text."""
     return f"{count} record" if count == 1 else f"{count} records"
 
 
 def value_text(value: int | None) -> str:
-    """A store's value for people."""
+    """A store's value as text."""
     return "nothing" if value is None else str(value)

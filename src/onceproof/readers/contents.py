@@ -5,8 +5,8 @@ key, value, timestamp, headers and partition. Records are told apart by their ke
 of the key; under at-least-once, where a suffix may come again after a crash, by key and value. A cached store
 writes what its cache holds at each flush, so its changelog is folded (a tombstone deletes) and compared key by key.
 
-One witness for each record, or key, that is not as it must be; which records are lost, or come too often, other
-promises tell of the output.
+One witness for each record, or key, that is not as it must be; other promises tell which records of the output are lost
+or come too often.
 """
 
 from collections import Counter, defaultdict
@@ -37,12 +37,12 @@ def first_of_key(inputs: Sequence[Record]) -> Iterator[Record]:
 
 
 def unjudged(_value: int | None) -> int | None:
-    """Of a value that another promise judges."""
+    """For a value that another promise judges."""
     return 0
 
 
 def as_it_is(value: int | None) -> int | None:
-    """Of a value that is compared as it is."""
+    """For a value that is compared as it is."""
     return value
 
 
@@ -54,14 +54,14 @@ class Log:
         promise: that the comparisons belong to.
         role: of the topic.
         replay: the input records that give one, in their order.
-        expected: makes of the value of the input what is to be compared.
-        told: makes of the value that was written what is to be compared; None is as good as a tombstone.
+        expected: turns the value of the input into what is to be compared. told: turns the written value into what is
+        to be compared; None is as good as a tombstone.
         key: of the records, if it is not that of the input.
         folded: whether only the table that they make is compared.
-        counted: whether another promise tells which records are lost or too many.
-        beside: the role in which a key that has too few records is told of already.
+        counted: whether another promise tells which records are lost or too many. beside: the role in which a key with
+        too few records is reported already.
         punctuated: whether a punctuator writes as well, under keys below 0, which no input explains.
-        grows: whether the values of a key grow from record to record, also where they are folded.
+        grows: whether the values of a key grow from record to record, even where they are folded.
     """
 
     promise: str
@@ -92,9 +92,10 @@ class Cause:
 
 
 def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterator[Comparison]:
-    """What stands in a topic beside what the replay of the input says: all together, then what is not as it must be.
+    """What a topic holds, compared with what the replay of the input says: first all records together, then those that
+    are not as they must be.
 
-    The first comparison stands for as many as there are records, or were to be; the others are among them.
+    The first comparison stands for as many records as there are, or should be; the others are among them.
     """
     given = list(log.replay(sorted(topics["input"], key=by_place)))
     ours = (r for r in topics[log.role] if not (log.punctuated and (r[2] or 0) < 0))
@@ -161,7 +162,7 @@ def _numbered(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> B
 
 
 def _repeated(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Breaches:
-    """Under at-least-once: what was written goes on behind what is there, or repeats some of it."""
+    """Under at-least-once: what was written continues what is there, or repeats some of it."""
     of_key: dict[int | None, Cause] = {}
     of_value: dict[Hashable, Cause] = {}
     for cause in causes:
@@ -209,7 +210,7 @@ def _repeated(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> B
 
 
 def _folded(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Breaches:
-    """The tables that both make, key by key; a tombstone deletes."""
+    """The tables that both add up to, key by key; a tombstone deletes."""
     wanted = {cause.key: cause for cause in causes}
     found = {record[2]: record for record in written}
     breaches: Breaches = []
@@ -229,7 +230,7 @@ def _folded(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Bre
 
 
 def _falls(log: Log, written: Sequence[Record]) -> Breaches:
-    """Of each key, the records whose value is not more than the one before."""
+    """For each key, the records whose value is not greater than the one before."""
     before: dict[int | None, int] = {}
     breaches: Breaches = []
     for record in written:
@@ -245,7 +246,7 @@ def _falls(log: Log, written: Sequence[Record]) -> Breaches:
 
 
 def _miscounted(log: Log, wanted: Sequence[Cause], found: Sequence[Record]) -> Breaches:
-    """A key with fewer or more records than it should have; nothing if another promise tells of it."""
+    """A key with fewer or more records than it should have; nothing if another promise reports it."""
     if log.counted:
         return []
     if len(found) < len(wanted):
@@ -276,7 +277,7 @@ def _wrong_value(log: Log, record: Record, cause: Cause) -> Comparison:
 
 
 def _differs(log: Log, record: Record, cause: Cause) -> Breaches:
-    """In what a record is not what its cause gives: partition, value, timestamp, headers; the first of them."""
+    """How a record differs from what its cause gives: the first of partition, value, timestamp, headers."""
     p, offset, key, value = record[:4]
     if p != cause.source[0]:
         anomaly, told = "wrong-partition", (f"partition {cause.source[0]}", f"partition {p}")
@@ -292,7 +293,7 @@ def _differs(log: Log, record: Record, cause: Cause) -> Breaches:
 
 
 def _disordered(log: Log, record: Record, cause: Cause, last: int | None) -> Comparison:
-    """A record that does not come behind the one before, whose cause is at the offset `last`."""
+    """A record that does not follow the one before, whose cause is at the offset `last`."""
     p, offset, key = record[:3]
     behind = f"of a record behind {Place('input', p, last)}" if last is not None else "of the first record"
     observed = f"of {Place('input', p, cause.source[1])}"

@@ -18,12 +18,12 @@ def compare_deliveries(
     role: str = "output",
     source: str = "input",
 ) -> Iterator[Comparison]:
-    """Of each key, the records that went in beside those that came out.
+    """For each key, the records that went in and those that came out.
 
     Args:
         inputs: committed records of the input.
         outputs: committed records of the topic that plays the `role`.
-        once: a key is to come out once, however often it went in.
+        once: a key must come out once, however often it went in.
         at_least: more records than were expected are allowed.
         role: of the topic that the key comes out in.
         source: role of the topic that it goes into.

@@ -115,7 +115,7 @@ def _counter_regressions(counter: Sequence[Record]) -> Iterator[Witness]:
             places = tuple(_place("counter-changelog", (p, o)) for o in (previous[p][0], offset))
             more = f"more than {previous[p][1]}"
             yield Witness("counter-regression", p, key, (), places, more, value_text(value))
-        if value is None:  # deleted: what follows starts anew
+        if value is None:  # deleted: what follows starts afresh
             previous.pop(p, None)
         else:
             previous[p] = (offset, value)

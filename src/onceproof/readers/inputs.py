@@ -1,4 +1,4 @@
-"""What was generated beside what stands in the input: the replay of another input would say nothing."""
+"""What was generated, compared with what the input holds: replaying a different input would say nothing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ def deviation(
             return f"key {key} is in partition {p} (offset {offset}), not in {home(key)}"
         found[key].append(value)
     for key in wanted.keys() | found.keys():
-        # Without a key records are in whatever partition, so their order over all is none.
+        # Without a key records may be in any partition, so they have no order over all.
         differ = Counter(wanted[key]) != Counter(found[key]) if key is None else wanted[key] != found[key]
         if differ:
             return (

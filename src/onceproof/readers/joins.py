@@ -22,8 +22,8 @@ def by_foreign_key(inputs: Sequence[Record], *, outer: bool = False) -> Iterator
     """The last record of each key of the left table, with what the topology `foreign-key-join` makes of it at the end.
 
     Records with a value below 0 are those of the right table; one of the left asks for the key before its value, or
-    with 0 for none. Where both are there, the result is `left << 32 | right`, as old as the younger of both. A left
-    join (`outer`) gives also those of the left table that have none of the right one, with 0 in its place.
+    with 0 for none. Where both exist, the result is `left << 32 | right`, as old as the younger of the two. A left join
+    (`outer`) also gives records of the left table that have none in the right one, with 0 in its place.
     """
     left: dict[int | None, Record] = {}
     right: dict[int | None, Record] = {}

@@ -26,7 +26,7 @@ def _described(size: int) -> str:
     return {4: "a 4-byte integer", 8: "an 8-byte integer"}.get(size, f"a 4-byte integer padded to {size} bytes")
 
 
-# By what the keys of a topic are, how a key goes on behind its integer: what that is called, and the bytes of a time.
+# By the kind of a topic's keys, how a key continues after its integer: what that is called, and the bytes of a time.
 KEYS: dict[str, tuple[str, Callable[[int], bytes]]] = {
     "integers": ("", lambda _: b""),
     "windows": (" with its window", lambda time: struct.pack(">qi", time, 0)),  # when it begins, and a sequence number
@@ -35,7 +35,7 @@ KEYS: dict[str, tuple[str, Callable[[int], bytes]]] = {
 
 
 def decode_key(data: bytes | None, keys: str, timestamp: int) -> int:
-    """Read a key, behind whose integer the time of its record may stand.
+    """Read a key, whose integer may be followed by the time of its record.
 
     Raises:
         ValueError: it is missing, has another length, or another time.
@@ -85,7 +85,7 @@ def token(data: bytes | None, serde: str = "bytes") -> Token | None:
     """What stands for these bytes; None for none.
 
     Raises:
-        ValueError: they are none of this serde.
+        ValueError: they are not of this serde.
     """
     return None if data is None else Token.of(data, _told(serde, data))
 
@@ -104,7 +104,7 @@ def token_record(
     timestamp: int = 0,
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> Record:
-    """A record of an application of people's own: by tokens of its key and of its value, without what is ignored of it.
+    """A record of your own application, as tokens of its key and of its value, without what is ignored.
 
     Raises:
         ValueError: key or value is not of its serde; says which.
@@ -122,10 +122,10 @@ def token_record(
 
 
 def without(data: bytes, fields: Collection[str]) -> bytes:
-    """A JSON object without these fields; of anything else nothing is taken away.
+    """A JSON object without these fields; anything else is left as it is.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: it is not JSON.
     """
     value = decode("json", data)
     if not isinstance(value, dict):
@@ -134,5 +134,5 @@ def without(data: bytes, fields: Collection[str]) -> bytes:
 
 
 def headers_text(headers: Sequence[tuple[str, bytes | None]]) -> str:
-    """Headers as `name=hex`, one after the other; of one without a value, its name."""
+    """Headers as `name=hex`, one after the other; for one without a value, its name."""
     return " ".join(name if value is None else f"{name}={value.hex()}" for name, value in headers)

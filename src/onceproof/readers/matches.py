@@ -14,7 +14,7 @@ Result = tuple[int | None, int | None]  # key and `left << 32 | right` (its numb
 
 
 class Given(NamedTuple):
-    """Where a result must stand, how old it is, and the younger of the records that give it."""
+    """Where a result must be, how old it is, and the younger of the records that give it."""
 
     partition: int
     timestamp: int
@@ -22,12 +22,12 @@ class Given(NamedTuple):
 
 
 def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: Facts) -> Iterator[Comparison]:
-    """Each result that the input gives, and each that it does not give.
+    """Each result that the input gives, and each that it does not.
 
     Args:
         inputs: of the topology `stream-join`: the left stream has values above 0, the right one below.
         outputs: `left << 32 | right`, 0 where a record came out alone.
-        facts: `window` and `grace` in ms, `join`; `exactly_once`: otherwise a result may come again.
+        facts: `window` and `grace` in ms, `join`; `exactly_once`: without it a result may come again.
     """
     wanted = dict(_given(inputs, facts))
     found: dict[Result, list[Record]] = defaultdict(list)

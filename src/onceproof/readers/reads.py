@@ -1,4 +1,4 @@
-"""The promise `reads`: a store gives what was put last."""
+"""The promise `reads`: a store returns what was put last."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from onceproof.readers.comparisons import by_place
 
 
 def compare_reads(inputs: Sequence[Record], outputs: Sequence[Record], exactly_once: bool) -> Iterator[Comparison]:
-    """Each output record: what the record before it of the same key had put, and what the store gave."""
+    """Each output record: what the previous record of the same key had put, and what the store returned."""
     before: dict[tuple[int | None, int | None], int] = {}
     last: dict[int | None, int] = defaultdict(int)
     for _, _, key, number, *_ in sorted(inputs, key=by_place):

@@ -18,7 +18,7 @@ def compare_scans(inputs: Sequence[Record], outputs: Sequence[Record], facts: Fa
     Args:
         inputs: of the topology `scans`; each key is deleted once, at most.
         outputs: `number << 32 | sum` of the keys found.
-        facts: `reach`, `all_every`; `exactly_once`: otherwise what is delivered again may be answered again.
+        facts: `reach`, `all_every`; `exactly_once`: without it redelivered requests may be answered again.
     """
     answers: dict[int | None, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):

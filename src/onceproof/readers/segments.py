@@ -42,7 +42,7 @@ class Effect:
     key: int | None = None  # the input's own, if not said
 
 
-# What each topology writes (`streams_app`); a transaction of any other is only judged by its markers.
+# What each topology writes (`streams_app`); transactions of any other are judged by their markers only.
 EFFECTS = {
     "enumerator": (
         Effect("output", once=False),
@@ -84,7 +84,7 @@ class Part:
 
     @property
     def offsets(self) -> set[int]:
-        """Where its records stand."""
+        """Where its records are."""
         return {offset for batch in self.batches for offset in range(batch.first, batch.last + 1)}
 
     @property
@@ -93,7 +93,7 @@ class Part:
         return len(self.offsets)
 
 
-# The producer and the place of the coordinator's decision, None while there is none. Parts are in the order of logs.
+# The producer and the place of the coordinator's decision, None if there is none. Parts are in the order of logs.
 Transaction = tuple[int, tuple[int, int] | None]
 Transactions = Mapping[Transaction, Sequence[Part]]
 
@@ -109,11 +109,11 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
 
     Args:
         entries: of the trial's logs, each log in its order.
-        topics: what the readers saw of each topic that is in the logs, by role, each partition in offset order. One
-            that they could not decode has no key.
+        topics: what the readers saw of each topic that is in the logs, by role, each partition in offset order. A
+            record that they could not decode has no key.
         topology: which says what input records make it write.
         facts: `ended` is 0 if the drive failed, so that transactions may be open; `punctuated` is 1 if a punctuator
-            writes as well, under keys below 0, which are due to no input.
+            writes as well, under keys below 0, which no input explains.
     """
     transactions = _transactions(entries)
     seen: dict[Log, dict[int, Record]] = defaultdict(dict)
@@ -168,7 +168,7 @@ def _atomicity(
     effects: Sequence[Effect],
     facts: Facts,
 ) -> Iterator[Comparison]:
-    """One comparison for each transaction, of its first part that is amiss, or else of its first; and outsiders."""
+    """One comparison for each transaction, of its first part that is wrong, or else of its first; and outsiders."""
     due = _due(transactions, seen, effects)
     ended, least = bool(facts["ended"]), 0 if facts.get("punctuated") else None
     once = {effect.role: effect.once for effect in effects}
@@ -187,7 +187,7 @@ def _atomicity(
 def _due(
     transactions: Transactions, seen: Mapping[Log, Mapping[int, Record]], effects: Sequence[Effect]
 ) -> dict[Transaction, dict[Log, Keys]]:
-    """What each committed transaction must have written, of the inputs whose processing it commits."""
+    """What each committed transaction must have written for the inputs whose processing it commits."""
     due: dict[Transaction, dict[Log, Keys]] = defaultdict(lambda: defaultdict(Counter))
     first = _first_offsets(seen)
     reached: dict[int, int] = defaultdict(int)  # in each partition of the input
@@ -217,12 +217,12 @@ def _positions(transactions: Transactions) -> list[tuple[Entry, Transaction]]:
 
 
 def _position_of(parts: Iterable[Part]) -> Entry:
-    """The first position in the input that a transaction commits; there is one if anything is due to it."""
+    """The first position in the input that a transaction commits; there is one if it had anything to write."""
     return next(b for part in parts if part.log[0] == OFFSETS for b in part.batches if b.of_role == "input")
 
 
 def _first_offsets(seen: Mapping[Log, Mapping[int, Record]]) -> dict[tuple[int, int | None], int]:
-    """Where each key first stands in its partition of the input."""
+    """Where each key first appears in its partition of the input."""
     first: dict[tuple[int, int | None], int] = {}
     for (role, partition), records in seen.items():
         if role == "input":
@@ -248,9 +248,10 @@ def _pairs(
     once: Mapping[str, bool],
     least: int | None,
 ) -> tuple[Keys, Keys] | None:
-    """The keys that must be in a part and those that are; None where nothing is known to be due, or not all is read.
+    """The keys that must be in a part and those that are; None if nothing is known to be due, or not everything was
+    read.
 
-    What is not seen or not decoded is not for this promise to say. Keys below `least` are not looked at.
+    What was not seen or not decoded is not for this promise to judge. Keys below `least` are ignored.
     """
     records = seen.get(part.log, {})
     keys = [records[offset].key for offset in part.offsets if offset in records]
@@ -289,7 +290,7 @@ def _compare_part(part: Part, pairs: tuple[Keys, Keys] | None, ended: bool) -> C
 
 
 def _nothing(log: Log, position: Entry, due: Keys) -> Comparison:
-    """A log to which the transaction wrote nothing, though something is due to the position that it commits."""
+    """A log to which the transaction wrote nothing, though the position that it commits demands something."""
     return _told(log, position, "torn-transaction", _least(due), f"committed, {_effects_text(due)}", "nothing")
 
 
@@ -357,7 +358,7 @@ def _fencing(entries: Iterable[Entry]) -> Iterator[Comparison]:
 
 
 def _breaches(written: Sequence[Entry]) -> Iterator[tuple[Entry, str, str]]:
-    """Where the epoch falls, or the sequence is not the one that follows, or in a new epoch not 0.
+    """Where the epoch falls, or the sequence does not follow the previous one or, in a new epoch, is not 0.
 
     The group coordinator writes positions for the producer, without its sequences.
     """

@@ -9,9 +9,10 @@ from onceproof.readers.comparisons import by_place, value_text
 
 
 def compare_state(store: str, topics: Topics, facts: Facts) -> Iterator[Comparison]:
-    """What a store held after the restart, beside what its changelog held as committed when the process was killed.
+    """What a store held after the restart, compared with what its changelog held as committed when the process was
+    killed.
 
-    Nothing where the drive failed before that was looked at (there is no fact `<store>_end`).
+    Nothing if the drive failed before that was read (there is no fact `<store>_end`).
     """
     end = facts.get(f"{store}_end")
     if end is None:

@@ -15,7 +15,7 @@ ANOMALIES = {"active": "wrong-store", "standby": "wrong-standby"}
 def compare_stores(dumps: Sequence[Dump], topics: Topics) -> Iterator[Comparison]:
     """One comparison for each store that holds what it must, and one for each key in which another differs.
 
-    A tombstone deletes, so a key that has one and is not in the store is well.
+    A tombstone deletes, so a key that has one and is not in the store is fine.
     """
     for (store, partition), of_store in groupby(sorted(dumps, key=_place), _place):
         folded: dict[int | None, Record] = {}

@@ -1,1 +1,1 @@
-"""What is kept of a run: its judgement, the results database, the tables people read."""
+"""What is kept of a run: its verdicts, the results database, the tables people read."""

@@ -1,13 +1,13 @@
-"""Rule 3 of the verdict (`docs/architecture.md`): what a green is worth is told by bugs that must be found.
+"""Rule 3 of the verdict (`docs/architecture.md`): bugs that must be found tell what a green is worth.
 
-First by *plants*: bugs put into the very release that the cell is about, in its scenario, on its broker line and with
-its restart; their trials are in the results database. Else by a *positive control*: a cell of the run on another
-release, of which the registry says that it is affected. Of either only exercised trials count whose number was fixed
-before the first of them, and only those of one place (`model.sensitivity.Place`): the same release and commit,
-variant, broker line and harness. Nothing is averaged over plants, releases or variants: a claim is about a bug as
-visible as each of those that stand behind it.
+First *plants*: bugs planted into the very release that the cell is about, in its scenario, on its broker line and with
+its restart; their trials are in the results database. Else a *positive control*: a cell of the run on another release,
+which the registry says is affected. Of either, only exercised trials whose number was fixed before the first of them
+count, and only those of one place (`model.sensitivity.Place`): the same release and commit, variant, broker line and
+harness. Nothing is averaged over plants, releases or variants: a claim is about a bug as visible as each of those that
+support it.
 
-Whatever stands behind a green, the run's own positive control must have been red in this run. That is a sign of life.
+Whatever supports a green, the run's own positive control must have been red in this run. That is a sign of life.
 """
 
 from collections import defaultdict
@@ -42,9 +42,9 @@ class Past:
 
 @dataclass(frozen=True)
 class Control:
-    """What may stand behind the greens of a cell."""
+    """What may support the greens of a cell."""
 
-    risk: float  # that a green which is claimed misses a bug, at most
+    risk: float  # that a claimed green misses a bug, at most
     cell: Cell | None = None  # its positive control in this run; None if there is none
     was_red: bool = False  # in this run, in any of its trials, as the registry expects
     now: Tally = NOTHING  # trials of the control in this run
@@ -53,7 +53,7 @@ class Control:
 
     @property
     def is_sick(self) -> bool:
-        """Whether the control was red too seldom for what it was before."""
+        """Whether the control was red significantly less often than before."""
         now, before = self.now, self.before
         return now.counted > 0 < before.counted and is_too_few(now.red, now.counted, before.red, before.counted)
 
@@ -64,11 +64,11 @@ class Control:
 
     @property
     def known(self) -> Tally:
-        """All that is known of the control."""
+        """All that is known about the control."""
         return self.now + self.before
 
     def carrying(self, greens: int) -> tuple[Standing, ...]:
-        """The plants that so many greens stand on, the weakest first."""
+        """The plants that support this many greens, the weakest first."""
         found = [
             Standing(
                 of.plant, of.tally.red, of.tally.counted, probability_missed(of.tally.red, of.tally.counted, greens)
@@ -79,10 +79,10 @@ class Control:
         return tuple(sorted(found, key=lambda plant: (-plant.missed, plant.name)))
 
     def needed(self, within: int = MANY - 1) -> int:
-        """How many green trials carry a claim.
+        """How many green trials support a claim.
 
-        As many as each plant asks for of which enough is known, and that asks for no more than `within`. If there is
-        none: as the one asks for that asks for least, of all plants and the control.
+        As many as are asked for by each plant about which enough is known and which asks for no more than `within`.
+        If there is none: the least that any plant or the control asks for.
         """
         enough = control_trials(self.risk)
         known = [self._asked(of.tally) for of in self.plants if of.tally.counted >= enough]
@@ -96,10 +96,10 @@ class Control:
 def control_of(
     cell: Cell, verdicts: Mapping[Cell, CellVerdict], registry: Registry, past: Past, risk: float
 ) -> Control:
-    """What may stand behind the greens of a cell of a run.
+    """What may support the greens of a cell of a run.
 
-    Its positive control is another affected cell of its scenario, as near to it as the run has any: of its own variant,
-    or else of the variant that is the scenario's control; with its broker; restarted on another release as it is, or
+    Its positive control is another affected cell of its scenario, as near to it as the run has one: of its own variant,
+    or else of the variant that is the scenario's control; with its broker; restarted on another release if it is, or
     not. Of those the one with most trials, whatever they showed.
     """
     found = Control(risk)
@@ -113,7 +113,7 @@ def control_of(
 
 
 def near_controls(cell: Cell, cells: Collection[Cell], registry: Registry) -> list[Cell]:
-    """The affected cells that are nearest to a cell, in their order."""
+    """The affected cells nearest to a cell, in their order."""
     chosen = [o for o in cells if o != cell and o.scenario == cell.scenario and registry.affecting(o)]
     usual, _ = CATALOGUE[cell.scenario].positive_control
     variant = cell.variant if any(other.variant == cell.variant for other in chosen) else usual
@@ -138,20 +138,20 @@ def _plants_of(cell: Cell, place: Place | None, past: Past) -> tuple[Sensitivity
 
 
 def plants_in(cell: Cell, harness: str, plants: Iterable[Sensitivity]) -> list[Sensitivity]:
-    """Those that were planted in the very place of a cell, on whatever commit: a published release has one."""
+    """Those that were planted in the very place of a cell, on any commit: a published release has only one."""
     place = Place.of(cell, "", harness)
     return [one for one in plants if replace(one.place, commit="") == place]
 
 
 def tally_of(verdict: CellVerdict) -> Tally:
-    """What the trials of a cell count for as a control: red only where all of it was as the registry expects."""
+    """What the trials of a cell count for as a control: red only if everything was as the registry expects."""
     if verdict.verdict is Verdict.ERROR:
         return NOTHING
     return Tally(verdict.rated.red if verdict.verdict is Verdict.KNOWN else 0, verdict.rated.counted)
 
 
 def weighed(verdicts: Sequence[CellVerdict], registry: Registry, past: Past, risk: float) -> list[CellVerdict]:
-    """The verdicts of a run with their arithmetic; a green that nothing carries is inconclusive."""
+    """The verdicts of a run with their arithmetic; a green that nothing supports is inconclusive."""
     by_cell = {verdict.cell: verdict for verdict in verdicts}
     return [_weighed(verdict, control_of(verdict.cell, by_cell, registry, past, risk)) for verdict in verdicts]
 
@@ -224,7 +224,7 @@ def _unsure(verdict: CellVerdict, why: str) -> CellVerdict:
 
 
 def placed(evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, planned: Collection[str]) -> TrialEvidence:
-    """The evidence with what makes a trial comparable: was it planned, on which commit did it run, by which harness."""
+    """The evidence with what makes a trial comparable: whether it was planned, its commit, its harness."""
     commit = commit_of(trial.cell, outcome.attested) if outcome else ""
     harness = (outcome and outcome.harness) or ""
     return replace(evidence, planned=trial.key in planned, commit=commit, harness=harness)
@@ -233,10 +233,10 @@ def placed(evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, plann
 def control_trials_lacking(
     cells: Sequence[Cell], registry: Registry, past: Past, risk: float, harness: str
 ) -> dict[Cell, int]:
-    """How many trials positive controls lack so that one green trial of the cells that stand on them would do.
+    """How many trials positive controls lack for one green trial of the cells that depend on them to suffice.
 
-    It depends on how many trials of a control are known, and not on what they showed. Nothing is lacking for cells on
-    whose own release enough trials of a plant are known.
+    That depends on how many trials of a control are known, not on what they showed. Cells on whose own release enough
+    trials of a plant are known lack nothing.
     """
     enough = control_trials(risk)
     known: dict[Place, int] = defaultdict(int)  # a published release has one commit, which is not known before it ran
@@ -282,7 +282,7 @@ def past_of(url: str, run_id: str, registry: Registry) -> Past:
 
 
 def _stands(one: Sensitivity) -> bool:
-    """Whether a plant may stand behind cells: its scenario must find it, with the parameters that cells have."""
+    """Whether a plant may support cells: its scenario must find it, with the parameters that cells have."""
     known = plants().get(one.plant)
     claim = known.claim(one.place.scenario) if known else None
     return claim is not None and not claim.parameters

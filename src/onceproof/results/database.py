@@ -72,7 +72,7 @@ class CellRow(Base):
     counted: Mapped[int]
     issues: Mapped[list[str]] = mapped_column(JSON, server_default="[]")  # keys of the registry
     seconds: Mapped[float | None]  # mean of its trials
-    missed: Mapped[float | None]  # of a green: the probability that a bug would have stayed unseen
+    missed: Mapped[float | None]  # of a green: the probability that a bug would have been missed
     run: Mapped[RunRow] = relationship(back_populates="cells")
     trials: Mapped[list["TrialRow"]] = relationship(cascade="all, delete-orphan")
 
@@ -146,10 +146,10 @@ class PlantedTrialRow(Base):
 def database(url: str) -> Iterator[Engine]:
     """The results database, at the schema of this version.
 
-    Several processes may use it at once: whoever writes (`WRITING`) waits for its turn before it reads anything.
-    SQLite begins such a transaction as IMMEDIATE: one that begins as a reader and goes on to write fails at once if
-    another one writes, whatever the timeout. No write-ahead log: it would need files beside the database that not
-    every file system can share, and readers do not wait for long. PostgreSQL takes an advisory lock until the end of
+    Several processes may use it at once: whoever writes (`WRITING`) waits for its turn before it reads anything. SQLite
+    begins such a transaction as IMMEDIATE: one that begins as a reader and then writes fails at once if another one
+    writes, whatever the timeout. No write-ahead log: it would need files beside the database that not every file system
+    can share, and readers do not wait for long. PostgreSQL takes an advisory lock until the end of
     the transaction: `CREATE TABLE` of two processes at once is an error there.
 
     Raises:
@@ -166,7 +166,7 @@ def database(url: str) -> Iterator[Engine]:
 
 
 def is_missing(url: str) -> bool:
-    """Whether it is an SQLite file that nobody has made; to look must not make it."""
+    """Whether it is an SQLite file that does not exist; looking must not create it."""
     try:
         parts = make_url(url)
     except ArgumentError:
@@ -212,7 +212,7 @@ def _begin(connection: Connection) -> None:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the database to the schema of this version; a database without any table gets all of them.
+    """Bring the database to the schema of this version; an empty database gets all tables.
 
     Raises:
         HarnessError: a newer version of Onceproof has migrated it.
@@ -221,7 +221,7 @@ def migrate(engine: Engine) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     scripts = ScriptDirectory.from_config(config)
-    with engine.begin() as connection:  # most often there is nothing to do, and nobody has to wait
+    with engine.begin() as connection:  # usually there is nothing to do, and nobody has to wait
         if MigrationContext.configure(connection).get_current_revision() == scripts.get_current_head():
             return
     with MIGRATING, engine.execution_options(**WRITING).begin() as connection:
@@ -299,7 +299,7 @@ def _trial_row(run: RunFolder, trial: Trial, planned: bool, error: str | None) -
 
 
 def runs_of_releases(url: str) -> dict[str, dict[str, Any]]:
-    """Of each release of Kafka Streams that was run: `cells` that were judged, and the id of the `last_run`.
+    """For each release of Kafka Streams that was run: `cells` that were judged, and the id of the `last_run`.
 
     Raises:
         HarnessError: the database refuses.

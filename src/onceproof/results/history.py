@@ -1,4 +1,4 @@
-"""The runs in the results database, and what each of them changed against those before it."""
+"""The runs in the results database, and what each of them changed compared with earlier ones."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.results.database import CellRow, RunRow, TrialRow, database, is_missing
 
-# What a verdict comes to; a cell that goes from one to another has changed.
+# What a verdict amounts to; a cell that goes from one to another has changed.
 STATE = {
     Verdict.REGRESSION: "red",
     Verdict.KNOWN: "red",
@@ -28,7 +28,7 @@ STATE = {
     Verdict.FIXED: "green",
 }
 SLOWER, NEW = "slower", "new cell"
-# In this order they are told.
+# The order in which they are told.
 KINDS = (
     *("newly red", "newly unexplained", "newly in error", "newly inconclusive"),
     *("newly avoided", "newly explained", "newly green", SLOWER, NEW),
@@ -93,7 +93,7 @@ class JudgedRun:
 
 @dataclass(frozen=True)
 class Change:
-    """What is different of a cell; `before` is the same cell in the last earlier run that had it."""
+    """What is different about a cell; `before` is the same cell in the last earlier run that had it."""
 
     kind: str
     now: JudgedCell
@@ -114,9 +114,9 @@ class Change:
 
 
 def compare(cells: Sequence[JudgedCell], earlier: Mapping[Cell, Sequence[JudgedCell]]) -> list[Change]:
-    """What changed in these cells of a run against those of earlier runs, which are given oldest first.
+    """What changed in these cells of a run compared with those of earlier runs, which are given oldest first.
 
-    Nothing, if there was no run before: then there is nothing to compare with.
+    Nothing if there was no earlier run to compare with.
     """
     if not earlier:
         return []
@@ -138,7 +138,7 @@ def _changed(now: Verdict, before: Verdict) -> str | None:
         return f"newly {STATE[now]}"
     if (
         now is not before and STATE[now] == "red"
-    ):  # a red that was known and is not explained any more, or the other way round
+    ):  # a red that was known and is no longer explained, or the other way round
         return "newly unexplained" if now is Verdict.REGRESSION else "newly explained"
     return None
 
@@ -157,7 +157,7 @@ def _is_slower(now: JudgedCell, usual: float | None) -> bool:
 
 
 def changes(runs: Sequence[JudgedRun]) -> dict[str, list[Change]]:
-    """What each of the runs, given newest first, changed against all before it, by its id."""
+    """What each of the runs, given newest first, changed compared with all before it, by its id."""
     earlier: dict[Cell, list[JudgedCell]] = defaultdict(list)
     found = {}
     for run in reversed(runs):
@@ -211,7 +211,7 @@ def stored_runs(url: str) -> list[JudgedRun]:
 
 
 def seconds_by_scenario(url: str) -> dict[str, list[float]]:
-    """What trials took that ended well, all of them; nothing if there is no database yet.
+    """What all trials that ended well took; nothing if there is no database yet.
 
     Raises:
         HarnessError: the database refuses.
@@ -232,7 +232,7 @@ def _newest_first(runs: Sequence[JudgedRun]) -> list[JudgedRun]:
 
 
 def changes_of(run: RunFolder, url: str) -> list[Change]:
-    """What a judged run changed against the stored runs before it, whether it is stored itself or not.
+    """What a judged run changed compared with the stored runs before it, whether it is stored itself or not.
 
     Raises:
         HarnessError: the run is not judged, or the database refuses.
@@ -241,7 +241,7 @@ def changes_of(run: RunFolder, url: str) -> list[Change]:
 
 
 def changes_against(run: RunFolder, stored: Sequence[JudgedRun]) -> list[Change]:
-    """The same, of runs that are read already.
+    """The same, for runs that are read already.
 
     Raises:
         HarnessError: the run is not judged.

@@ -1,4 +1,4 @@
-"""Brings all that is known of a run together and judges it."""
+"""Brings together all that is known about a run and judges it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -72,7 +72,7 @@ def judge_run(run: RunFolder, url: str) -> list[VerdictRow]:
 
 
 def past_before(run_id: str, url: str) -> Past:
-    """What runs before this one showed; nothing without the database."""
+    """What earlier runs showed; nothing without the database."""
     try:
         return past_of(url, run_id, registry())
     except HarnessError as error:  # greens count for less then, and nothing that was measured is lost
@@ -81,12 +81,12 @@ def past_before(run_id: str, url: str) -> Past:
 
 
 def risk_of(run: RunFolder) -> float:
-    """With what probability a green of the run may miss a bug, at most."""
+    """With what probability at most a green of the run may miss a bug."""
     return float(read_json(run.run_file).get("risk", RISK))
 
 
 def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> VerdictRow:
-    """A verdict with what the tables of people need: seeds, seconds and places."""
+    """A verdict with what tables for people need: seeds, seconds and places."""
     known = [outcome.seconds["total"] for trial in trials if (outcome := run.outcome(trial)) is not None]
     files = [run.trial(trial).reader_file for trial in trials]
     readers = [Reading.read(file) for file in files if file.exists()]
@@ -124,7 +124,7 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> Ver
 def evidence(
     run: RunFolder, trial: Trial, spark: Mapping[str, SparkCounts], errors: Mapping[str, str]
 ) -> TrialEvidence:
-    """What is known of one trial; an `error` sentence if any part of the harness failed on it."""
+    """What is known about one trial; an `error` sentence if any part of the harness failed on it."""
     try:
         outcome = run.outcome(trial)
         if outcome is None:
@@ -178,7 +178,7 @@ def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
 
 
 def disagreements(outcome: Outcome, reader: Reading, spark: SparkCounts | None) -> Iterator[str]:
-    """Where the producer, the independent reader and Spark do not tell the same."""
+    """Where the producer, the independent reader and Spark disagree."""
     if spark is None:
         yield "Spark has not checked it; see the logs of the tasks collect and check."
         return
@@ -208,7 +208,7 @@ def disagreements(outcome: Outcome, reader: Reading, spark: SparkCounts | None) 
 
 
 def _is_whole(outcome: Outcome, reader: Reading) -> bool:
-    """Whether all that was delivered was processed, and can be read: else there are fewer records than there should."""
+    """Whether all that was delivered was processed, and can be read: else there are too few records."""
     return outcome.failed is None and "corrupt-record" not in reader.anomalies
 
 
@@ -224,7 +224,7 @@ def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
 
 
 def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any], whole: bool) -> Iterator[str]:
-    """Where readers and suites do not tell the same.
+    """Where readers and suites disagree.
 
     Several promises may name an anomaly alike (a record is lost on its way to the output, or to a changelog), so of the
     suites that see it one must have failed, not all.

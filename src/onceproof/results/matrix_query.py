@@ -1,4 +1,4 @@
-"""What was known of every cell when a run was judged, from the results database, without reading all runs."""
+"""What was known about every cell when a run was judged, from the results database, without reading all runs."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Dated:
 
 @dataclass(frozen=True)
 class Known:
-    """A run, and of every cell that it or a run before it had the last verdicts, newest first."""
+    """A run, and the last verdicts, newest first, of every cell that it or an earlier run had."""
 
     run: str
     created: str
@@ -54,7 +54,7 @@ class Known:
 
     @property
     def changes(self) -> list[Change]:
-        """What the run changed against all before it."""
+        """What the run changed compared with all before it."""
         earlier = {
             cell: [dated.judged for dated in reversed(past) if dated.judged.run != self.run]
             for cell, past in self.past.items()

@@ -16,14 +16,14 @@ UNDECIDED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
 
 @dataclass(frozen=True)
 class Measured:
-    """What was last said of a cell, and by which run."""
+    """The last verdict on a cell, and by which run."""
 
     cell: Cell
     verdict: Verdict
     sentence: str
     red: int
     counted: int
-    missed: float | None  # of a green: the probability that a bug would have stayed unseen, at most
+    missed: float | None  # of a green: the probability that a bug would have been missed, at most
     issues: tuple[str, ...]
     run: str
     created: str
@@ -36,7 +36,7 @@ class Measured:
 
     @property
     def counts(self) -> bool:
-        """Whether the cell has been looked at."""
+        """Whether the cell has been run."""
         return self.is_decided and self.is_current
 
 

@@ -23,9 +23,9 @@ SECRET_KEY = re.compile(SECRET, re.IGNORECASE)
 # How Kafka prints what is not set, or a secret of its own.
 UNSET = r"(?![ \t]*(?:null|\[hidden\]|\*\*\*)[\"']?[ \t\r]*(?:(?m:$)|[,}]))"
 VALUE = r"(?P<value>(?:\\\r?\n|[^\n])+)"  # to the end of the line, with the lines that continue it
-# In a text nothing tells where a secret ends, so all that follows its key is taken.
+# In a text nothing tells where a secret ends, so everything after its key is taken.
 ASSIGNED = re.compile(rf"(?P<key>{SECRET}[\w.\-]*[\"']?[ \t]*[=:]){UNSET}{VALUE}", re.IGNORECASE)
-# An assignment that is surely one, not prose with a colon: what it holds is looked for everywhere else, too.
+# Certainly an assignment, not prose with a colon: its value is looked for everywhere else, too.
 LEARNED = re.compile(rf"(?:^|(?<=\s))[\w.\-]*{SECRET}[\w.\-]*[ \t]*={UNSET}{VALUE}", re.IGNORECASE | re.MULTILINE)
 OPTION = re.compile(r"=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"';,]+))")  # of a JAAS entry
 USER_OF_URL = re.compile(r"(?<=://)[^\s/@\"']+(?=@)")
@@ -36,15 +36,15 @@ TAIL = r"(?P<tail>(?:/[^\s\"'<>|,;:()\[\]{}]*)?)"
 ADDRESS = re.compile(
     r"(?<![\w.])(?!127\.|0\.)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.]*\w)"
 )
-# As names of machines, accounts or secrets these tell nothing, and the files are full of them.
+# As names of machines, accounts or secrets these reveal nothing, and the files are full of them.
 COMMON = {"root", "localhost", "kafka", "streams", "onceproof", "true", "false", "null", "none", "required"}
 
 
 class Redaction:
-    """Replaces what is known to be telling, and what looks like it.
+    """Replaces what is known to be revealing, and what looks like it.
 
     Paths under the run folder and the project keep their end (`[run]/trials/...`), which tells what they are; all other
-    absolute paths become `[path]`. A secret is known by its key, and is then replaced wherever else it stands.
+    absolute paths become `[path]`. A secret is recognised by its key, and is then replaced wherever else it appears.
     """
 
     def __init__(self, kept: Mapping[Path, str], other: set[Path], hosts: set[str], users: set[str]) -> None:
@@ -95,7 +95,7 @@ class Redaction:
                     self._roots[spelling] = (label, keeps_tail)
 
     def learn(self, data: Any) -> None:
-        """Remember the secrets in a text, or in what JSON holds, to know them wherever they stand."""
+        """Remember the secrets in a text, or in what JSON holds, to recognise them anywhere."""
         self._secrets.update(spelling for secret in _secrets(data) for spelling in _spellings(secret))
         longest_first = sorted(self._secrets, key=len, reverse=True)
         self._secret = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None

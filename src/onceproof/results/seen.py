@@ -50,7 +50,7 @@ def seen_releases(url: str) -> dict[Release, Seen]:
 
 
 def record_seen(seen: Iterable[Seen], url: str) -> None:
-    """Record releases, all or none; of one that is recorded the first time that it was seen stays.
+    """Record releases, all or none; one that is recorded already keeps the time when it was first seen.
 
     Raises:
         HarnessError: the database refuses.
@@ -64,7 +64,7 @@ def record_seen(seen: Iterable[Seen], url: str) -> None:
 
 
 def judged_releases(url: str) -> set[Release]:
-    """The releases of Kafka Streams of which a run judged a cell; one whose trials failed says nothing of a release.
+    """The releases of Kafka Streams of which a run judged a cell; one whose trials failed says nothing about a release.
 
     Raises:
         HarnessError: the database refuses.

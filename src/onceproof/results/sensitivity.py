@@ -28,7 +28,7 @@ def planted_trials(url: str, run: str | None = None) -> list[PlantedTrial]:
 
     Args:
         url: the results database.
-        run: only those before the run of this id, which may be being judged anew.
+        run: only those before the run of this id, which may be judged again.
 
     Raises:
         HarnessError: the database refuses.

@@ -13,14 +13,14 @@ OPEN = {Verdict.CLEAN, Verdict.FIXED, Verdict.INCONCLUSIVE}  # a red, an error a
 
 
 def cell_that_wants_more(run: RunFolder, budget: int, registry: Registry, past: Past, risk: float) -> Cell | None:
-    """The next cell to be given a trial, positive controls first; None if every claim stands or has used its budget.
+    """The next cell to be given a trial, positive controls first; None if every claim holds or has used up its budget.
 
     Args:
         run: its trials, those without an outcome included, which are wanted.
         budget: trials a cell.
         registry: says which cells must be red.
         past: what earlier runs showed.
-        risk: that a green which is claimed misses a bug, at most.
+        risk: that a claimed green misses a bug, at most.
     """
     trials = run.trials_by_cell()
     verdicts = {cell: judge(cell, _evidence(run, of_cell), registry) for cell, of_cell in trials.items()}
@@ -33,7 +33,7 @@ def cell_that_wants_more(run: RunFolder, budget: int, registry: Registry, past: 
 
 
 def _evidence(run: RunFolder, trials: Sequence[Trial]) -> list[TrialEvidence]:
-    """What the lab says of trials that are over; Spark has not read them yet."""
+    """What the lab says about finished trials; Spark has not read them yet."""
     found, planned = [], run.planned_keys()
     for trial in trials:
         if outcome := run.outcome(trial):
@@ -51,7 +51,7 @@ def _evidence(run: RunFolder, trials: Sequence[Trial]) -> list[TrialEvidence]:
 
 
 def _wants_more(verdict: CellVerdict, left: int, control: Control) -> bool:
-    """Whether another trial may let the claim of a cell stand, for which `left` are left."""
+    """Whether another trial may make the claim of a cell hold, with `left` trials left."""
     is_affected = bool(verdict.issues)
     if left <= 0 or verdict.verdict not in OPEN:
         return False

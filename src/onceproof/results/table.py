@@ -99,7 +99,7 @@ def _releases(verdict: Mapping[str, Any]) -> str:
 
 
 def seen(verdict: VerdictRow) -> str:
-    """What was seen of a cell, in a line."""
+    """What was seen in a cell, in one line."""
     if verdict.verdict in ("known", "regression"):
         counts = ", ".join(f"{count:,} {name}" for name, count in verdict.anomalies.items())
         return f"{counts} ({', '.join(verdict.issues)})" if verdict.issues else counts
@@ -114,13 +114,13 @@ def seen(verdict: VerdictRow) -> str:
 
 
 def places(verdicts: Sequence[VerdictRow]) -> list[tuple[str, str]]:
-    """Cells that a person will want to look into, with the folder of their first trial within the run's."""
+    """Cells that people will want to look into, with the folder of their first trial within the run's."""
     telling = [v for v in verdicts if v.verdict not in ("clean", "avoided")]
     return [(f"{v.as_cell.releases} {v.scenario} {v.variant}", v.folders[0]) for v in telling]
 
 
 def change_line(change: Mapping[str, Any]) -> str:
-    """A change of a cell against the last run in one line, for example `newly red: 3.8.1 quota DEFAULT_CONFIG`."""
+    """A change of a cell since the last run in one line, for example `newly red: 3.8.1 quota DEFAULT_CONFIG`."""
     line = f"{change['change']}: {_releases(change)} {change['scenario']} {change['variant']}"
     if change["broker"] != BROKER:
         line += f" (broker {change['broker']})"
@@ -130,7 +130,7 @@ def change_line(change: Mapping[str, Any]) -> str:
 
 
 def history_table(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """One row per run: id, time, matrix, how many cells have which verdict, what changed against the runs before."""
+    """One row per run: id, time, matrix, how many cells have which verdict, what changed since earlier runs."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("run", "when (UTC)", "matrix", "verdicts"):
         table.add_column(name, no_wrap=True)
@@ -143,7 +143,7 @@ def history_table(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _changed(run: Mapping[str, Any]) -> Text:
-    """The changes, one a line; cells that are only new are counted."""
+    """The changes, one per line; cells that are merely new are counted."""
     new = [change for change in run["changes"] if change["change"] == "new cell"]
     lines = [change_line(change) for change in run["changes"] if change not in new]
     if len(lines) > CHANGES_SHOWN:
@@ -181,7 +181,7 @@ def cells_table(cells: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _sign(verdict: Mapping[str, Any] | None) -> Text:
-    """As wide as the widest, so that the runs stand in columns."""
+    """As wide as the widest, so that the runs are aligned in columns."""
     if verdict is None:
         return Text("· ", "dim")
     judged = Verdict(verdict["verdict"])

@@ -36,13 +36,13 @@ def export_to(file: Path, url: str) -> int:
 
 
 def import_from(file: Path, url: str) -> tuple[int, int]:
-    """Store what another database has exported; all of it or nothing. What is there already stays as it is.
+    """Store what another database has exported, all or nothing. What is there already stays as it is.
 
     Returns:
         How many runs were added, and how many were there.
 
     Raises:
-        UsageError: another version of Onceproof has exported it, or it is no export.
+        UsageError: another version of Onceproof has exported it, or it is not an export.
         HarnessError: the file cannot be read, or the database refuses.
     """
     data = read_json(file)

@@ -50,7 +50,7 @@ def scenario(name: str) -> Scenario:
     Raises:
         UsageError: there is none.
     """
-    if name == app.NAME:  # of people's own, so that no matrix has it
+    if name == app.NAME:  # your own application, so that no matrix has it
         return app.SCENARIO
     try:
         return SCENARIOS[name]
@@ -71,7 +71,7 @@ def check_fault(name: str, fault_name: str) -> None:
 
 
 def rolling_variant(name: str, asked: str) -> str:
-    """The variant of a scenario in which the application goes over to another release by rolling.
+    """The variant of a scenario in which the application moves to another release by rolling.
 
     Args:
         name: of the scenario.

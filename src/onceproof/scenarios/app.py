@@ -1,11 +1,11 @@
-"""An application of people's own, under our faults: `onceproof app run`.
+"""Your own application, under our faults: `onceproof app run`.
 
-What its topology promises nobody knows but its people, so a trial without a fault is the oracle of the trial with one
+We do not know what its topology promises, so a trial without a fault is the oracle of the trial with one
 (`readers.application`). The parameter `application` names its folder, where `onceproof.toml` says what it is: topics
 and records of the scenario come from there.
 
-The first records are processed by instances that are closed in good order then, so that a fault meets stores which have
-a checkpoint and were opened again (KAFKA-20685 needs it). The fault strikes while the others flow. A trial without a
+The first records are processed by instances that are then closed cleanly, so that a fault meets stores which have a
+checkpoint and were opened again (KAFKA-20685 needs it). The fault strikes while the others flow. A trial without a
 fault makes the same journey, and is exercised.
 """
 
@@ -62,7 +62,7 @@ def _application(trial: Trial) -> Application:
 
 
 def workload(trial: Trial) -> Workload:
-    """Its records: those of files as they stand there, those that are generated drawn from the seed."""
+    """Its records: those of files as they are, generated ones drawn from the seed."""
     messages = _messages(values(trial)["application"], trial.seed, _begin(trial))
     records = [(Token.of(m.key or b"", ""), place) for place, m in enumerate(messages)]
     first = round(len(records) * FIRST)
@@ -75,12 +75,12 @@ def _messages(folder: str, seed: int, begin: int) -> list[Message]:
 
 
 def _begin(trial: Trial) -> int:
-    """When the run began, by its id, in epoch milliseconds: trials of a run are fed the same."""
+    """When the run began, by its id, in epoch milliseconds: all trials of a run get the same input."""
     return round(datetime.strptime(trial.run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).timestamp() * 1_000)
 
 
 def system(trial: Trial) -> System:
-    """Its topics, and what is promised of them."""
+    """Its topics, and what is promised about them."""
     declares = _application(trial).declares
     oracle = Oracle.read(Path(path)) if (path := values(trial)["oracle"]) else None
     roles = {one.topic: Role(declared=Declared(one.topic, "input", one.key, one.value)) for one in declares.input}
@@ -130,7 +130,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 
 def drive(lab: Lab) -> Exercise:
-    """Process the first records, close in good order, start again, let the others flow, and the fault strike."""
+    """Process the first records, close cleanly, start again, let the others flow, and the fault strike."""
     declares, fault = _application(lab.trial).declares, chosen(lab.parameters)
     names = [f"instance-{number}" for number in range(1, declares.instances + 1)]
     with lab.phase("first"):

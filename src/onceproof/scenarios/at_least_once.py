@@ -1,11 +1,11 @@
 """Reproduction 004: an answer and the change behind it are two records; without transactions either may come alone.
 
-An input record asks the application to delete a key of its store; the answer says whether it was there (1, true) or
-not (0, false). The deletion goes into the changelog, the answer into the output. The offset of the input is
-committed after both, so if the process dies in between, the request is delivered again, and what it meets depends on
-which of the two records had been published:
+An input record asks the application to delete a key of its store; the answer says whether it was there (1, true) or not
+(0, false). The deletion goes to the changelog, the answer to the output. The offset of the input is committed after
+both, so if the process dies in between, the request is delivered again, and what it meets depends on which of the two
+records had been published:
 
-- the changelog without the output: the key is gone by now, the answer is false, and true was never said;
+- the changelog without the output: the key is gone by now, the answer is false, and true was never answered;
 - the output without the changelog: the key is still there, and the answer is true a second time.
 
 Under `at_least_once` this is documented behaviour, so a trial must provoke it (its absence would mean that the trial
@@ -57,10 +57,10 @@ from onceproof.scenarios.base import (
 PUT, DELETE = 1, 0  # values of the input
 PARTITIONS = 1
 COMMIT_INTERVAL = 1.0  # seconds: time for the kill
-PROCESSED_WITHIN = 0.8  # commit intervals in which a process gets through its requests, as a rule: a commit then waits
+PROCESSED_WITHIN = 0.8  # commit intervals in which a process usually gets through its requests: a commit then waits
 HELD = 2.2  # commit intervals for which a topic refuses before a process is frozen: it has tried to commit twice
 SESSION = 4.0  # seconds after which a frozen process is missed
-SETTLED = 0.2  # seconds in which a topic that is still does not grow
+SETTLED = 0.2  # seconds without growth after which a topic is considered still
 NAME, OTHER = "instance-1", "instance-2"
 TASK, STORE = "0_0", "records"
 CHANGELOG, OUTPUT = "records-changelog", "output"
@@ -129,7 +129,7 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of a store in memory with transactions, and a deletion downstream of the answer that is published before it."""
+    """Refuses an in-memory store with transactions, and a deletion downstream of an answer published before it."""
     if own["guarantee"] == "exactly_once_v2" and own["stores"] != "rocksdb":
         return (
             "guarantee=exactly_once_v2 does not go with stores=in-memory, since without a state directory nobody "
@@ -193,7 +193,7 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("put"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
-        # What it tells of itself, and the last transaction's markers, may come a little later.
+        # What it reports about itself, and the last transaction's markers, may come a little later.
         lab.await_(f"{len(puts):,} records to be told of", lambda: instance.processed >= len(puts))
         before = _settled_ends(lab)
         processed = instance.processed
@@ -252,9 +252,9 @@ def drive(lab: Lab) -> Exercise:
 
 
 def _deleted_on_disk(lab: Lab, committed: int) -> int:
-    """How many deletions behind the first `committed` the directory of the process holds.
+    """How many deletions beyond the first `committed` the directory of the process holds.
 
-    RocksDB writes to disk in the order of the writes: where a key is there, all that were put before it had been.
+    RocksDB writes to disk in the order of the writes: if a key is there, all keys put before it had been.
     """
     there = lab.on_disk(NAME, TASK).get(STORE, {}).keys()
     puts = [key for key, _ in lab.workload.first]
@@ -265,7 +265,7 @@ def _deleted_on_disk(lab: Lab, committed: int) -> int:
 
 @dataclass
 class Flushes:
-    """Looks, again and again, whether what was made of the committed requests has been published."""
+    """Checks, again and again, whether what committed requests produced has been published."""
 
     lab: Lab
     puts: int
@@ -282,7 +282,7 @@ class Flushes:
             self.worst = {"committed": committed, **grown}
 
     def tell(self) -> None:
-        """Tell in the timeline of the sample in which most was missing."""
+        """Record in the timeline the sample in which most was missing."""
         self.lab.note("flushes", looks=self.looks, **self.worst)
 
 
@@ -292,7 +292,7 @@ def _short(committed: int, grown: Mapping[str, int]) -> int:
 
 
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the timeline says of flushes: of a request that is committed, change and answer are published.
+    """What the timeline says about flushes: once a request is committed, its change and its answer are published.
 
     With a deletion downstream of its answer, only the answer belongs to the request.
     """
@@ -318,7 +318,7 @@ def _ends(lab: Lab) -> dict[str, int]:
 
 
 def _settled_ends(lab: Lab) -> dict[str, int]:
-    """Ends of the changelog and the output that stay for a while."""
+    """Ends of the changelog and the output once they are stable for a while."""
     ends, since = _ends(lab), lab.now()
 
     def settled() -> bool:

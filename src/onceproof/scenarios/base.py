@@ -27,13 +27,13 @@ class Bulk(Protocol):
     """Records that are being produced in the background."""
 
     delivered: int
-    throttled: float  # seconds for which brokers told its producer to wait, at most at once
+    throttled: float  # the longest time in seconds for which brokers told its producer to wait
 
     def full_speed(self) -> None:
         """Stop pacing: send the rest as fast as possible."""
 
     def make_last(self, seconds: float) -> None:
-        """Slow down if need be, so that there are records for some seconds from now on."""
+        """Slow down if need be, so that the records last for some more seconds."""
 
     def stop(self) -> None:
         """Send no more."""
@@ -46,7 +46,7 @@ class Bulk(Protocol):
 
 
 class Lab(Ground, Protocol):
-    """What a scenario may do to the world while it drives one trial, beside what faults may."""
+    """What a scenario may do to the world while it drives one trial, in addition to what faults may."""
 
     workload: "Workload"
 
@@ -60,7 +60,7 @@ class Lab(Ground, Protocol):
         """What RocksDB has on disk of a task of an instance that has ended or is frozen: by store, key to value."""
 
     def contents_folder(self) -> Path:
-        """Where an instance may write what its stores hold (`contents.folder`)."""
+        """Where an instance may dump its stores (`contents.folder`)."""
 
     def produce(
         self,
@@ -97,16 +97,16 @@ class Lab(Ground, Protocol):
         """Wait for a condition that the application must bring about: if it does not, it is stuck."""
 
     def measure(self, **facts: int) -> None:
-        """Keep what the checks need to know of the drive, when it is known."""
+        """Keep what the checks need to know about the drive, once it is known."""
 
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""
 
     def await_internal_drained(self) -> None:
-        """Wait until what the application hands on to itself, by repartition topics, is processed and committed."""
+        """Wait until what the application passes to itself through repartition topics is processed and committed."""
 
     def close_instances(self) -> None:
-        """Have all instances write what their stores hold, then let them leave."""
+        """Have all instances dump their stores, then let them leave."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,13 @@ class Exercise:
 
     @classmethod
     def of(cls, suffered: Suffered) -> "Exercise":
-        """Of a trial in which a fault stood instead of the scenario's own steps: it met what the fault brings about."""
+        """For a trial with a fault instead of the scenario's own steps: it met what the fault brings about."""
         return cls(suffered.bit, suffered.told, all_steps_tried=suffered.bit)
 
 
 @dataclass(frozen=True)
 class Message:
-    """A record for a topic of an application of people's own."""
+    """A record for a topic of your own application."""
 
     topic: str
     key: bytes | None
@@ -140,7 +140,7 @@ class Message:
 class Workload:
     """The (key, value) records of a trial: those that are preloaded, and those that flow while it is driven.
 
-    Where there are `messages`, the value of a record is the place of the one that it stands for.
+    Where there are `messages`, the value of a record is the index of the one that it stands for.
     """
 
     first: Sequence[tuple[int, int]]
@@ -177,7 +177,7 @@ STATIC_MEMBERSHIP = Variant(
 
 INSTANCE = "{instance}"  # in a value of the configuration: the name of the instance
 
-# Of scenarios whose group can go over to another release while it works.
+# For scenarios whose group can move to another release while it works.
 ROLLING = Variant(
     "ROLLING",
     "Goes over to another release instance by instance, while records flow.",
@@ -199,7 +199,7 @@ class Role:
     may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
     committed: bool = True  # false: with the records of aborted and open transactions
     declared: Declared | None = None  # of an application of people's own
-    keys: str = "integers"  # `windows`, `sessions`: of the changelog of such a store, with the record's time behind
+    keys: str = "integers"  # `windows`, `sessions`: of the changelog of such a store, followed by the record's time
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class System:
     promises: tuple[str, ...]  # that are looked at, see `model.promise`
     stores: int = 1
     joins: tuple[str, ...] = ()  # the kinds of its joins, see `model.application`
-    requires: frozenset[Capability] = frozenset()  # of the brokers, beside what its topics need
+    requires: frozenset[Capability] = frozenset()  # of the brokers, besides what its topics need
 
     @property
     def topics(self) -> dict[str, TopicPlan]:
@@ -231,7 +231,7 @@ class System:
 
 
 def refuse_restarts(cell: Cell) -> str | None:
-    """Of a scenario whose application is not restarted."""
+    """For a scenario whose application is not restarted."""
     if cell.restart_on is None:
         return None
     return (
@@ -240,17 +240,17 @@ def refuse_restarts(cell: Cell) -> str | None:
 
 
 def refuse_restart_pair(cell: Cell) -> str | None:
-    """Of a scenario whose application can be restarted: why it cannot be on this pair of releases, if it cannot."""
+    """For a scenario whose application can be restarted: why it cannot be on this pair of releases, if so."""
     return cell.streams.refuse_restart_on(cell.restart_on) if cell.restart_on else None
 
 
 def rolls(own: Mapping[str, Any]) -> bool:
-    """Whether the application goes over to the other release instance by instance, by these values of parameters."""
+    """Whether, by these values of parameters, the application moves to the other release instance by instance."""
     return chosen(own) is rolling_bounce.FAULT
 
 
 def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
-    """Why instances cannot go over one by one to the other release of a cell, or not back, if they cannot.
+    """Why instances cannot move one by one to the other release of a cell, or not back, if they cannot.
 
     Args:
         cell: what is asked for.
@@ -266,7 +266,7 @@ def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) 
 
 
 def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Why the releases of a cell have not the membership that is asked for, if they have not (`MEMBERSHIP`)."""
+    """Why the releases of a cell lack the membership that is asked for, if they do (`MEMBERSHIP`)."""
     if own[PROTOCOL] == "classic":
         return None
     if own[STATIC]:
@@ -295,7 +295,7 @@ class Scenario:
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
     drive: Callable[[Lab], Exercise]
     positive_control: tuple[str, str]  # variant and release that show the anomaly, without which a green says nothing
-    # What the timeline says of promises that do not show in the topics.
+    # What the timeline says about promises that do not show in the topics.
     observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
     # Why a cell cannot be run with these values of the parameters, if it cannot.
     refusal: Callable[[Cell, Mapping[str, Any]], str | None] = lambda cell, _own: refuse_restarts(cell)
@@ -389,7 +389,7 @@ def partition_of_key(key: int, partitions: int) -> int:
 
 
 def behind(records: Sequence[tuple[int, int]], partitions: int) -> dict[str, tuple[int, None]]:
-    """What of the input is behind these records, its first: by partition from an offset on, as events tell (`open`)."""
+    """What of the input follows these first records: by partition from an offset on, as in events (`open`)."""
     sizes = Counter(partition_of_key(key, partitions) for key, _ in records)
     return {str(partition): (sizes[partition], None) for partition in range(partitions)}
 
@@ -400,12 +400,12 @@ def runs_its_task(instance: Instance) -> bool:
 
 
 def runtime(own: Mapping[str, Any]) -> dict[str, str]:
-    """The configuration of the Java that is asked for."""
+    """The configuration for the requested Java."""
     return {"onceproof.java": str(own[JAVA])} if own[JAVA] else {}
 
 
 def membership(own: Mapping[str, Any]) -> dict[str, str]:
-    """The configuration of the membership that is asked for."""
+    """The configuration for the requested membership."""
     static = {"group.instance.id": INSTANCE} if own[STATIC] else {}
     return static | ({PROTOCOL: own[PROTOCOL]} if own[PROTOCOL] != "classic" else {})
 

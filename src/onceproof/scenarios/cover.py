@@ -13,10 +13,10 @@ AXES = ("variant", "streams", "broker")
 
 
 def lacking(cells: Iterable[Cell], brokers: Iterable[Release], catalogue: Mapping[str, Offer]) -> list[Cell]:
-    """Few cells that together with those that there are let each variant, release and broker meet each other one.
+    """A few cells that, together with the existing ones, let each variant, release and broker meet each other one.
 
     What fails only where three of them meet may be missed; that is the price of a tenth of the cells. Cells with a
-    restart count for nothing, and cells that cannot be run are left out.
+    restart do not count, and cells that cannot be run are left out.
 
     Args:
         cells: those of a matrix, scenario by scenario.

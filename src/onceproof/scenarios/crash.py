@@ -7,26 +7,26 @@ a store without a checkpoint is not to be trusted. A checkpoint that stays while
 
 A trial runs the application until 3,000 records are committed and closes it; starts it again, so that a store is
 restored from a checkpoint; lets a burst flow into one transaction; kills the process in it; and starts it once more
-over the same state directory. Three levels are looked at, each its own anomaly:
+over the same state directory. Three levels are checked, each with an anomaly of its own:
 
-1. `stale-checkpoint`: the checkpoint is sampled while the burst flows. One that is there is wrong.
-2. `skipped-wipe`: how the last start initialised each store, from its log and from where it restored. A store that is
+1. `stale-checkpoint`: the checkpoint is sampled while the burst flows. One that exists is wrong. 2. `skipped-wipe`: how
+the last start initialised each store, from its log and from where it restored. A store that is
    trusted is no anomaly where its directory, copied after the kill and opened, holds nothing of the open transaction.
-3. The damage. `lost-record`: a topology that drops what it has seen drops records that it has never put out.
+3. The damage. `lost-record`: a topology that drops what it has seen drops records that it has never emitted.
    `duplicate-id` and others: the enumerator, whose two stores were flushed at different points. And, whatever the
-   topology made of it, `uncommitted-state`: the store, read before the first record, holds keys that no committed
+   topology does with it, `uncommitted-state`: the store, read before the first record, holds keys that no committed
    changelog record explains.
 
-The first two test how Kafka Streams does it: they are told, and turn a cell red only beside the third, or where the
-registry expects them.
+The first two test how Kafka Streams does it: they are reported, but turn a cell red only together with the third, or
+where the registry expects them.
 
 The writes of the open transaction must be on disk when the process dies, so RocksDB's write buffer is small, and so is
-the cache of a store that is cached. A trial is *exercised* when the directory, copied after the kill and opened, holds
-records of the transaction that was open then; with `during=restoration`, when the restoration had not ended and the
-directory holds records that it restored. A store in memory leaves nothing on disk: it is a negative control, exercised
-when a transaction was open, of which its changelog holds what must be skipped.
+the cache of a cached store. A trial is *exercised* when the directory, copied after the kill and opened, holds records
+of the transaction that was open then; with `during=restoration`, when restoration had not ended and the directory holds
+restored records. An in-memory store leaves nothing on disk: it is a negative control, exercised when a transaction was
+open, of which its changelog holds what must be skipped.
 
-Where the group goes over to another release instance by instance (`ROLLING`), the kill stands for the first bounce: the
+Where the group moves to another release instance by instance (`ROLLING`), the kill replaces the first bounce: the
 process comes back on the other release, beside a second instance without a task, which is bounced afterwards.
 """
 
@@ -73,13 +73,13 @@ from onceproof.scenarios.base import (
 PARTITIONS = 1
 TASK = "0_0"
 NAME = "instance-1"
-SECOND = "instance-2"  # of a group that goes over to another release; it has no task
+SECOND = "instance-2"  # of a group that moves to another release; it has no task
 HELD_BACK = 1_000  # records of the burst that come only after the crash
 COUNTER_KEY = 0  # at which the enumerator stores its counter
-TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is looked at
-TIMES_OUT_AFTER = 10_000  # ms; of a process without a state directory, which nobody follows, so that it must
-RATE = 300.0  # records/s that are left for a group that goes over to another release
-RESTORED_WITHIN = 30.0  # seconds that a restoration is given until some of it is on disk
+TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is observed
+TIMES_OUT_AFTER = 10_000  # ms; of a process without a state directory, which nobody succeeds, so that it must
+RATE = 300.0  # records/s that are left for a group that moves to another release
+RESTORED_WITHIN = 30.0  # seconds that a restoration has until some of it is on disk
 
 # The kinds of stores, and what the keys of their changelogs are.
 KINDS = {
@@ -215,7 +215,7 @@ def _in_memory(own: Mapping[str, Any]) -> bool:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of parameters that do not go together, or that the releases cannot run with."""
+    """Refuses parameters that do not go together, or that the releases cannot run with."""
     if own["topology"] == "enumerator" and (own["stores"], own["punctuate.ms"]) != ("rocksdb", 0):
         return "stores and punctuate.ms are settings of topology=dedup; leave them out with the enumerator."
     if reason := _refuse_kind(cell, own):
@@ -242,7 +242,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 
 def _refuse_kind(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of a kind of store that the releases lack, or that does not go with the other parameters."""
+    """Refuses a kind of store that the releases lack, or that does not go with the other parameters."""
     kind = own["stores"]
     if kind == "versioned":
         for release in sorted({cell.streams, cell.running}):
@@ -269,12 +269,12 @@ def drive(lab: Lab) -> Exercise:
     """Commit, close, start again, burst, kill (start again, burst, kill), start again, drain."""
     restoring = lab.parameters["during"] == "restoration"
     fault = chosen(lab.parameters)
-    # Some records come only after the crash, so that a task always meets one, and tells what its store held before.
+    # Some records come only after the crash, so that the task always has one, and reports what its store held before.
     burst, rest = lab.workload.second[:-HELD_BACK], lab.workload.second[-HELD_BACK:]
     with lab.phase("commit"):
         lab.start_instance(NAME)
         known = len(lab.workload.first)
-        if restoring:  # a changelog long enough to be caught in it
+        if restoring:  # a changelog long enough for a kill during its restoration
             known += len(burst)
             lab.produce("before", burst)
         lab.await_(f"{known:,} records to be committed", lambda: lab.committed() >= known)
@@ -319,7 +319,7 @@ def _tell_how_initialised(lab: Lab, instance: Instance) -> None:
 
 
 def _crash_each_time(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise:
-    """Kill the process as often as is asked for, each time in its share of the burst."""
+    """Kill the process as often as requested, each time in its share of the burst."""
     kills = lab.parameters["kills"]
     share = math.ceil(len(burst) / kills)
     crashes = [_crash_while_running(lab, burst[n * share : (n + 1) * share], n) for n in range(kills)]
@@ -344,7 +344,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
     known, again = lab.committed(), lab.end("input") - lab.committed()
     watch = StateWatch(lab.state_directory(NAME) / TASK, lab.now)
     lab.produce(f"burst {before + 1}" if before else "burst", burst)
-    # Nearly all: behind the last record the application has time to commit.
+    # Nearly all: after the last record the application has time to commit.
     enough = int((again + len(burst)) * 0.9)
 
     def processed() -> bool:
@@ -388,7 +388,7 @@ class LeftBehind:
 
     @property
     def sentence(self) -> str:
-        """What is on disk of the transaction, for people."""
+        """What is on disk of the transaction, as text."""
         return f"entries of it on disk: {_counts(self.on_disk)}"
 
     def told(self) -> dict[str, Any]:
@@ -415,7 +415,7 @@ def _counts(entries: Mapping[str, int]) -> str:
 
 
 def _uncommitted(store: str, held: Mapping[int, int], committed: int, keys: Set[int]) -> int:
-    """Entries of a store that come of records behind those that were committed.
+    """Entries of a store that come from records beyond the committed ones.
 
     All keys are distinct, so that the counter of the enumerator is one less than the records that it counted.
     """
@@ -458,7 +458,7 @@ class Flushes:
     """Sees from outside whether RocksDB flushes what is written to the stores of a task's directory."""
 
     def __init__(self, directory: Path) -> None:
-        """The files that are there count for nothing: from 4.3 on a store writes some when it is opened (KIP-1035)."""
+        """Existing files do not count: from 4.3 on a store writes some when it is opened (KIP-1035)."""
         self._directory = directory
         self._before, self._since = self._files(), set[Path]()
 
@@ -473,7 +473,7 @@ class Flushes:
 
 @dataclass
 class StateWatch:
-    """Looks at the checkpoint in a task's directory again and again."""
+    """Samples the checkpoint in a task's directory again and again."""
 
     directory: Path
     now: Callable[[], float]  # epoch seconds
@@ -489,7 +489,7 @@ class StateWatch:
         self.seen.append((self.now(), checkpoint))
 
     def tell(self, lab: Lab) -> None:
-        """Tell in the timeline what the samples showed."""
+        """Record in the timeline what the samples showed."""
         files = [checkpoint for _, checkpoint in self.seen if checkpoint]
         lab.note(
             "checkpoint",
@@ -520,7 +520,7 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
         store; how: `trusted` (from a checkpoint), `wiped`, or `kept` (restored from the beginning over what was there);
         offset: the checkpoint's, if it was trusted; replayed: changelog offsets that were gone through; records: of
         those, the committed ones that were restored; on_disk: entries of the open transaction that the directory held.
-        How is `unknown` where neither the log nor a restoration tells: a release may word it in another way.
+        How is `unknown` if neither the log nor a restoration tells: a release may word it differently.
     """
     starts = [n for n, e in enumerate(events) if e["event"] == "instance" and e["action"] == "started"]
     own = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
@@ -548,7 +548,7 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
 
 
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the timeline says of the checkpoint, which a store in memory has not, and of the wipe."""
+    """What the timeline says about the checkpoint, which an in-memory store lacks, and about the wipe."""
     has_checkpoint = not _in_memory(values(trial))
     return [
         *(_compare_checkpoint(e) for e in events if has_checkpoint and e["event"] == "checkpoint"),

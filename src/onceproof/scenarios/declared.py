@@ -1,4 +1,4 @@
-"""An application of people's own, as its file `onceproof.toml` declares it, and the records that it is fed."""
+"""Your own application, as its file `onceproof.toml` declares it, and its input."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ FILE = "onceproof.toml"
 CLASS = r"[\w$]+(\.[\w$]+)*(#[\w$]+)?"
 COORDINATES = r"[\w.\-]+:[\w.\-]+:[\w.\-]+"
 RANGE = re.compile(r"\{(n|(-?\d+)\.\.(-?\d+))\}")
-# What the lab says itself, so that an application cannot.
+# What the lab sets itself, so that an application cannot.
 OURS = ("application.id", "bootstrap.servers", "client.id", "state.dir")
 
 
@@ -46,13 +46,13 @@ Written = str | dict[str, Any]  # a record as a line of JSON, or as a row
 
 
 class _Table(BaseModel):
-    """A table of the file, with nothing in it that is not known."""
+    """A table of the file, without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Generated(_Table):
-    """Records that are drawn: `{n}` is the number of a record, `{1..9}` a whole number that is drawn."""
+    """Random records: `{n}` is the number of a record, `{1..9}` a random integer."""
 
     records: int = Field(ge=1)
     key: str | None = None
@@ -77,7 +77,7 @@ class InputTopic(_Table):
 
 
 class OutputTopic(_Table):
-    """A topic that the application writes to, and what must hold of it."""
+    """A topic that the application writes to, and what must hold for it."""
 
     topic: Topic
     key: Serde = "string"
@@ -119,7 +119,7 @@ class Declaration(_Table):
 
 @dataclass(frozen=True)
 class Application:
-    """An application of people's own."""
+    """Your own application."""
 
     folder: Path
     declares: Declaration
@@ -129,7 +129,7 @@ class Application:
         """Read the file of a folder, and check that what it names is there.
 
         Raises:
-            UsageError: it cannot be read or says something that cannot be; one sentence that names it.
+            UsageError: it cannot be read or says something impossible; one sentence that names it.
         """
         folder = folder.absolute()
         file = folder / FILE
@@ -159,7 +159,7 @@ class Application:
         return [self.folder / name for name in names]
 
     def messages(self, seed: int, begin: int) -> list[Message]:
-        """The records of all inputs in the order in which they flow: they come side by side, each input evenly.
+        """The records of all inputs in the order in which they flow: side by side, each input evenly.
 
         Args:
             seed: by which records are drawn.
@@ -245,7 +245,7 @@ def _parsed(one: InputTopic, row: Written) -> _Drawn:
     """The record in a line of JSON, or in a row.
 
     Raises:
-        ValueError: it is none; says why.
+        ValueError: it is not a record; says why.
     """
     try:
         read = _Row.model_validate(json.loads(row) if isinstance(row, str) else row)

@@ -4,23 +4,23 @@ The application keeps a counter and the IDs given so far in two stores, with a s
 An ID is `counter * partitions + partition`, so the output is a pure function of the input's order within a
 partition: replaying the input tells every ID that must come out, and any other is an anomaly.
 
-What can go wrong: a thread that held a task active, then standby, then active again (it was *recycled*, not
-closed) finds its old record cache, because what was restored meanwhile by-passed the cache. It then counts on
-from an old counter and gives IDs a second time. So a trial is *exercised* when the assignments prove that a task
-came back like this, another thread had advanced it meanwhile, and the thread processed records of it afterwards.
-With caching off, or a cache of no bytes, the same journey must do no harm.
+What can go wrong: a thread that held a task active, then standby, then active again (it was *recycled*, not closed)
+finds its old record cache, because what was restored meanwhile bypassed the cache. It then continues from an old
+counter and gives IDs a second time. So a trial is *exercised* when the assignments prove that a task came back like
+this, another thread had advanced it meanwhile, and the thread processed records of it afterwards. With caching off, or
+a cache of no bytes, the same journey must do no harm.
 
-The reproduction makes the group rebalance by a third stream. As a rule that is a thread that comes and goes in the
-second instance, which takes no time; `THIRD_INSTANCE` starts a process, and stops the second. `SEED_SCHEDULE` keeps the
-reproduction's own schedule: 60,000 records at full speed, 5 seconds, a third instance. On brokers as quick as these all
-is processed before that, so no ID comes twice and a healthy release is not exercised; the stale counter shows all the
-same, in the store at the end (`wrong-store`).
+The reproduction makes the group rebalance by a third stream. Usually that is a thread that comes and goes in the second
+instance, which takes no time; `THIRD_INSTANCE` starts a process, and stops the second. `SEED_SCHEDULE` keeps the
+reproduction's own schedule: 60,000 records at full speed, 5 seconds, a third instance. On brokers as fast as these
+everything is processed before that, so no ID comes twice and a healthy release is not exercised; the stale counter
+still shows, in the store at the end (`wrong-store`).
 
 Where a fault befalls the application, the group is not scaled: the trial is exercised when the fault bit. What must
 come out is the same under each.
 
 In a restart cell both instances are closed after the first bulk and started on the other release, over their state
-directories; the journey is made there. In a cell that rolls they go over one by one while the second bulk flows.
+directories; the journey is made there. In a cell that rolls they move one by one while the second bulk flows.
 """
 
 import random
@@ -65,13 +65,13 @@ from onceproof.scenarios.base import (
 
 PARTITIONS = 2
 FIRST, SECOND = 3_000, 60_000
-RATE = 5_000.0  # records/s while the group is scaled: unpaced, all is processed before any rebalance
+RATE = 5_000.0  # records/s while the group is scaled: unpaced, everything is processed before any rebalance
 ROUNDS = 2  # how often the driver scales out and in before it gives up
 WAITS = 5.0  # seconds of the reproduction between the records and the third stream
-PATIENCE = 2.0  # seconds that the group is given to answer
-SESSION = 4.0  # seconds after which a thread is missed that was removed without leaving the group
-LASTS = 8.0  # seconds for which there are records when a step begins
-SETTLED_WITHIN = 5.0  # seconds that an instance is given to run as many threads as it was told
+PATIENCE = 2.0  # seconds that the group has to answer
+SESSION = 4.0  # seconds after which a thread that was removed without leaving the group is missed
+LASTS = 8.0  # seconds for which records last when a step begins
+SETTLED_WITHIN = 5.0  # seconds that an instance has to run as many threads as it was told
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ def drive(lab: Lab) -> Exercise:
             steps = _scale_until_returned(lab, second, bulk)
     with lab.phase("drain"):
         bulk.full_speed()
-        if not fault and not second.threads:  # a standby that stands until the end is looked at, too
+        if not fault and not second.threads:  # a standby that lasts until the end is checked, too
             lab.step("add-thread", second.name)
         lab.await_drained()
         if not fault:  # after which either may hold every task
@@ -342,7 +342,7 @@ def _settled(instance: Instance, threads: int) -> bool:
 
 
 def _is_whole(instance: Instance) -> bool:
-    """Whether one of two instances, if it has threads, holds every task, as active or standby: the group is at rest.
+    """Whether one of two instances, if it has threads, holds every task, as active or standby: the group has settled.
 
     A thread that is removed while it is assigned a task may keep that task's directory locked (KAFKA-19510).
     """

@@ -1,19 +1,19 @@
-"""KAFKA-16407 and KAFKA-16434: an inner join by a foreign key must follow a key that comes from null, or becomes null.
+"""KAFKA-16407 and KAFKA-16434: an inner foreign-key join must follow a key that changes from or to null.
 
-Both tables are made of the input; while it flows, records of the left table change the key by which they ask for one
+Both tables are made from the input; while it flows, records of the left table change the key by which they ask for one
 of the right table, again and again, also from null and to null, and records of the right table change their value.
 Releases with the bug ignore a change from null (no result, or that of an older key) and to null (the result stays).
 
-The join asks and answers through topics of its own, so the order and the number of its results vary; but the table
-that they make at the end is that of the join of both tables, and is compared key by key. All has been processed when
-the last record of the left table has got its result: it is behind all others in each of those topics.
+The join asks and answers through topics of its own, so the order and the number of its results vary; but the table that
+they make at the end is that of the join of both tables, and is compared key by key. Everything has been processed when
+the last record of the left table has its result: it comes after all others in each of those topics.
 
-Every foreign key is one of the right table, if not null. Where some are not (parameter `absent`), there is a race, for
-which there is no known issue: see the scenario's page.
+Every foreign key that is not null exists in the right table. If some do not (parameter `absent`), there is a race,
+which is no known issue: see the scenario's page.
 
 KAFKA-18713: a left join to a table of several partitions. For a foreign key that changes, releases with the bug let
-both the old key and the new one answer: that there is nothing, and what there is. The task of the old key may be the
-slower one; then its answer, which comes last, takes the result away.
+both the old key and the new one answer: that there is nothing, and what there is. The task of the old key may be
+slower; then its answer, which comes last, removes the result.
 """
 
 import random
@@ -83,7 +83,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 
 def last_key(trial: Trial) -> int:
-    """The first of the keys of the last records."""
+    """The first of the last records' keys."""
     own = values(trial)
     return int(own["left"] + own["right"])
 

@@ -1,16 +1,16 @@
-"""KAFKA-19208: of a stream that is joined with a global table to the left, every record must come out.
+"""KAFKA-19208: when a stream is left-joined with a global table, every record must come out.
 
-A record asks for a key of the table, or for none: then there is nothing to join it with, and it must come out all the
-same (KIP-962, from 3.7.0 on; before, such records are dropped by contract). Releases with the bug drop it: nothing
-fails, and the record is gone.
+A record asks for a key of the table, or for none: then there is nothing to join it with, but it must still come out
+(KIP-962, from 3.7.0 on; before, such records are dropped by contract). Releases with the bug drop it: nothing fails,
+and the record is gone.
 
-KAFKA-7663: a global store in place of the table has a processor of its own that puts what comes into it, here with a
-number added (parameter `added`). Releases with the bug do without the processor when they restore the store, which one
-in memory is at each start: what is found is what was sent, and not what the processor makes of it.
+KAFKA-7663: a global store instead of the table has a processor of its own that puts what it receives, here with a
+number added (parameter `added`). Releases with the bug bypass the processor when they restore the store, which happens
+to an in-memory one at each start: it then holds what was sent, and not what the processor makes of it.
 
-The table is made of the application's own output: the first records of the input are its entries, and come out as
+The table is made from the application's own output: the first records of the input are its entries, and come out as
 they are. When they are committed, the application starts again and so reads the whole table before it joins anything.
-What each record must come out with is a function of the input alone, and compared record by record.
+The result of each record is a function of the input alone, and is compared record by record.
 """
 
 import random
@@ -107,7 +107,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "group.instance.id": NAME,  # so that it takes its place in the group again at once
+        "group.instance.id": NAME,  # so that it rejoins the group at once
     }
 
 
@@ -128,7 +128,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_("the table to be read", lambda: runs_its_task(instance))
         lab.produce("asking", asking)
         lab.await_drained()
-        # What it tells of itself may come a little later.
+        # What it reports about itself may come a little later.
         lab.await_(f"{len(asking):,} records to be told of", lambda: instance.processed >= len(asking))
     with lab.phase("leave"):
         lab.close_instances()
@@ -146,7 +146,7 @@ def drive(lab: Lab) -> Exercise:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of a share that is none, a release that promises nothing of these records, or a restart."""
+    """Refuses an impossible share, a release that promises nothing about these records, or a restart."""
     if own["no.key"] > 1:
         return f"no.key is {own['no.key']:g}, but must be a share from 0 to 1."
     if own["table"] != "global-store" and cell.streams < PROMISED_FROM:

@@ -1,18 +1,18 @@
 """KAFKA-18943: when an idle task is revoked, the open transaction of the tasks that stay must not be committed.
 
 Under exactly-once v2 all tasks of a stream thread share one producer, and so one transaction. From 3.4.0 to 3.9.0 a
-thread from which a task is revoked commits that transaction also where the task has nothing to commit; what the tasks
-that stay have written is then committed without the offsets of their input. If the thread dies before its next commit,
-that input is processed a second time.
+thread from which a task is revoked commits that transaction even if the task has nothing to commit; what the remaining
+tasks have written is then committed without the offsets of their input. If the thread dies before its next commit, that
+input is processed a second time.
 
-A trial commits the first records, and starts the application again with one thread and a commit interval that does not
-end. Records of one partition only flow, so that the task of the other one is idle, and when they are processed a second
-thread is added, which takes one task over. Then the process is killed, started again, and gets the rest.
+A trial commits the first records, and starts the application again with one thread and an endless commit interval. Only
+records of one partition flow, so that the task of the other one is idle, and when they are processed a second thread is
+added, which takes over one task. Then the process is killed, started again, and gets the rest.
 
 A trial is *exercised* when the idle task was the one that moved, the other stayed, and records of it were processed and
 not committed when the process was killed. What must come out is what the enumerator's promise says: each ID once, for
-each record of the input one of the output. Without the kill the next commit makes good what the output is judged by,
-and only the log of the transactions tells (`torn-transaction`).
+each record of the input one of the output. Without the kill the next commit repairs the output, and only the log of the
+transactions tells (`torn-transaction`).
 """
 
 import random
@@ -37,7 +37,7 @@ from onceproof.scenarios.base import (
 )
 
 PARTITIONS = enumerator.PARTITIONS
-BUSY = 0  # the partition whose task has records; as tasks are dealt out in their order, that of the other one moves
+BUSY = 0  # the partition whose task has records; as tasks are assigned in their order, that of the other one moves
 NAME = "instance-1"
 LATER = 1_000  # records that come when the process is back
 NEVER = 600_000  # ms: commit interval, and timeout of a transaction, that do not end within a trial
@@ -100,7 +100,7 @@ def config(_trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         "producer.transaction.timeout.ms": str(NEVER),
-        "main.consumer.session.timeout.ms": "4000",  # the member that is killed is missed after these
+        "main.consumer.session.timeout.ms": "4000",  # the killed member is missed after these
     }
 
 

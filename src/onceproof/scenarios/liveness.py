@@ -1,7 +1,7 @@
-"""A promise of every scenario: the application runs until it is told to end, and then ends in good order.
+"""A promise of every scenario: the application runs until it is told to end, and then ends cleanly.
 
-Threads that died are told by the instances (`uncaught`, streams_app/README.md), the rest by the driver (`failure`).
-That a thread dies of what a fault does to its instance, and says so, breaks no promise (`excused`).
+Instances report threads that died (`uncaught`, streams_app/README.md), the driver the rest (`failure`). A thread that
+dies of what a fault does to its instance, and says so, breaks no promise (`excused`).
 """
 
 import re
@@ -15,7 +15,7 @@ RUNS_ON = "runs until it is told to end"
 
 
 def compare_liveness(events: Sequence[Event]) -> Iterator[Comparison]:
-    """Each start of an instance; beside them each thread that died, and what ended the drive if that was Kafka's doing.
+    """Each start of an instance; also each thread that died, and what ended the drive if that was Kafka's doing.
 
     Raises:
         KeyError: an event lacks a field of the protocol.

@@ -1,11 +1,12 @@
-"""Reproduction 001, KAFKA-14624: instances start and stop after a program, and a store must never give an old value.
+"""Reproduction 001, KAFKA-14624: instances start and stop according to a program, and a store must never return an old
+value.
 
 Each record of a key carries the number after the one before it. The application keeps the last number of each key in
 a cached store with a standby replica, and so knows what it must find there: a smaller number is a *stale read*.
 
 A program is a list of instances; each of its steps toggles one: starts it if it does not run, else stops it. `1 2 3` is
-the reproduction's. Where the reproduction waits 15 seconds, a step here waits until the group is stable and a number of
-records was processed since.
+the reproduction's. Where the reproduction waits 15 seconds, a step here waits until the group is stable and has
+processed a number of records since.
 
 What can go wrong is what goes wrong with the enumerator (a thread that held a task active, standby, active again
 finds its old record cache), so the precondition is the same: a task came back to its thread; and a key that the thread
@@ -55,11 +56,11 @@ from onceproof.scenarios.base import (
     variants_of,
 )
 
-STABLE_WITHIN = 60.0  # seconds that the group is given to become stable after a step
-LASTS = 8.0  # seconds for which there are records when the group has become stable
-PROCESSED_WITHIN = 20.0  # seconds that it is given to process what the next step waits for
-TOGETHER = 3  # instances that run at once at some time in a program that is drawn, if there are as many
-STEPS = 6  # of a program that is drawn, at most
+STABLE_WITHIN = 60.0  # seconds that the group has to become stable after a step
+LASTS = 8.0  # seconds for which records last once the group has become stable
+PROCESSED_WITHIN = 20.0  # seconds that it has to process what the next step waits for
+TOGETHER = 3  # instances that run at once at some time in a random program, if there are as many
+STEPS = 6  # of a random program, at most
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -133,7 +134,7 @@ def program_of(trial: Trial) -> list[int]:
 
 
 def refuse_program(text: str, instances: int) -> str | None:
-    """Why a text is no program: it is empty, holds anything but whole numbers, or an instance that there is not."""
+    """Why a text is not a program: it is empty, or holds anything but numbers of existing instances."""
     words = text.split()
     if not words:
         return "the program is empty; name the instances to toggle, for example `1 2 3`."
@@ -168,9 +169,9 @@ def draw_program(rng: random.Random, instances: int) -> list[int]:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of a program that is none, a fault under which the promises cannot hold, and releases.
+    """Refuses an invalid program, a fault under which the promises cannot hold, and releases.
 
-    The application goes over to another release by rolling only.
+    The application moves to another release by rolling only.
     """
     fault = chosen(own)
     if own["program"] != "random" and (reason := refuse_program(own["program"], own["instances"])):
@@ -273,7 +274,7 @@ def _has_processed(running: Mapping[int, Instance], records: int, bulk: Any) -> 
 
 
 def _await_stable(lab: Lab, running: Sequence[Instance], own: Mapping[str, Any], bulk: Bulk) -> None:
-    """Wait for the group; on a slow machine, too, there must be records when it is stable."""
+    """Wait for the group; even on a slow machine there must be records left when it is stable."""
     tasks = {f"0_{p}" for p in range(own["partitions"])}
 
     def stable() -> bool:
@@ -297,7 +298,7 @@ def _exercise(lab: Lab, steps: int, all_tried: bool) -> Exercise:
 
 
 def keys_read_again(records: Sequence[tuple[int, int]], partitions: int, proof: Return) -> set[int]:
-    """The keys that a thread had cached, that others advanced while it was away, and that it read when it was back.
+    """The keys that a thread had cached, that others advanced while it was away, and that it read after its return.
 
     Args:
         records: of the input, in the order in which they were sent.

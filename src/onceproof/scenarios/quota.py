@@ -1,31 +1,31 @@
 """Reproduction 003, KAFKA-17455: a producer that is only throttled must not lose its transaction.
 
-One stream thread writes a random value of 1 KiB to its store for each input record, one each 25 to 30 ms, and so
-slightly more to the changelog than the quota of its producer allows. It is then throttled, a little, and falls
-behind, slowly: that is all. A transactional request that meets the throttle must not wait longer than its
-transaction may take. Where it does (a whole request timeout, 30 s, instead of the throttle), the broker aborts the
-transaction, fences the producer, and the task starts again from its last commit.
+One stream thread writes a random value of 1 KiB to its store for each input record, one every 25 to 30 ms, and so
+slightly more to the changelog than the quota of its producer allows. It is then throttled a little and falls behind
+slowly: that is all. A transactional request that meets the throttle must not wait longer than its transaction may take.
+If it does (a whole request timeout, 30 s, instead of the throttle), the broker aborts the transaction, fences the
+producer, and the task starts again from its last commit.
 
-A trial is *exercised* when the producer told of throttling, a request of its transactions met the throttle, the load
-went on for longer than a failure takes, and the generator was not throttled itself: it is another client, without a
+A trial is *exercised* when the producer reported throttling, a request of its transactions met the throttle, the load
+continued for longer than a failure takes, and the generator was not throttled itself: it is another client, without a
 quota. The producer's own log (at DEBUG) tells how long each request of a transaction waited until it was sent. One that
 waited for much longer than the producer was ever throttled (event `held`: `request`, `ms`) is what the known issue
-explains. And the generator tells whether all else was well: where it fell behind its pace, the machine or the brokers
-had too much to do, and the trial is void, whatever it showed. It ends at the first exception, or after 45 s of load;
-then the quota is lifted and the rest is drained. Looked at are the exceptions in the log by class, threads that had to
-be replaced, and, from the topics alone, the transactions that were aborted: the changelog is read both with and without
-what was not committed. Every record must be in the changelog once.
+explains. And the generator shows whether all else was well: if it fell behind its pace, the machine or the brokers were
+overloaded, and the trial is void, whatever it showed. It ends at the first exception, or after 45 s of load; then the
+quota is lifted and the rest is drained. The checks look at the exceptions in the log by class, at threads that had to
+be replaced, and, from the topics alone, at aborted transactions: the changelog is read both with and without
+uncommitted records. Every record must be in the changelog once.
 
-Throttle and lag are judged, too. The reproduction expects some 100 ms on average, and a lag that grows slowly. How long
-a throttle may be, and how fast the lag must grow, load and quota tell. A throttle lasts as long as the request that
+Throttle and lag are judged, too. The reproduction expects some 100 ms on average, and a lag that grows slowly. Load and
+quota determine how long a throttle may be, and how fast the lag must grow. A throttle lasts as long as the request that
 exceeded the quota takes at its rate, a full batch at most, and a second more where the window has just lost one;
-`long-throttle` is said of twice that, since a throttle of more than a second can cost two. The longest is judged and
-not the average: who waits long sends little, so that the average over responses hardly grows with the throttle.
-`runaway-lag` is said of twice what is sent less what goes through, and what comes in a window of the quota.
+`long-throttle` is more than twice that, since a throttle of more than a second can cost two. The longest is judged
+and not the average: whoever waits long sends little, so the average over responses hardly grows with the throttle.
+`runaway-lag` is more than twice what is sent minus what goes through, plus what comes in a window of the quota.
 
 How long a trial must be: the first throttled response comes after about 3 s (the lab's brokers measure over
 `quota.window.num` = 3 seconds), the failure one request timeout later. And how long it may be: the generator outruns
-the quota, so the lag grows for ever, and when about 350 records of it fall into one transaction, these take longer than
+the quota, so the lag grows forever, and when about 350 records of it fall into one transaction, these take longer than
 a transaction may: then every release fails (measured: after 83 s at 25 ms, after 160 to 180 s at 25 to 30 ms). So a
 trial is stopped long before.
 """
@@ -61,12 +61,12 @@ PARTITIONS = 1
 NAME = "instance-1"
 CHANGELOG = "values-changelog"
 ALL = "values-changelog-all"  # the same topic with aborted records
-OVERHEAD = 64  # bytes of a record in the changelog beside its value
+OVERHEAD = 64  # bytes of a record in the changelog besides its value
 WINDOW = 3.0  # seconds over which the lab's brokers measure a quota
-WINDOW_STEP = 1.0  # seconds of which that window consists, and which it loses at once
+WINDOW_STEP = 1.0  # seconds in each part of that window, which it loses at once
 BATCH = 16_384  # bytes that a request to one partition holds at most, if a single record is no larger; Kafka's own
 MET = 50  # ms that a request waits if it met the throttle; otherwise it is sent within a few
-BEHIND = 2.0  # seconds that a generator on a machine with time for it never falls behind
+BEHIND = 2.0  # seconds by which a generator on a machine with time for it never falls behind
 MARGIN = 5.0  # seconds that the load must go on for after a failure would have shown
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of a load under which any release fails: so much lag would gather that it does not fit into a transaction."""
+    """Refuses a load under which any release fails: more lag would accumulate than fits into a transaction."""
     load = (own["record.bytes"] + OVERHEAD) * 1_000 / own["sleep.ms"]
     backlog, fits = (load - own["rate"]) * own["seconds"], own["rate"] * own["transaction.timeout.ms"] / 1_000
     if backlog > fits:
@@ -226,7 +226,7 @@ def _require_pace(events: Sequence[Event], rate: float) -> None:
 
 
 def _explained_lag(own: Mapping[str, Any], seconds: float) -> int:
-    """Records of lag that a load of so many seconds leaves, if the quota lets through what it promises."""
+    """Records of lag that a load of this many seconds leaves, if the quota lets through what it promises."""
     bytes_each = own["record.bytes"] + OVERHEAD
     return max(0, int(seconds * 1_000 / own["sleep.ms"] - seconds * own["rate"] / bytes_each))
 
@@ -238,7 +238,7 @@ def _explained_throttle(own: Mapping[str, Any]) -> float:
 
 
 def _throttle(events: Sequence[Event]) -> dict[str, float]:
-    """The largest throttle times that the producers told of, in ms."""
+    """The largest throttle times that the producers reported, in ms."""
     told = [producer for e in events if e["event"] == "throttle" for producer in e["producers"]]
     return {short: max((p[f"produce_throttle_time_{short}"] for p in told), default=0.0) for short in ("max", "avg")}
 
@@ -316,7 +316,7 @@ class Requests:
     waits: list[tuple[int, str]] = field(default_factory=list)  # ms, request
 
     def take(self, lines: Iterable[tuple[int, str]]) -> None:
-        """Take in lines of the log; a request that is tried again has waited since the first time."""
+        """Take in lines of the log; a retried request has waited since its first attempt."""
         for at, line in lines:
             if found := _REQUEST.search(line):
                 step, request = found.groups()
@@ -349,8 +349,8 @@ class Watch:
     def look(self, delivered: int) -> bool:
         """Take a look; whether a throttled producer has failed.
 
-        What fails before the throttle, or without one, a machine that has too much to do may have caused: it accuses
-        nobody, and the trial is not exercised.
+        An overloaded machine may cause failures before the throttle, or without one: these accuse nobody, and the trial
+        is not exercised.
         """
         self.ended = self.lab.now()
         if self.ended - self.sampled >= 1.0:  # the lag over time
@@ -372,7 +372,7 @@ class Watch:
 
 
 def first_throttle(events: Sequence[Event]) -> int | None:
-    """When a producer first told that it was throttled, in epoch ms."""
+    """When a producer first reported that it was throttled, in epoch ms."""
     return next((e["t"] for e in events if e["event"] == "throttle" and e["producers"]), None)
 
 
@@ -399,7 +399,7 @@ def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
 
 
 def _compare_slowdown(load: Event, own: Mapping[str, Any]) -> Iterator[Comparison]:
-    """Throttle and lag of a load, beside what the parameters explain."""
+    """Throttle and lag of a load, compared with what the parameters explain."""
     longest, explained = load["max"], _explained_throttle(own)
     slight = f"throttled for {explained:,.0f} ms at most, which the quota explains, or twice that"
     yield _comparison(

@@ -1,10 +1,10 @@
-"""KAFKA-18326: who scans a store must not find a key that was deleted, whatever is still in the store's cache.
+"""KAFKA-18326: a scan of a store must not find a deleted key, whatever is still in the store's cache.
 
 The keys are put and committed; then the application starts again, so that its cache is cold: what was put is in the
 store and not in the cache. Each further record deletes a key and scans at once, before anything is committed: the
 deletion is in the cache only, and the scan must merge both. Releases with the bug skip a deletion in the cache as soon
-as they see it, also when the store has yet to come to the key: where a key before it is in the store and not in the
-cache, the deleted key is found, a *ghost*.
+as they see it, even if the store has yet to reach the key: if an earlier key is in the store and not in the cache, the
+deleted key is found, a *ghost*.
 
 So a scan can show it if the process has not put such a key itself. What each scan must find is a function of the
 input's order: the number of keys and their sum are compared, request by request.
@@ -85,7 +85,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "group.instance.id": NAME,  # so that it takes its place in the group again at once
+        "group.instance.id": NAME,  # so that it rejoins the group at once
     }
 
 
@@ -108,7 +108,7 @@ def drive(lab: Lab) -> Exercise:
             lab.note("cold", open={"input": behind(puts, own["partitions"])})
         lab.produce("deletes", deletes)
         lab.await_drained()
-        # What it tells of itself may come a little later.
+        # What it reports about itself may come a little later.
         lab.await_(f"{len(deletes):,} scans to be told of", lambda: instance.processed >= len(deletes))
     with lab.phase("leave"):
         lab.close_instances()
@@ -124,7 +124,7 @@ def drive(lab: Lab) -> Exercise:
 def scans_behind_others(
     puts: Sequence[tuple[int, int]], deletes: Sequence[tuple[int, int]], own: Mapping[str, Any]
 ) -> int:
-    """How many scans came to a key that was there before they came to the one that had just been deleted."""
+    """How many scans met an existing key before the one that had just been deleted."""
     there = {key for key, _ in puts}
     number = 0
     for key, _ in deletes:

@@ -76,7 +76,7 @@ def shrink(
 
     Args:
         candidate: is red.
-        is_red: tries a candidate; asked once of each.
+        is_red: tries a candidate; called once for each.
         on: whether to go on.
         reductions: all that is one reduction away from a candidate, as `smaller`.
     """

@@ -1,14 +1,14 @@
-"""KAFKA-14862: of two streams that are joined by time, each task must go by a clock of its own.
+"""KAFKA-14862: when two streams are joined by time, each task must have a clock of its own.
 
 A record of a left or outer join that finds no other within the window comes out alone, once, as soon as its window has
 closed by the task's stream time: the time of the newest record that the task has seen. Releases with the bug keep one
-such clock for all tasks of an instance. Where one task is ahead of another, records of the other come out alone before
-their match has come, and those that waited for their window to close never come out.
+such clock for all tasks of an instance. If one task is ahead of another, records of the other come out alone before
+their match has arrived, and those that waited for their window to close never come out.
 
 One task is put ahead: all partitions but the first get records that are `lead` ms younger, and when these are
 committed, the first gets its own. Records of a partition have growing timestamps, so what must come out is a function
-of the input alone. A last record of each partition closes all windows. Releases look for closed windows once a second
-only (by the clock of the wall); an internal setting, which Kafka's own tests use, has them look at each record.
+of the input alone. A last record of each partition closes all windows. Releases look for closed windows only once a
+second of wall-clock time; an internal setting, which Kafka's own tests use, makes them look at each record.
 """
 
 import random
@@ -146,7 +146,7 @@ def drive(lab: Lab) -> Exercise:
 
 
 def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
-    """Of a release that does not wait for windows to close, or of a restart."""
+    """Refuses a release that does not wait for windows to close, or a restart."""
     if cell.streams < WAITS_FROM:
         return (
             f"Kafka Streams {cell.streams} does not wait for a window to close before a record comes out of a join "

@@ -43,7 +43,7 @@ def instance_bands(events: Sequence[Event]) -> list[Band]:
     """The state of each instance; row (instance,). Between its close and its next start there is nothing.
 
     Kinds are those of `KafkaStreams.State`, `killed`, which lasts until the instance is started again, and `frozen`,
-    which lasts until it goes on.
+    which lasts until it is thawed.
     """
     rows = _Rows()
     releases: dict[str, str | None] = {}
@@ -69,8 +69,8 @@ def instance_bands(events: Sequence[Event]) -> list[Band]:
 def task_bands(events: Sequence[Event]) -> list[Band]:
     """Which thread held which task `active` or `standby`; row (task, instance, thread).
 
-    A thread that is listed without any task says nothing, so its bands go on; one that is not listed is gone, and
-    all are gone when their instance was killed or closed. A later thread of the same name has the same row.
+    A thread that is listed without any task says nothing, so its bands continue; one that is not listed is gone, and
+    all are gone once their instance was killed or closed. A later thread of the same name has the same row.
     """
     rows = _Rows()
     for event in events:
@@ -99,7 +99,7 @@ def _assign(rows: "_Rows", instance: str, threads: Sequence[Mapping[str, Any]], 
 
 
 class _Rows:
-    """Rows of bands that are being laid, of each at most one open."""
+    """Rows of bands under construction, each with at most one open."""
 
     def __init__(self) -> None:
         self._laid: list[Band] = []
@@ -127,7 +127,7 @@ class _Rows:
 
 
 def _with_records(bands: Sequence[Band], advances: Iterable[Advance]) -> list[Band]:
-    """The bands with what was processed in them: progress may be told a little after a band or before it."""
+    """The bands with what was processed in them: progress may be reported a little before or after a band."""
     begins: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)  # row -> begin, number of the band
     for number, band in enumerate(bands):
         if band.kind == "active":
@@ -143,7 +143,7 @@ def _with_records(bands: Sequence[Band], advances: Iterable[Advance]) -> list[Ba
 def chosen_rows(tasks: Sequence[Band], came_back: set[tuple[str, ...]], most: int = TASK_ROWS) -> list[Band]:
     """The bands of all tasks; if these have too many rows, of those that came back, else of those that moved.
 
-    A task comes with all its rows, as long as there is room.
+    A task is shown with all its rows, as long as there is room.
     """
     rows: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     owners: dict[str, set[tuple[str, ...]]] = defaultdict(set)

@@ -8,7 +8,7 @@ from onceproof.model.timeline import Event
 
 @dataclass(frozen=True)
 class Advance:
-    """A thread told that it had processed so many more records of a task."""
+    """A thread reported that it had processed this many more records of a task."""
 
     t: int
     row: tuple[str, ...]  # task, instance, thread
@@ -16,7 +16,7 @@ class Advance:
 
 
 def short_thread(thread: str, instance: str) -> str:
-    """What tells a thread from the others of its instance: `StreamThread-1`."""
+    """What distinguishes a thread from the others of its instance: `StreamThread-1`."""
     return thread.rpartition(f"-{instance}-")[2]
 
 
@@ -52,7 +52,7 @@ def flow(events: Sequence[Event], preloaded: int) -> list[Flow]:
     """Records produced and processed over time.
 
     What a killed instance had processed in vain, so that it came again, is taken back when it is killed. How much that
-    was is known when the input was drained: all that was processed beyond what was produced.
+    was is known once the input is drained: all that was processed beyond what was produced.
 
     Args:
         events: of the trial.
@@ -75,7 +75,7 @@ def flow(events: Sequence[Event], preloaded: int) -> list[Flow]:
 
 
 def _in_vain(events: Sequence[Event], produced: int) -> Iterator[tuple[int, int]]:
-    """When the instance died whose work came again, and how many records that were."""
+    """When the instance died whose work was repeated, and how many records that was."""
     kills = [e["t"] for e in events if e["event"] == "instance" and e["action"] == "killed"]
     advances = list(advances_of(events))
     again = sum(advance.records for advance in advances) - produced
@@ -86,7 +86,7 @@ def _in_vain(events: Sequence[Event], produced: int) -> Iterator[tuple[int, int]
 
 
 def thinned(points: Sequence[Flow], most: int = 600) -> list[Flow]:
-    """The last point of each of so many equal spans of time: what a screen can show."""
+    """The last point of each of this many equal spans of time: as many as a screen can show."""
     if not points:
         return []
     begin, span = points[0].t, (points[-1].t - points[0].t) // most + 1
@@ -105,8 +105,7 @@ def processed_at(events: Sequence[Event], task: str, offset: int, end: int) -> t
         offset: of the record.
         end: how many records the partition has.
 
-    Returns:
-        None if nobody told of so many records.
+    Returns: None if nobody reported that many records.
     """
     told = [advance for advance in advances_of(events) if advance.row[0] == task]
     first = _passed(told, offset + 1)

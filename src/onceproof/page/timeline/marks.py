@@ -42,7 +42,7 @@ def marks(events: Sequence[Event]) -> list[Mark]:
             case "checkpoint":
                 label = f"checkpoint in {event['present']} of {event['samples']} samples"
                 found.append(Mark(event["t"], "seen", label, _fields(event)))
-            case "initialised":  # read off the log when all was over, of what was done when the store was opened
+            case "initialised":  # read from the log in the end, about the time when the store was opened
                 t = restores.get(event["store"]) or event["t"]
                 found.append(Mark(t, "seen", f"store {event['store']}: {event['how']}", _fields(event)))
             case "fault" if "label" in event:
@@ -66,7 +66,7 @@ def marks(events: Sequence[Event]) -> list[Mark]:
             case "exception":
                 text = f"{event['exception']}: {event['message']}"
                 found.append(Mark(event["at"], "exception", event["exception"], text))
-            case "failure" if event["anomaly"] != "thread-died":  # which `uncaught` tells
+            case "failure" if event["anomaly"] != "thread-died":  # which `uncaught` reports
                 found.append(Mark(event["t"], "exception", event["anomaly"], event["observed"]))
             case "stall":
                 seconds = f"{event['ms'] / 1_000:.1f} s"
@@ -102,7 +102,7 @@ def _quota(event: Event) -> Mark:
 
 
 def _crash(event: Event) -> str:
-    """What the process left behind, as far as the scenario tells."""
+    """What the process left behind, as far as the scenario knows."""
     if "published" in event:
         return "published: " + ", ".join(f"{count:,} {role}" for role, count in event["published"].items())
     if "processed" in event:
@@ -144,7 +144,7 @@ def staggered(marks: Sequence[Mark], begin: int, end: int) -> list[tuple[int, st
     """
     taken: list[_Label] = []
     placed: dict[int, tuple[int, str]] = {}
-    # A text to the left lies beside earlier marks, so the latest is placed first and comes out above them.
+    # A text to the left lies beside earlier marks, so the latest is placed first and ends up above them.
     spots = [(number, *_spot(mark, begin, end)) for number, mark in enumerate(marks)]
     rightward = [spot for spot in spots if spot[2] == "right"]
     leftward = [spot for spot in spots if spot[2] == "left"]

@@ -28,7 +28,7 @@ class Moment:
 
 
 def moments(folder: TrialFolder, trial: Trial, witnesses: Iterable[Witness], events: Sequence[Event]) -> list[Moment]:
-    """The moments at which the first witnesses of each anomaly arose, as far as these can be told."""
+    """The moments at which the first witnesses of each anomaly arose, as far as they are known."""
     shown = first_of_each(witnesses, WITNESSES)
     places = {place for witness in shown if (place := _place(witness)) is not None}
     inputs = input_records(folder, trial, places) if places else {}
@@ -46,7 +46,7 @@ def _place(witness: Witness) -> Place | None:
 
 
 def _moment(witness: Witness, events: Sequence[Event], inputs: Mapping[Place, tuple[int, int]]) -> int | None:
-    """From what was seen at once if there is such an event, else from when the record was processed."""
+    """From what was seen immediately if there is such an event, else from when the record was processed."""
     anomaly, place = witness.anomaly, _place(witness)
     dated = dated_by(anomaly, place.role if place else None)
     if dated is not None:
@@ -61,15 +61,15 @@ def _moment(witness: Witness, events: Sequence[Event], inputs: Mapping[Place, tu
 
 
 def _time(event: Event) -> int:
-    """When it happened, which for what was found in a log is not when it was found."""
+    """When it happened; what was found in a log was found later."""
     return int(event.get("at", event["t"]))
 
 
 def input_records(folder: TrialFolder, trial: Trial, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
     """For records in any topic: the input record they come from, as its offset and the end of its partition.
 
-    Kafka Streams gives a record the timestamp of the input record that it was made of. So the timestamps tell which
-    one that was; they do not tell when it was processed.
+    Kafka Streams gives a record the timestamp of the input record that it was made from. So the timestamps tell which
+    one that was, but not when it was processed.
 
     Returns:
         The places whose input record is known; none without the run's table `records`.

@@ -1,4 +1,4 @@
-"""What the picture of a trial tells. Nothing here knows how to draw."""
+"""What the picture of a trial tells. Nothing here knows how to draw it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ from onceproof.results.evidence.text import as_csv, moment
 from onceproof.results.evidence.window import cut, window_of
 from onceproof.results.redaction import Redaction
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell: the same run gives the same bytes
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: the same run gives the same bytes
 
 
 @dataclass(frozen=True)

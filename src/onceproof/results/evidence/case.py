@@ -1,4 +1,4 @@
-"""The judged cell that evidence is given of, and the trial that stands for it."""
+"""The judged cell that evidence is about, and the trial that represents it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ WITNESSES = 20  # of each anomaly
 
 @dataclass(frozen=True)
 class Case:
-    """All that is told of a cell, of which one trial stands for the others."""
+    """All that is told about a cell, with one trial that represents the others."""
 
     run: RunFolder
     verdict: VerdictRow
@@ -38,7 +38,7 @@ class Case:
             return ()
 
     def reader(self, trial: Trial) -> Reading | None:
-        """What the independent reader found; None if it did not come to it."""
+        """What the independent reader found; None if it did not get that far."""
         return Reading.known(self.run.trial(trial).reader_file)
 
     @property

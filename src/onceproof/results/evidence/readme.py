@@ -83,7 +83,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _versions(outcome: Outcome | None, cell: Cell) -> str:
-    """What each start of an instance told of itself."""
+    """What each start of an instance reported about itself."""
     columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
     attested = outcome.attested if outcome else {}
     rows = [[name, *(told.get(column) for column in columns)] for name, told in sorted(attested.items())]
@@ -167,7 +167,7 @@ def _timeline(events: Sequence[Event], window: Window | None) -> str:
 
 
 def _told(name: str, events: Sequence[Event]) -> str:
-    """What an event says beside its kind; of restores and stale reads, what several say together."""
+    """What an event says besides its kind; for restores and stale reads, what several say together."""
     event = events[0]
     if name == "restore":
         offsets = sum(e["end"] - e["from"] for e in events)

@@ -20,7 +20,7 @@ RECORD = ("role", "partition", "offset", "timestamp", "key", "value")  # columns
 
 
 def findings(case: Case) -> str | None:
-    """All that Spark found in the trial that is shown, as CSV; None if it has not looked."""
+    """All that Spark found in the trial that is shown, as CSV; None if it has not read it."""
     found = witnesses_in(case.run, case.shown)
     if found is None:
         return None
@@ -30,7 +30,7 @@ def findings(case: Case) -> str | None:
 
 
 def _place_order(witness: Witness) -> tuple[str, list[Place], int]:
-    """By anomaly, and within it as the topics go."""
+    """By anomaly, then in the order of topics."""
     return witness.anomaly, witness.places, -1 if witness.key is None else witness.key
 
 

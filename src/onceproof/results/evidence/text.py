@@ -1,4 +1,4 @@
-"""How values are told in the files of an archive."""
+"""How values are written in the files of an archive."""
 
 import csv
 import io
