@@ -22,7 +22,6 @@ from onceproof.harness import harness_version
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.given import own_cluster
-from onceproof.lab.plan import needs_of
 from onceproof.lab.topics import Topics
 from onceproof.lab.toxiproxy import require_toxiproxy
 from onceproof.lab.trial import run_alone
@@ -436,7 +435,7 @@ class SharedBrokers:
     def __call__(self, trial: Trial, folder: TrialFolder) -> Outcome:
         """Run one."""
         nodes = scenario(trial.cell.scenario).values(trial).get("nodes", TOGETHER)
-        if nodes > TOGETHER or Capability.CUT_LINK in needs_of(trial):
+        if nodes > TOGETHER or Capability.CUT_LINK in scenario(trial.cell.scenario).needs(trial):
             return run_alone(trial, folder, own_cluster(self._installation, trial, folder))
         return run_alone(trial, folder, self._lent(trial))
 
