@@ -45,6 +45,7 @@ def test_what_is_said_of_a_release(told, judgement, reason):
 
 ONE = OnRelease(
     streams="4.3.1",
+    restart_on=None,
     judgement=Judgement.GREEN,
     reason="why",
     exercised=True,
