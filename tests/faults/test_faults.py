@@ -244,7 +244,7 @@ class _Broken(Strike):
 
 def test_a_fault_that_fails_half_way_is_undone(driver: Driver) -> None:
     broken = Fault("broken", "It breaks.", "It is mended.", "nothing", _Broken)
-    with pytest.raises(OSError, match="half done"), at_work(broken, driver.lab):
+    with pytest.raises(OSError, match="half done"), at_work(broken, broken.strike(driver.lab)):
         pass
     assert (_Broken.healed, done(driver)) == (1, [])
 

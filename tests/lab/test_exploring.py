@@ -342,7 +342,7 @@ def test_a_known_issue_is_found_on_brokers_that_trials_share(tmp_path):
     clock = count(step=5)
     try:
         search = Explorer(folder, asked(streams="3.9.0", scenarios=("scan",)), join, bench, print, lambda: next(clock))
-        told = search.explore(25)  # the clock is asked at the start, and three times a trial
+        told = search.explore(25)  # the clock is asked at the start, and twice a trial
     finally:
         bench.stop()
     assert told.trials == 2

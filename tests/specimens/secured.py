@@ -100,20 +100,20 @@ class Secured:
 
     def scram_properties(self, password: str = PASSWORD, ca: Path | None = None, servers: str | None = None) -> str:
         """A client.properties for SASL_SSL and SCRAM."""
-        return (
-            f"bootstrap.servers={servers or self.scram}\nsecurity.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
-            "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
-            f'username="{USER}" password="{password}";\n'
-            f"ssl.truststore.type=PEM\nssl.truststore.location={ca or self.authority.file}\n"
-        )
+        return self._password_properties(servers or self.scram, "SCRAM-SHA-512", "scram.Scram", password, ca)
 
     def plain_properties(self, password: str = PASSWORD) -> str:
         """A client.properties for SASL_SSL and PLAIN."""
+        return self._password_properties(self.plain, "PLAIN", "plain.Plain", password)
+
+    def _password_properties(
+        self, servers: str, mechanism: str, module: str, password: str, ca: Path | None = None
+    ) -> str:
         return (
-            f"bootstrap.servers={self.plain}\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
-            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f"bootstrap.servers={servers}\nsecurity.protocol=SASL_SSL\nsasl.mechanism={mechanism}\n"
+            f"sasl.jaas.config=org.apache.kafka.common.security.{module}LoginModule required "
             f'username="{USER}" password="{password}";\n'
-            f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority.file}\n"
+            f"ssl.truststore.type=PEM\nssl.truststore.location={ca or self.authority.file}\n"
         )
 
     def oauth_properties(self, secret: str = PASSWORD) -> str:

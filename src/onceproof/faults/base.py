@@ -215,7 +215,8 @@ class Strike(ABC):
     def apply(self) -> str:
         """Do it, and say in a few words to what.
 
-        Raises: NoTargetError: there is nothing to do it to.
+        Raises:
+            NoTargetError: there is nothing to do it to.
         """
 
     @abstractmethod
@@ -253,23 +254,21 @@ class Fault:
 
 
 @contextmanager
-def at_work(fault: Fault, ground: Ground, await_ripe: Callable[[Strike], object] = lambda _: None) -> Iterator[Strike]:
+def at_work(fault: Fault, strike: Strike) -> Iterator[None]:
     """Have a fault strike for the time of a `with` block; it is undone whatever happens there.
 
     Args:
         fault: that strikes.
-        ground: the world of the trial.
-        await_ripe: called before it strikes.
+        strike: the fault in the world of this trial; nothing is done yet.
 
     Raises:
         NoTargetError: there is nothing for it to strike.
     """
-    strike = fault.strike(ground)
+    ground = strike.ground
     try:
-        await_ripe(strike)
         target = strike.apply()
         ground.note("fault", name=fault.name, action="applied", label=f"{fault.name} {target}", text=fault.effect)
-        yield strike
+        yield
     finally:
         strike.heal()
     ground.note("fault", name=fault.name, action="healed", label=f"{fault.name} over", text=fault.undone)
@@ -293,13 +292,12 @@ def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffe
 
         return holds
 
-    def await_ripe(strike: Strike) -> None:
-        ground.holds_within(RIPE_WITHIN, while_records_flow(strike.ripe))
-
     enough = processed(ground) + ground.rng.randint(*AT_WORK)
     ground.holds_within(AT_WORK_WITHIN, while_records_flow(lambda: processed(ground) >= enough))
     try:
-        with at_work(fault, ground, await_ripe) as strike:
+        strike = fault.strike(ground)
+        ground.holds_within(RIPE_WITHIN, while_records_flow(strike.ripe))
+        with at_work(fault, strike):
             ground.holds_within(strike.patience, while_records_flow(strike.took_effect))
         ground.holds_within(strike.patience, while_records_flow(strike.recovered))
         suffered = _concluded(fault, *strike.observed())
@@ -336,7 +334,8 @@ def told_in(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iter
     Args:
         log: of an instance or a broker.
         since: position of a byte.
-        pattern: to be found in each line. t: the time of lines before the first one that has a time.
+        pattern: to be found in each line.
+        t: the time of lines before the first one that has a time.
     """
     with log.open(errors="replace") as lines:
         lines.seek(since)

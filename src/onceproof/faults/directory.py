@@ -224,7 +224,8 @@ class WritesRefused(DirectoryStrike):
     def _refuse(self) -> None:
         """Refuse what the instance writes.
 
-        Raises: NoTargetError: this is impossible here.
+        Raises:
+            NoTargetError: this is impossible here.
         """
 
     @abstractmethod

@@ -132,8 +132,8 @@ def resolve(installation: Installation, wanted: Coordinates, dependencies: Itera
     """The class path of dependencies, with logging, as `:`-separated absolute paths; `wanted` is what they are for.
 
     Raises:
-        UnknownReleaseError: what is wanted is not published. HarnessError: something that it needs is not, or Maven
-        failed.
+        UnknownReleaseError: what is wanted is not published.
+        HarnessError: something that it needs is not, or Maven failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "class-path")

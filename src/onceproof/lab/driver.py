@@ -43,7 +43,8 @@ class Driver:
         """Drive the scenario to its end, or until Kafka fails, which the timeline records.
 
         Raises:
-            HarnessError: the harness failed. StoodStillError: some process got no CPU time.
+            HarnessError: the harness failed.
+            StoodStillError: some process got no CPU time.
         """
         try:
             exercise = self.scenario.drive(self.lab)

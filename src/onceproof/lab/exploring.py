@@ -250,9 +250,10 @@ class Explorer:
         Raises:
             OutOfTimeError: the time is up.
         """
-        if self._now() >= self._deadline:
+        began = self._now()
+        if began >= self._deadline:
             raise OutOfTimeError
-        number, began = len(self._lines) + 1, self._now()
+        number = len(self._lines) + 1
         cell = Cell(schedule.scenario, schedule.variant, self._streams, self._broker)
         trial = Trial(self._asked.run, cell, number, schedule.seed, dict(schedule.parameters), self._asked.plant)
         self._folder.run.set_aside(trial)

@@ -146,8 +146,8 @@ class Instance:
         """Check that the instance is still running; one that replaces failed threads is.
 
         Raises:
-            KafkaFailedError: a stream thread died. HarnessError: it could not load RocksDB's library, refused its
-            instructions, or ended unasked.
+            KafkaFailedError: a stream thread died.
+            HarnessError: it could not load RocksDB's library, refused its instructions, or ended unasked.
         """
         error = self.last.get("error")
         if error is not None:
@@ -189,7 +189,8 @@ class Instance:
         Returns:
             release, streams_version, streams_commit, clients_version, clients_commit, java, plant (null as a rule).
 
-        Raises: HarnessError: it did not start, loaded another release, or has a plant other than it should.
+        Raises:
+            HarnessError: it did not start, loaded another release, or has a plant other than it should.
         """
         self.await_(lambda: "hello" in self.last, f"{self.name} to start", START_TIMEOUT)
         hello = self.last["hello"]
@@ -239,7 +240,8 @@ class Instance:
     def await_closed(self, timeout: float = 30.0) -> None:
         """Wait until it has ended by itself after `close`.
 
-        Raises: KafkaFailedError: it did not end in time, or not cleanly.
+        Raises:
+            KafkaFailedError: it did not end in time, or not cleanly.
         """
         in_good_order = "closes in good order"
         await_condition(

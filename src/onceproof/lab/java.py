@@ -107,8 +107,9 @@ class Jvm:
 
         Args:
             main: the main class and its arguments.
-            marked: the folder whose name it carries as our mark. options: further options, the heap first. records:
-            whether it will end cleanly, so that it may record the archive if there is none.
+            marked: the folder whose name it carries as our mark.
+            options: further options, the heap first.
+            records: whether it will end cleanly, so that it may record the archive if there is none.
         """
         data = self.data
         return [

@@ -84,7 +84,8 @@ class Dump:
 
         Args:
             cluster: the brokers whose files are read.
-            logs: which of them are wanted. folder: takes the printed text, which is deleted once it is read.
+            logs: which of them are wanted.
+            folder: takes the printed text, which is deleted once it is read.
 
         Raises:
             UsageError, HarnessError: the program of the brokers' release cannot be had or started.

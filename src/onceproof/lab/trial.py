@@ -157,7 +157,8 @@ def run_trial(
         trial: to be run.
         folder: takes what it leaves.
         report: called with the name of each phase as it begins.
-        cluster: the brokers, which may be shared. up: seconds that it took to start them.
+        cluster: the brokers, which may be shared.
+        up: seconds that it took to start them.
 
     Raises:
         HarnessError: the harness failed.

@@ -54,12 +54,12 @@ class Log:
         promise: that the comparisons belong to.
         role: of the topic.
         replay: the input records that give one, in their order.
-        expected: turns the value of the input into what is to be compared. told: turns the written value into what is
-        to be compared; None is as good as a tombstone.
+        expected: turns the value of the input into what is to be compared.
+        told: turns the written value into what is to be compared; None is as good as a tombstone.
         key: of the records, if it is not that of the input.
         folded: whether only the table that they make is compared.
-        counted: whether another promise tells which records are lost or too many. beside: the role in which a key with
-        too few records is reported already.
+        counted: whether another promise tells which records are lost or too many.
+        beside: the role in which a key with too few records is reported already.
         punctuated: whether a punctuator writes as well, under keys below 0, which no input explains.
         grows: whether the values of a key grow from record to record, even where they are folded.
     """

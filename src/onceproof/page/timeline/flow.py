@@ -105,7 +105,8 @@ def processed_at(events: Sequence[Event], task: str, offset: int, end: int) -> t
         offset: of the record.
         end: how many records the partition has.
 
-    Returns: None if nobody reported that many records.
+    Returns:
+        None if nobody reported that many records.
     """
     told = [advance for advance in advances_of(events) if advance.row[0] == task]
     first = _passed(told, offset + 1)
