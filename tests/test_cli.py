@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
-from onceproof.cli import for_git_bisect
+from onceproof.cli import for_git_bisect, trials
+from onceproof.model.errors import ExitCode
+from tests.conftest import a_trial
+from tests.specimens.files import an_outcome
 
 
 def onceproof(*arguments, **environment):
@@ -38,6 +41,7 @@ def test_help_and_list_show_what_there_is():
         (["trial", "enumerator", "--streams", "3.3.1", "--variant", "X"], "There is no variant 'X' of enumerator"),
         (["trial", "enumerator", "--streams", "3.3.1", "--broker", "3"], "'3' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
+        (["trial", "enumerator", "--streams", "4.3.1", "--anomaly", "x"], "There is no anomaly 'x'; choose from"),
         (["trial", "quota", "--streams", "3.8.1", "--plant", "throttle-waited-out"], "cannot be planted into 3.8.1"),
         (["trial", "enumerator", "--streams", "4.3.1", "--fault", "x"], "There is no fault 'x'; choose from pause"),
         (
@@ -115,6 +119,20 @@ def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_pat
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
     assert not (tmp_path / "home" / "runs").exists()  # nothing was begun
+
+
+@pytest.mark.parametrize(
+    ("seen", "looked_for", "code"),
+    [
+        ({"duplicate-id": 1}, [], ExitCode.ANOMALY),
+        ({"duplicate-id": 1, "stuck": 1}, ["duplicate-id"], ExitCode.ANOMALY),
+        ({"stuck": 1}, ["duplicate-id"], ExitCode.INCONCLUSIVE),
+        ({}, ["duplicate-id"], ExitCode.OK),
+    ],
+)
+def test_what_is_not_looked_for_tells_nothing(seen, looked_for, code):
+    trial = a_trial("3.4.1")
+    assert trials._exit_code(trial.cell, an_outcome(trial), seen, looked_for) is code
 
 
 @pytest.mark.parametrize(

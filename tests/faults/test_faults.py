@@ -8,6 +8,7 @@ import pytest
 from onceproof.faults import FAULTS, OF_BROKERS, pause, rolling_bounce
 from onceproof.faults.base import Fault, Strike, at_work, suffer
 from onceproof.lab.driver import Driver
+from onceproof.lab.instance import Instance as RunningInstance
 from onceproof.model.errors import KafkaFailedError, UsageError
 from onceproof.model.files import Suffered
 from onceproof.scenarios import SCENARIOS, check_fault
@@ -160,6 +161,22 @@ def test_a_group_of_two_releases_that_never_comes_to_rest_is_stuck(
     monkeypatch.setattr(rolling_bounce.RollingBounce, "_is_at_rest", lambda _: False)
     with pytest.raises(KafkaFailedError, match=r"^stuck: instance-1, instance-2: Waited 60 s .*\(4\.2\.1\) RUNNING"):
         suffer(rolling_bounce.FAULT, pair.lab, lambda: None)
+
+
+@pytest.mark.parametrize("told", [{"instance-1": ["0_0", "0_1"], "instance-2": ["0_1"]}, {"instance-1": ["0_0"]}])
+def test_a_roll_may_begin_in_a_rebalance_when_a_task_is_told_by_two_or_by_nobody(
+    pair: Driver, monkeypatch: pytest.MonkeyPatch, told: dict[str, list[str]]
+) -> None:
+    apply = rolling_bounce.RollingBounce.apply
+
+    def in_a_rebalance(strike: rolling_bounce.RollingBounce) -> str:
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(RunningInstance, "tasks", lambda instance, _: told.get(instance.name, []))
+            return apply(strike)
+
+    monkeypatch.setattr(rolling_bounce.RollingBounce, "apply", in_a_rebalance)
+    bounces = suffer(rolling_bounce.FAULT, pair.lab, lambda: None).observed["bounces"]
+    assert [one["instance"] for one in bounces] == ["instance-1", "instance-2"]
 
 
 def test_one_instance_cannot_roll(tmp_path: Path) -> None:

@@ -56,10 +56,10 @@ def test_git_finds_the_commit_that_brought_the_bug(builds, run):
         git("add", "build")
         git("commit", "-q", "-m", commit)
     git("bisect", "start", "HEAD", "HEAD~4")
-    trial = f'{shlex.join(ONCEPROOF)} trial enumerator --streams "$(cat build)" --git-bisect'
+    trial = f'{shlex.join(ONCEPROOF)} trial enumerator --streams "$(cat build)" --anomaly duplicate-id --git-bisect'
     said = git("bisect", "run", "sh", "-c", trial)
     assert "is the first bad commit" in said
-    assert git("show", "-s", "--format=%s", "refs/bisect/bad").strip() == "b3"
+    assert git("show", "-s", "--format=%s", "refs/bisect/bad").strip() == "b3", said
     seen = {json.loads(file.read_text())["trial"]["cell"]["streams"] for file in builds.rglob("trial.json")}
     assert seen == {"3.4.1@b300000", "3.4.1@a200000"}  # of one version, each by its own jars
 

@@ -7,14 +7,20 @@ import pytest
 
 from onceproof.lab import load
 from onceproof.lab.load import Bulk
+from onceproof.scenarios.base import Message
 from tests.fakes.world import FakeCluster
 
 
 class FakeProducer:
     def __init__(self, _config):
         self.waiting = []
+        self.asked = []
 
-    def produce(self, *_, on_delivery, **__):
+    def list_topics(self, topic, _timeout):
+        self.asked.append(topic)
+
+    def produce(self, topic, *_, on_delivery, **__):
+        self.knew = topic in self.asked
         self.waiting.append(on_delivery)
 
     def poll(self, _timeout):
@@ -34,17 +40,24 @@ def clock(monkeypatch):
     return time
 
 
-def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):
-    bulk = Bulk(
-        FakeCluster(),
-        "topic",
-        lambda _: 0,
-        "second",
-        [(key, key) for key in range(1_000)],
-        100.0,
-        SimpleNamespace(add=lambda *_, **__: None),
-        monotonic=clock.monotonic,
+def bulk_of(clock, records, rate, messages=()):
+    timeline = SimpleNamespace(add=lambda *_, **__: None)
+    pairs = [(key, key) for key in range(records)]
+    return Bulk(
+        FakeCluster(), "topic", lambda _: 0, "second", pairs, rate, timeline, None, messages, monotonic=clock.monotonic
     )
+
+
+@pytest.mark.parametrize("messages", [(), (Message("other", b"a", b"1", 0, None),)])
+def test_the_partitions_of_a_topic_are_known_before_anything_is_produced(clock, messages):
+    bulk = bulk_of(clock, 1, None, messages)
+    bulk._run()
+    assert bulk.done()
+    assert bulk._producer.knew
+
+
+def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):
+    bulk = bulk_of(clock, 1_000, 100.0)
 
     def report(_every):
         if bulk.delivered == min(due(), 1_000):

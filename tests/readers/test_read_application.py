@@ -141,6 +141,12 @@ def test_runs_agree_on_less(second, agreed):
     assert agreement(CLEAN, second) == (agreed, ())
 
 
+@pytest.mark.parametrize("compare", ["final", "keys"])
+def test_no_more_is_agreed_than_what_is_to_be_compared(compare):
+    oracle = oracle_of(outputs(CLEAN), outputs(CLEAN), {"out": replace(OUT, compare=compare)})
+    assert oracle.agreed["out"] == compare
+
+
 def as_json(pairs, **further):
     return [(key, json.dumps({"n": value, **further})) for key, value in pairs]
 

@@ -3,7 +3,7 @@
 import json
 import os
 import webbrowser
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -30,11 +30,12 @@ from onceproof.cli.terminal import err, out, progress
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, UsageError
-from onceproof.model.files import Planted, Reading, Suffered, TrialPlan
+from onceproof.model.files import Outcome, Planted, Reading, Suffered, TrialPlan
 from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plant
+from onceproof.model.promise import check_anomaly
 from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import is_red
@@ -105,6 +106,10 @@ def trial(
     plant_: Annotated[
         str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
     ] = None,
+    anomaly: Annotated[
+        list[str],
+        typer.Option("--anomaly", metavar="NAME", help="Look for this one alone: others tell nothing; repeatable."),
+    ] = [],
     git_bisect: Annotated[
         bool,
         typer.Option(
@@ -116,7 +121,8 @@ def trial(
 ) -> None:
     """Run one trial on its own brokers, or on yours, without Airflow and Spark.
 
-    Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error.
+    Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire, or if there are
+    anomalies other than those of --anomaly), 4 error.
     """
     del git_bisect  # `main` maps all exit codes, including those of errors
     from onceproof.lab.agent import check_plantable
@@ -128,6 +134,8 @@ def trial(
         raise UsageError(
             "--nodes says how many brokers are started, and with --brokers none is; leave out one of them."
         )
+    for wanted in anomaly:
+        check_anomaly(wanted)
     settings = [*set_, *([f"program={program}"] if program is not None else [])]
     if fault is not None:
         check_fault(name, fault)
@@ -164,17 +172,22 @@ def trial(
         not_looked_at=plan.not_looked_at,
         folder=str(folder.path),
     )
-    avoided = registry().avoidance(cell) is not None and outcome.all_steps_tried
     if as_json:
         print(json.dumps(encoded(answer)))
     else:
         _print_trial(answer, found.witnesses)
-    if is_red(cell, found.anomalies, registry()):
-        raise typer.Exit(ExitCode.ANOMALY)
+    raise typer.Exit(_exit_code(cell, outcome, found.anomalies, anomaly))
+
+
+def _exit_code(cell: Cell, outcome: Outcome, seen: Mapping[str, int], looked_for: Collection[str]) -> ExitCode:
+    """What a trial says, if only some anomalies are looked for, or all if none is named."""
+    if is_red(cell, seen, registry()):
+        is_other = looked_for and seen.keys().isdisjoint(looked_for)
+        return ExitCode.INCONCLUSIVE if is_other else ExitCode.ANOMALY
     if outcome.plant and not outcome.plant.fired:
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
-    if not outcome.exercised and not avoided:
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
+        return ExitCode.INCONCLUSIVE
+    avoided = registry().avoidance(cell) is not None and outcome.all_steps_tried
+    return ExitCode.OK if outcome.exercised or avoided else ExitCode.INCONCLUSIVE
 
 
 def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:

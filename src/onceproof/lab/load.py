@@ -122,11 +122,17 @@ class Bulk:
 
     def _run(self) -> None:
         try:
+            self._learn_partitions()
             self._send()
             self._producer.flush(DELIVERY_TIMEOUT)
         except (KafkaException, BufferError) as error:
             self._error = str(error)
         self._report(0)
+
+    def _learn_partitions(self) -> None:
+        """Have the client know its topics: what it takes before it does may come behind later records of a key."""
+        for topic in sorted({message.topic for message in self._messages} or {self._topic}):
+            self._producer.list_topics(topic, DELIVERY_TIMEOUT)
 
     def _send(self) -> None:
         while self._sent < len(self._records) and not self._stop and not self._error:

@@ -127,6 +127,7 @@ class Declared:
     # How far runs without a fault agree on it: `records`, `final` values, `keys`, or on `nothing`; None: nobody looked.
     agreed: str | None = None
     ignored: tuple[str, ...] = ()  # fields of its JSON on which they do not
+    compare: str = "records"  # no more than that of an output: all `records` of a key, its `final` value, or the `keys`
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from onceproof.model.capability import Capability
+from onceproof.model.errors import UsageError
 
 # The minimum number of comparisons, by a rule on the workload: a number, or one for each of these. Never 0.
 Least = str | int
@@ -496,6 +497,16 @@ def dated_by(anomaly: str, role: str | None) -> Dated | None:
         if anomaly in promise.anomalies and promise.dated and promise.dated.role in ("any", role):
             return promise.dated
     return None
+
+
+def check_anomaly(name: str) -> None:
+    """Check that there is an anomaly of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name not in ANOMALIES:
+        raise UsageError(f"There is no anomaly {name!r}; choose from {', '.join(sorted(ANOMALIES))}.")
 
 
 def meaning(anomaly: str) -> str:

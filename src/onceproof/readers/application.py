@@ -20,6 +20,7 @@ from onceproof.readers.comparisons import by_place, findings_of, records_text
 from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.kafka import token_record, without
 
+COMPARED = ("records", "final", "keys")  # of an output, the finest first
 SHOWN = 3  # values of a key that are told
 Values = Sequence[int | None]  # of a key, in their order
 
@@ -150,7 +151,7 @@ def _agreement(first: Raw, second: Raw, declared: Declared) -> tuple[str, tuple[
     runs = [_values_by_key(run) for run in (first, second)]
     if runs[0].keys() != runs[1].keys():
         return "nothing", ()
-    for level, chosen in (("records", _all), ("final", _last)):
+    for level, chosen in (("records", _all), ("final", _last))[COMPARED.index(declared.compare) :]:
         seen = [{key: chosen(values) for key, values in run.items()} for run in runs]
         if _same(*seen):
             return level, ()

@@ -99,6 +99,7 @@ def _declared(one: OutputTopic, only: str, oracle: Oracle | None) -> Declared:
         (one.of or only) if "each-input-once" in one.promises else None,
         oracle.agreed[one.topic] if oracle else None,
         tuple(oracle.ignored.get(one.topic, ())) if oracle else (),
+        one.compare,
     )
 
 

@@ -84,6 +84,7 @@ class OutputTopic(_Table):
     value: Serde = "string"
     promises: tuple[Literal["differential", "unique", "each-input-once"], ...] = ("differential",)
     of: Topic | None = None  # the input of `each-input-once`, if there are several
+    compare: Literal["records", "final", "keys"] = "records"  # by `differential`, if runs without a fault agree on it
 
 
 class Declaration(_Table):
