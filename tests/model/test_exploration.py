@@ -60,18 +60,22 @@ def is_whole(schedule):
     )
 
 
-@given(SEEDS)
-def test_what_is_drawn_can_be_run_and_follows_from_the_seed(seed):
-    drawn = GRAMMAR.draw(random.Random(seed))
+SCENARIOS = st.sampled_from(sorted(GRAMMAR.stories))
+
+
+@given(SCENARIOS, SEEDS)
+def test_what_is_drawn_can_be_run_and_follows_from_the_seed(scenario, seed):
+    drawn = GRAMMAR.draw(scenario, random.Random(seed))
     assert is_whole(drawn)
-    assert drawn == GRAMMAR.draw(random.Random(seed))
+    assert drawn.scenario == scenario
+    assert drawn == GRAMMAR.draw(scenario, random.Random(seed))
     assert Schedule.from_dict(drawn.to_dict()) == drawn
 
 
-@given(SEEDS)
-def test_what_is_varied_differs_a_little_and_can_be_run(seed):
+@given(SCENARIOS, SEEDS)
+def test_what_is_varied_differs_a_little_and_can_be_run(scenario, seed):
     rng = random.Random(seed)
-    before = GRAMMAR.draw(rng)
+    before = GRAMMAR.draw(scenario, rng)
     varied = GRAMMAR.vary(before, rng)
     assert is_whole(varied)
     assert varied.scenario == before.scenario
@@ -86,7 +90,7 @@ def test_what_is_varied_differs_a_little_and_can_be_run(seed):
 
 def test_every_value_is_drawn():
     rng = random.Random(1)
-    seen = {item for _ in range(300) for item in SHOP.settings(Grammar({"shop": SHOP}).draw(rng)).items()}
+    seen = {item for _ in range(300) for item in SHOP.settings(GRAMMAR.draw("shop", rng)).items()}
     assert {("caching", False), ("guarantee", "alos"), ("fault", "pause"), ("kill.orderly", True), ("nodes", 3)} <= seen
 
 
@@ -100,7 +104,7 @@ def test_a_schedule_is_named_by_the_variant_that_says_most_of_it():
 
 def test_a_scenario_of_which_nothing_else_can_be_run_is_drawn_as_it_is():
     only = Story("shop", SHOP.domains, refuse=lambda _, settings: "no" if settings else None)
-    assert Grammar({"shop": only}).draw(random.Random(1)).told == "shop DEFAULT_CONFIG"
+    assert Grammar({"shop": only}).draw("shop", random.Random(1)).told == "shop DEFAULT_CONFIG"
 
 
 def test_it_gets_simpler_by_the_fault_then_by_each_parameter_then_by_size():
@@ -159,7 +163,15 @@ def test_what_reaches_something_new_is_varied_and_what_does_not_is_not():
         assert pick.parent is None or pick.parent in new
         if corpus.learn(pick, reach(pick.schedule)):
             new.append(number)
-    assert 2 <= len(new) < 12
+    assert 3 <= len(new) < 12
+
+
+def test_scenarios_take_turns_and_begin_as_they_are_by_default():
+    picks = search(20)
+    assert sorted(pick.schedule.told for pick in picks[:2]) == ["plain DEFAULT_CONFIG", "shop DEFAULT_CONFIG"]
+    for turn in range(0, 20, 2):
+        assert {pick.schedule.scenario for pick in picks[turn : turn + 2]} == {"plain", "shop"}
+    assert {pick.schedule.scenario for pick in search(20, uniform=True)[:6]} == {"plain", "shop"}
 
 
 def test_what_scenarios_reach_is_told_apart():
@@ -170,11 +182,11 @@ def test_what_scenarios_reach_is_told_apart():
     assert corpus.coverage == 3
 
 
-def parents(signature=None, repeated=0, rare="rare"):
+def parents(signature=None, repeated=0, rare="rare", *, exercised=True):
     """How often each of two schedules is varied, of which the first reached something rare, or showed a signature."""
-    corpus = Corpus(GRAMMAR, 1)
+    corpus = Corpus(Grammar({"shop": SHOP}), 1)
     first, second = (Pick(Schedule("shop", name, (), 1)) for name in ("UNCACHED", "DEFAULT_CONFIG"))
-    corpus.learn(first, frozenset({"a", rare}), signature)
+    corpus.learn(first, frozenset({"a", rare}), signature, exercised=exercised)
     corpus.learn(second, frozenset({"a", "b"}))
     for _ in range(20):
         corpus.learn(Pick(Schedule("shop", "DEFAULT_CONFIG", (), 1)), frozenset({"a", "b"}))
@@ -192,6 +204,10 @@ def parents(signature=None, repeated=0, rare="rare"):
 def test_what_few_trials_reach_is_varied_more_often():
     counts = parents()
     assert counts[1] > 2 * counts[2]
+
+
+def test_what_was_not_exercised_is_varied_less_often():
+    assert parents(exercised=False)[1] < parents()[1]
 
 
 def test_the_search_goes_round_what_is_known_to_show():

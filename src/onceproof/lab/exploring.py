@@ -240,7 +240,8 @@ class Explorer:
         self._try(pick.schedule, Purpose.SEARCH, parent=pick.parent)
 
     def _learn(self, line: Tried) -> frozenset[str]:
-        return self._corpus.learn(Pick(line.schedule, line.parent), reached(line.marks), line.signature)
+        pick = Pick(line.schedule, line.parent)
+        return self._corpus.learn(pick, reached(line.marks), line.signature, exercised=line.exercised)
 
     def _try(
         self, schedule: Schedule, purpose: Purpose, *, parent: int | None = None, finding: int | None = None

@@ -1,10 +1,10 @@
 """The search for failures that nobody looks for: schedules, the grammar they are drawn from, and what steers the draw.
 
 A schedule is a scenario with values of its parameters, a fault among them. A grammar draws one from what scenarios and
-faults declare, and varies one that is there. The corpus keeps the schedules that reached something new
-(`model.coverage`) and has those varied that reach what few others do; schedules that show what is known already are
-varied less. All follows from one seed: the next schedule depends on it and on what was reached before, and on nothing
-else.
+faults declare, and varies one that is there. Scenarios take turns: first each as it is by default. The corpus keeps the
+schedules that reached something new (`model.coverage`) and has those varied that reach what few others do; schedules
+that show what is known already, or that were not exercised, are varied less. All follows from one seed: the next
+schedule depends on it and on what was reached before, and on nothing else.
 """
 
 import random
@@ -17,6 +17,7 @@ Settings = Mapping[str, Any]  # values of parameters, those that are not the def
 
 STAYS = 0.6  # the probability that a parameter of a schedule that is drawn afresh has its default
 AFRESH = 0.25  # the share of schedules that are drawn afresh, although there are some to vary
+UNEXERCISED = 0.25  # how often a schedule is varied that was not exercised, beside one that was
 CHANGES = 3  # parameters that are changed at once, at most
 ATTEMPTS = 100  # at a schedule that can be run
 SEEDS = 2**31
@@ -81,6 +82,10 @@ class Story:
             return None
         return Schedule(self.scenario, variant, tuple(left.items()), seed)
 
+    def plain(self, seed: int) -> Schedule:
+        """The scenario as it is by default."""
+        return Schedule(self.scenario, next(iter(self.variants)), (), seed)
+
     def settings(self, schedule: Schedule) -> dict[str, Any]:
         """All settings of a schedule, the variant's among them."""
         return {**self.variants[schedule.variant], **dict(schedule.parameters)}
@@ -92,9 +97,9 @@ class Grammar:
 
     stories: Mapping[str, Story]
 
-    def draw(self, rng: random.Random) -> Schedule:
-        """One afresh; the plain scenario if no other can be run."""
-        story = self.stories[rng.choice(sorted(self.stories))]
+    def draw(self, scenario: str, rng: random.Random) -> Schedule:
+        """One of a scenario, afresh; as it is by default if no other can be run."""
+        story = self.stories[scenario]
         for _ in range(ATTEMPTS):
             settings = {
                 name: rng.choice(values[1:])
@@ -103,7 +108,7 @@ class Grammar:
             }
             if schedule := story.schedule(settings, rng.randrange(SEEDS)):
                 return schedule
-        return Schedule(story.scenario, next(iter(story.variants)), (), rng.randrange(SEEDS))
+        return story.plain(rng.randrange(SEEDS))
 
     def vary(self, schedule: Schedule, rng: random.Random) -> Schedule:
         """The same with some parameters changed, and another seed; with another seed only if nothing can be changed."""
@@ -163,6 +168,7 @@ class _Kept:
     schedule: Schedule
     reached: frozenset[str]
     signature: Signature | None
+    exercised: bool
     varied: int = 0
 
 
@@ -175,7 +181,7 @@ class Corpus:
     def __init__(self, grammar: Grammar, seed: int, *, uniform: bool = False) -> None:
         """Nothing was tried yet; `uniform` draws each schedule afresh, whatever the ones before have reached."""
         self._grammar, self._seed, self._uniform = grammar, seed, uniform
-        self._tried = 0
+        self._tried: Counter[str] = Counter()  # trials, by scenario
         self._kept: dict[int, _Kept] = {}
         self._seen: Counter[str] = Counter()  # trials that reached it, by scenario
         self._shown: Counter[Signature] = Counter()
@@ -187,25 +193,37 @@ class Corpus:
 
     def next(self) -> Pick:
         """The next schedule."""
-        rng = random.Random(f"{self._seed}/{self._tried}")
-        if self._uniform or not self._kept or rng.random() < AFRESH:
-            return Pick(self._grammar.draw(rng))
-        numbers = list(self._kept)
+        rng = random.Random(f"{self._seed}/{self._tried.total()}")
+        names = sorted(self._grammar.stories)
+        if self._uniform:
+            return Pick(self._grammar.draw(rng.choice(names), rng))
+        fewest = min(self._tried[name] for name in names)
+        scenario = rng.choice([name for name in names if self._tried[name] == fewest])
+        if not fewest:
+            return Pick(self._grammar.stories[scenario].plain(rng.randrange(SEEDS)))
+        numbers = [number for number, kept in self._kept.items() if kept.schedule.scenario == scenario]
+        if not numbers or rng.random() < AFRESH:
+            return Pick(self._grammar.draw(scenario, rng))
         [parent] = rng.choices(numbers, [self._energy(self._kept[number]) for number in numbers])
         return Pick(self._grammar.vary(self._kept[parent].schedule, rng), parent)
 
     def _energy(self, kept: _Kept) -> float:
-        """High where something was reached that few trials reach; less the more it was varied, or is known to show."""
+        """High where something was reached that few trials reach.
+
+        Less the more it was varied, the more trials showed what it did, and if it was not exercised.
+        """
         rare = sum(1 / self._seen[item] for item in kept.reached)
         shown = self._shown[kept.signature] if kept.signature else 0
-        return rare / (1 + kept.varied) / (1 + shown) ** 2
+        return rare * (1 if kept.exercised else UNEXERCISED) / (1 + kept.varied) / (1 + shown) ** 2
 
-    def learn(self, pick: Pick, reached: frozenset[str], signature: Signature | None = None) -> frozenset[str]:
+    def learn(
+        self, pick: Pick, reached: frozenset[str], signature: Signature | None = None, *, exercised: bool = True
+    ) -> frozenset[str]:
         """Take in what a trial of the pick reached, and the signature of its red; returns what nothing reached before.
 
         What scenarios reach is told apart: it is another application.
         """
-        self._tried += 1
+        self._tried[pick.schedule.scenario] += 1
         own = frozenset(f"{pick.schedule.scenario}: {item}" for item in reached)
         gained = own - self._seen.keys()
         self._seen.update(own)
@@ -214,5 +232,5 @@ class Corpus:
         if pick.parent is not None:
             self._kept[pick.parent].varied += 1
         if gained:
-            self._kept[self._tried] = _Kept(pick.schedule, own, signature)
+            self._kept[self._tried.total()] = _Kept(pick.schedule, own, signature, exercised)
         return gained
