@@ -1,6 +1,6 @@
 """Find the anomalies in the collected records.
 
-Reads `records`, writes `assignments`, `changelogs`, `transactions`, `comparisons`, `findings` and `counts`, of all
+Reads `records`, writes `assignments`, `changelogs`, `transactions`, `comparisons`, `findings` and `counts`, for all
 trials at once. A trial that could not be collected has no rows in any of them. Running it again replaces the tables.
 """
 
@@ -19,9 +19,9 @@ from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings, in_memory
 from spark_jobs.transforms.segments import Segments, check_segments
 
-# Of a trial whose drive Kafka ended: what was open when the independent reader looked may be decided since.
+# For a trial whose drive Kafka ended: what was open when the independent reader looked may have been decided since.
 READ = "_read/"
-COMMITTED = "_end/"  # the input behind it was never processed
+COMMITTED = "_end/"  # the input after it was never processed
 
 
 def check(spark: SparkSession, run_folder: RunFolder) -> None:
@@ -61,7 +61,7 @@ def stated_trials(run_folder: RunFolder, facts: Mapping[str, Mapping[str, int]])
 
 
 def as_far_as(mark: str, records: DataFrame, facts: Mapping[str, Mapping[str, int]]) -> DataFrame:
-    """The records before what a fact names, `<role><mark><partition>`, of trials whose drive Kafka ended.
+    """Drop records at or after the offset given by a fact `<role><mark><partition>`, of trials whose drive Kafka ended.
 
     In and out: records (name, role, partition, offset, ...). `facts` by trial.
     """
@@ -77,7 +77,7 @@ def as_far_as(mark: str, records: DataFrame, facts: Mapping[str, Mapping[str, in
 def segments_of(
     spark: SparkSession, run_folder: RunFolder, trials: list[Trial], records: DataFrame, stated: DataFrame
 ) -> Segments:
-    """What comes of the brokers' log segments, of those trials whose segments could be read."""
+    """What the brokers' log segments show, for the trials whose segments could be read."""
     keys = [trial.key for trial in trials if run_folder.trial(trial).segments_file.exists()]
     if not keys:
         made = ("transactions", "comparisons")

@@ -1,7 +1,7 @@
 """Read every topic of a run's trials into the table `records`.
 
-One batch read per cluster, read_committed, so that aborted records are absent; a second one for topics of which they
-are wanted. What stores held, as instances wrote it, comes beside it. Records that are anything but integers stand in
+One batch read per cluster, read_committed, so that aborted records are absent; a second one for topics where they are
+wanted. What stores held, as written by the instances, is added. Records that are anything but integers are listed in
 `corrupt.json`. A trial whose topics are missing is left out and gets its sentence in `errors.json`, unless Kafka ended
 its drive before the application created them; so do the trials of a cluster that does not answer. Running it again
 replaces the table.
@@ -33,7 +33,7 @@ from spark_jobs import tables
 from spark_jobs.transforms.kafka import decoded, faults
 
 ANSWER_SECONDS = 15
-# What stores held, as `tables.RECORDS` without the role, which is a folder's name.
+# What stores held: `tables.RECORDS` without the role, which is the name of the folder.
 HELD = pa.schema(
     [
         ("partition", pa.int32()),
@@ -65,7 +65,7 @@ def collect(spark: SparkSession, run_folder: RunFolder, given: ClientProperties 
     Args:
         spark: the session.
         run_folder: the run.
-        given: how the brokers are reached whose release is claimed, if it has such.
+        given: how to reach the brokers whose release is claimed, if the run has such brokers.
     """
     tables.drop(run_folder, "records", *tables.CHECKED)
     draft = tables.draft(run_folder, "records")
@@ -136,9 +136,9 @@ def partitions_of(brokers: ClientProperties) -> dict[str, int]:
 def present_topics(
     run_folder: RunFolder, trials: list[Trial], partitions: dict[str, int]
 ) -> tuple[list[Topic], dict[str, str]]:
-    """The topics of the trials that have all of theirs, and a sentence for each trial that has not.
+    """The topics of the trials that have all of theirs, and a sentence for each trial that does not.
 
-    Of a trial whose drive Kafka ended, those that there are.
+    For a trial whose drive Kafka ended, those of its topics that exist.
     """
     topics: list[Topic] = []
     errors: dict[str, str] = {}
@@ -166,10 +166,10 @@ def present_topics(
 def copy_topics(
     spark: SparkSession, brokers: ClientProperties, topics: list[Topic], draft: Path
 ) -> list[dict[str, Any]]:
-    """Append the records of topics that are read alike to the draft.
+    """Append to the draft the records of topics that are all read in the same way.
 
-    Returns those that cannot be decoded, as `corrupt.json` has them. On the way it is only noted in which topics they
-    are; those are read again.
+    Returns those that cannot be decoded, in the form of `corrupt.json`. The first read only notes which topics have
+    any; these are read again.
     """
     named = spark.createDataFrame(
         [(x.name, x.trial, x.role, x.value_bytes, x.keys) for x in topics],
@@ -213,7 +213,7 @@ def copy_dumps(run_folder: RunFolder, draft: Path) -> None:
 
 
 def read_dump(trial: str, number: int, dump: Dump) -> pa.Table:
-    """The entries of a dump, as records have them."""
+    """The entries of a dump, in the form of records."""
     if not dump.file.stat().st_size:
         return HELD.empty_table()
     types = {"key": pa.int32(), "value": pa.int64()}
@@ -226,16 +226,16 @@ def read_dump(trial: str, number: int, dump: Dump) -> pa.Table:
 
 
 def append(draft: Path, role: str, parts: Iterable[pa.Table]) -> None:
-    """Append rows to the draft without Spark, for which each of many small files is work."""
+    """Append rows to the draft without Spark, which is slow with many small files."""
     folder = draft / f"role={role}"
     folder.mkdir(parents=True, exist_ok=True)
     with pq.ParquetWriter(folder / "held.parquet", HELD) as file:
-        for rows in filter(len, parts):  # Spark warns of each that is empty
+        for rows in filter(len, parts):  # Spark warns about each empty one
             file.write_table(rows)
 
 
 def read_topics(spark: SparkSession, brokers: ClientProperties, topics: list[str], isolation: str) -> DataFrame:
-    """What was committed to the topics (or, read_uncommitted, written) up to now."""
+    """What has been committed to the topics so far (with read_uncommitted: what has been written)."""
     return (
         spark.read.format("kafka")
         .options(**brokers.spark())
@@ -248,9 +248,9 @@ def read_topics(spark: SparkSession, brokers: ClientProperties, topics: list[str
         # Whole partitions of a trial in one answer: Kafka's defaults (500 records, 1 MiB) are for long-lived readers.
         .option("kafka.max.poll.records", 50_000)
         .option("kafka.max.partition.fetch.bytes", 8 * 2**20)
-        # How long Spark waits for an offset that never comes, for instance behind the last commit; default 120 s.
+        # How long Spark waits for an offset that never comes, for instance after the last commit; default 120 s.
         .option("kafkaConsumer.pollTimeoutMs", 5_000)
-        # A consumer asks for more behind the last record; the broker holds that request back for 500 ms by default,
+        # A consumer asks for more after the last record; the broker holds that request back for 500 ms by default,
         # and the consumer's close waits for it: half a second for each of hundreds of partitions.
         .option("kafka.fetch.max.wait.ms", 20)
         .load()

@@ -1,6 +1,6 @@
 """Read a run's topics and find the anomalies in them: `spark-submit collect_and_check.py --run-folder PATH`.
 
-One application does both: what Java has compiled to read and write tables serves the checks, too.
+One application does both, so that code which the JVM has compiled to read and write tables serves the checks, too.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from spark_jobs.collect import collect
 
 
 def main() -> None:
-    """Collect into the run folder that is given, and check it."""
+    """Collect into the given run folder, and check it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--run-folder", type=Path, required=True)
     parser.add_argument("--brokers", type=Path, help="a client.properties, of the brokers whose release is claimed")

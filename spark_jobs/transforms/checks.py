@@ -1,4 +1,4 @@
-"""Which promises are looked at in which topology of the application, and the tables that come of it."""
+"""Which promises are checked in which topology of the application, and the tables that result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ from spark_jobs.transforms.state import compare_state
 from spark_jobs.transforms.stores import DUMPS, compare_stores
 from spark_jobs.transforms.transactions import compare_transactions
 
-ENUMERATOR = "enumerator"  # has tables of its own beside its promises
+ENUMERATOR = "enumerator"  # has its own tables in addition to its promises
 Facts = Mapping[str, int]
 
 
@@ -72,7 +72,7 @@ def _of_scans(facts: Facts) -> list[Log]:
 
 @dataclass(frozen=True)
 class Check:
-    """The promises that are looked at in a topology, and what a replay of the input says of its logs, by the facts.
+    """The promises that are checked in a topology, and what a replay of the input says about its logs, given the facts.
 
     `delivered` is the role in which its records come out; `once`: each key comes out once, however often it went in.
     """
@@ -123,8 +123,8 @@ def stated(
 ) -> dict[str, Any]:
     """A row of `TRIALS`.
 
-    A promise is left out where a trial has nothing that it could be judged by: stores that no dump shows, the state of
-    a process that was not killed, so that no fact says where its changelogs ended.
+    A promise is left out where a trial has nothing to judge it by: stores that no dump shows, or the state of a
+    process that was not killed, so that no fact says where its changelogs ended.
     """
     chosen = CHECKS[check]
     judged = {"state": any(fact.endswith("_end") for fact in facts), "stores": bool(dumps)}
@@ -149,8 +149,8 @@ def stated(
 class Checked:
     """What is derived from the records: one frame per table of `spark_jobs.tables`, by the table's name.
 
-    What of `comparisons` is an anomaly is not in `findings` yet. `shared` are the frames that several tables are made
-    of: worth keeping while those are written.
+    `findings` does not have the anomalies among the `comparisons` yet. `shared` are the frames from which several
+    tables are made: worth keeping while those are written.
     """
 
     tables: dict[str, DataFrame]
@@ -190,8 +190,7 @@ def makes(promise: str) -> Column:
 def numbered(records: DataFrame, trials: DataFrame) -> DataFrame:
     """The records of these trials, with the trial's number in place of its name.
 
-    A trial's name has some 50 characters, and without them the rows are a third as long. All of them are moved and
-    sorted.
+    A trial's name has some 50 characters; without it the rows, all of which are moved and sorted, are a third as long.
     """
     return records.join(f.broadcast(trials.select("name", "trial")), "name").drop("name")
 
@@ -199,7 +198,7 @@ def numbered(records: DataFrame, trials: DataFrame) -> DataFrame:
 def check_enumerator(
     records: DataFrame, trials: DataFrame
 ) -> tuple[dict[str, DataFrame], DataFrame, tuple[DataFrame, ...]]:
-    """Check trials of the topology `enumerator`; in as for `check`. Out: its tables, its counts, what they share."""
+    """Check trials of the topology `enumerator`. In: as `check`. Out: its tables, its counts, the frames they share."""
     integers = numbered(records, trials).withColumn("value", f.col("value").cast("int"))
     of_keys = enumerator.keys(integers, trials)
     assigned = enumerator.assign(integers, of_keys)
@@ -216,7 +215,7 @@ def check_enumerator(
 
 
 def count(deliveries: DataFrame, trials: DataFrame) -> DataFrame:
-    """The table `counts`, with a row for every trial, also one without any record.
+    """The table `counts`, with a row for every trial, even one without any record.
 
     In: what `count_deliveries` gives.
     """

@@ -1,10 +1,10 @@
 """The promises `output-order` and `changelog`: what the application wrote is what the replay of its input says.
 
-First every topic is fingerprinted beside what the replay of the input gives: where the two are the same, all is well,
-and nothing else is looked at. Only topics that differ are joined, record by record.
+First, every topic is fingerprinted, and so is what the replay of the input gives: where the two are the same, all is
+well, and nothing else is looked at. Only topics that differ are joined, record by record.
 
-A record is told apart by its key and its number among the records of the key; under at-least-once, where a suffix may
-come again, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key.
+A record is identified by its key and its number among the records of the key; under at-least-once, where a suffix may
+be repeated, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -36,12 +36,13 @@ DELETE = 0  # value of the input of the topology `deleter`
 class Log:
     """What is written to the topic of a role, as a function of the input's order.
 
-    `replay` says which input records give one: `every`, the `first` of each key, or each `delete`. `judged` is what of
-    the value is compared: `nothing`, the `value`, the `number` in the upper half of the output's, that it is an
+    `replay` says which input records give one: `every`, the `first` of each key, or each `delete`. `judged` says
+    what is compared of the value: `nothing`, the `value`, the `number` in the upper half of the output's, that it is an
     `answer`, the `change` that a put or a delete makes, what the input `gives` when it is joined, or the `result` of a
-    join, where 0 is as good as a tombstone. `key` is that of all records, if it is not the input's.
-    `counted`: another promise tells which keys have too few records or too many; `beside`: of too few, the role in
-    which. `punctuated`: a punctuator writes, too, under keys below 0. `grows`: the values of a key grow.
+    join, where 0 is as good as a tombstone. `key` is the key of all records, if it is not the input's.
+    `counted`: another promise reports keys with too few or too many records; `beside`: the role in which another
+    promise reports too few. `punctuated`: a punctuator writes, too, under keys below 0. `grows`: the values of a key
+    grow.
     """
 
     promise: str
@@ -63,7 +64,7 @@ COLUMNS = (
 )
 LOG = f"struct<{COLUMNS}>"
 LOGS = f"log int, trial int, exactly_once boolean, {COLUMNS}"
-Logs = list[dict[str, Any]]  # rows of LOGS: there are a few of each trial, and what they say shapes the queries
+Logs = list[dict[str, Any]]  # rows of LOGS: a few for each trial, and what they say shapes the queries
 
 
 def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> DataFrame:
@@ -80,7 +81,7 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
         records = by_foreign_key(records, trials)
     spark = records.sparkSession
     logs = logs_of(trials)
-    looked_at = {row["log"]: row for row in fingerprinted(records, logs).collect()} if logs else {}  # a row a topic
+    looked_at = {row["log"]: row for row in fingerprinted(records, logs).collect()} if logs else {}  # one row per topic
     well = [
         {**log, "place": log["role"], "comparisons": looked_at[log["log"]]["comparisons"], **WELL}
         for log in logs
@@ -107,13 +108,13 @@ def logs_of(trials: DataFrame) -> Logs:
 
 
 def grouped(logs: Logs, *names: str) -> Iterator[tuple[Any, Logs]]:
-    """The logs that have the same in these columns, with what they have."""
+    """The logs, grouped by their values in these columns, which come with each group."""
     same = itemgetter(*names)
     return ((of, list(alike)) for of, alike in groupby(sorted(logs, key=same), same))
 
 
 def fingerprinted(records: DataFrame, logs: Logs) -> DataFrame:
-    """Each topic beside what the replay gives.
+    """Each topic compared with what the replay gives.
 
     Out: log, comparisons LONG (records that are or should be there), differs BOOLEAN.
     """
@@ -140,14 +141,14 @@ def fingerprinted(records: DataFrame, logs: Logs) -> DataFrame:
 
 
 def prints(rows: DataFrame, *more: str) -> DataFrame:
-    """Of each record no more than is compared. Out: log, partition, `more`, offset, print LONG."""
+    """A hash of what is compared of each record. Out: log, partition, `more`, offset, print LONG."""
     absent = f.lit(-(2**62))
     of_record = f.xxhash64("key", f.coalesce("value", absent), f.unix_micros("timestamp"), "headers")
     return rows.select("log", "partition", *more, "offset", of_record.alias("print"))
 
 
 def first_prints(causes: DataFrame) -> DataFrame:
-    """The prints of the first input record of each key, where that alone gives one; whole numbers need no sort."""
+    """The prints of the first input record of each key, where only that one gives any; integers need no sort."""
     return (
         prints(causes, "of_key")
         .groupBy("log", "partition", "of_key")
@@ -157,7 +158,7 @@ def first_prints(causes: DataFrame) -> DataFrame:
 
 
 def fingerprints(records: DataFrame, side: str, *, in_order: bool) -> DataFrame:
-    """Of each partition the records and a fingerprint of them, and of their order, if that is wanted.
+    """For each partition, the number of records and a fingerprint of them, and of their order, if that is wanted.
 
     In: as `prints`. Out: log, partition, `<side>` LONG, `<side>_print`.
     """
@@ -171,7 +172,7 @@ def fingerprints(records: DataFrame, side: str, *, in_order: bool) -> DataFrame:
 
 
 def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
-    """The input records beside each log that they may be written to; of `first`, those that are not the first, too.
+    """The input records with each log that they may be written to; for `first`, those that are not the first, too.
 
     Out: the columns of the log, partition, offset, of_key INT (of the input), key (of what is written), value LONG as
     it is judged, timestamp, headers.
@@ -241,7 +242,7 @@ BREACH = ("trial", "promise", "role", "anomaly", "partition", "key", "place", "e
 
 
 def breaches(records: DataFrame, logs: DataFrame, compare: Compare) -> DataFrame:
-    """Of the topics of these logs, what is not as it must be. Out: as the table `comparisons`."""
+    """What is not as it must be in the topics of these logs. Out: as the table `comparisons`."""
     wanted = caused(records, logs).localCheckpoint()  # few, and used often
     found = written(records, logs).localCheckpoint()
     told = reduce(DataFrame.unionByName, [part.select(*BREACH) for part in compare(wanted, found)])
@@ -255,7 +256,7 @@ def breaches(records: DataFrame, logs: DataFrame, compare: Compare) -> DataFrame
 
 
 def told_beside(records: DataFrame, wanted: DataFrame) -> DataFrame:
-    """The keys that have too few records where another promise tells of it. Out: trial, role, key, anomaly."""
+    """The keys of which another promise reports too few records. Out: trial, role, key, anomaly."""
     causes = (
         wanted.where(f.col("beside").isNotNull())
         .groupBy("trial", "role", "beside", "key")
@@ -327,9 +328,9 @@ def numbered(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
 
 
 def repeated(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
-    """Under at-least-once: what was written goes on behind what is there, or repeats some of it."""
+    """Under at-least-once: what was written continues what is there, or repeats some of it."""
     identity = ["trial", "role", "key", "value"]
-    absent = f.lit(-(2**62))  # a tombstone's value is equal to itself
+    absent = f.lit(-(2**62))  # so that the values of two tombstones are equal
     wanted, found = (side.withColumn("value", f.coalesce("value", absent)) for side in (wanted, found))
     at = place("home", "source")
     causes = wanted.groupBy(*identity).agg(
@@ -351,7 +352,7 @@ def repeated(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
     missing = (
         wanted.where("not counted").join(found, identity, "left_anti").join(misvalued, misvalued.columns, "left_anti")
     )
-    # Of a record with a value that nothing gives, nothing else is compared.
+    # If nothing gives a record's value, nothing else of it is compared.
     of_itself = {"home": f.col("partition"), "caused": f.col("timestamp"), "caused_headers": f.col("headers")}
     return [
         _different(strange.where(f.col("caused_value").isNotNull()).withColumns(of_itself)),
@@ -372,7 +373,7 @@ LAST = ("partition", "offset", "value", "raw", "gone", "timestamp", "headers")
 
 
 def folded(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
-    """The tables that both make, key by key; a tombstone deletes."""
+    """Compare the tables that the two make, key by key; a tombstone deletes."""
     of_key = ["trial", "role", "key"]
     at = place("home", "source")
     table = wanted.groupBy(*of_key).agg(
@@ -420,7 +421,7 @@ def _causes() -> list[str]:
 
 
 def _at(where: str | Column) -> Column:
-    """A place in the log's topic, for people."""
+    """A place in the log's topic, as readable text."""
     return place_text(f.col("role"), f.col(where) if isinstance(where, str) else where)
 
 
@@ -452,9 +453,9 @@ def _told(rows: DataFrame, anomaly: str, **columns: Column) -> DataFrame:
 
 
 def _different(pairs: DataFrame) -> DataFrame:
-    """In: records beside what gave them.
+    """In: records with what gave them.
 
-    Of each the first in which it differs: partition, value, timestamp, headers.
+    Tells the first aspect in which each differs: partition, value, timestamp, headers.
     """
     absent = f.lit(-(2**62))
     value, caused_value = (f.nullif(f.col(name), absent) for name in ("value", "caused_value"))

@@ -9,11 +9,11 @@ GLOBAL_JOIN, FOREIGN_KEY_JOIN = "global-join", "foreign-key-join"
 
 
 def with_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """The records with what those of the input of the topology `global-join` come out with: `value << 32 | entry`.
+    """Add to the input records of the topology `global-join` what must come out for them: `value << 32 | entry`.
 
-    An entry of the table has a value below 0, and its own number comes out with the value 0; another record comes out
-    with the number of the last entry of the key before its value, or with 0. To an entry a global store's processor
-    adds the fact `added`.
+    An entry of the table has a value below 0, and its own number comes out with the value 0; any other record comes
+    out with the number of the last entry of the key before its value, or with 0. The processor of a global store adds
+    the fact `added` to an entry.
 
     In: trials with `check`, `facts`. Out: records with gives LONG.
     """
@@ -35,11 +35,12 @@ def with_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
 
 
 def by_foreign_key(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """The records, those of the input of the topology `foreign-key-join` as the table that its results must make.
+    """The records, with the input of the topology `foreign-key-join` as the table that its results must make.
 
-    Of these only the last of each key of the left table stay, with their result `left << 32 | right`, as old as the
-    younger of both; null if there is none, or in a left join (fact `join`) the left one alone. Those of the right table
-    have values below 0; one of the left asks for the key before its value, or with 0 for none.
+    Of this input, only the last record of each key of the left table stays, with its result `left << 32 | right` and
+    the later of the two timestamps; if there is no right record, the result is null, or in a left join (fact `join`)
+    the left one alone. Records of the right table have values below 0; one of the left table asks for the key before
+    its value, or for none if its value is 0.
 
     In: records with gives; trials with `check`, `facts`. Out: as the records.
     """

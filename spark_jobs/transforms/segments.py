@@ -1,8 +1,8 @@
 """The promises `atomicity`, `isolation` and `fencing`: transactions, from the brokers' log segments.
 
 In: entries, the columns of `onceproof.model.segments.Entry` with the number of the trial; records of the trials' topics
-(trial, role, partition, offset, key, value), as a read_committed reader saw them; one that it could not decode has no
-key.
+(trial, role, partition, offset, key, value), as a read_committed reader saw them; a record that it could not decode
+has no key.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ DELETE = 0
 LOG = ("trial", "role", "partition")
 PART = (*LOG, "producer", "number")
 TRANSACTION = ("trial", "producer", "decision")  # the decision's place
-NONE = ""  # while there is none
+NONE = ""  # while there is no decision
 
 
 def transactions(
@@ -46,8 +46,8 @@ def transactions(
     """Each transaction in each log that it belongs to: how it ended there, and what is due to the inputs it commits.
 
     In: what `numbered` gives of the entries, `seen_in` of the records, and `tally` of that; trials (trial INT, check
-    STRING). Out: the table `transactions` of `spark_jobs.tables`; and what it is made of twice: what is due, and what
-    was written.
+    STRING). Out: the table `transactions` of `spark_jobs.tables`; and the frame that it uses twice: what is due, and
+    what was written.
     """
     effects = parts.sparkSession.createDataFrame(_OF_TOPOLOGY, EFFECTS)
     wanted = f.broadcast(
@@ -64,7 +64,7 @@ def transactions(
         .join(judged, ["trial", "role"], "left")
         .join(pairs, [*TRANSACTION, *LOG[1:]], "left")
     )
-    # What is not seen or not decoded is not for the promise `atomicity` to say.
+    # It is not for the promise `atomicity` to report what was not seen or not decoded.
     known = f.col("judged") & (f.col("decoded") == f.col("records"))
     told = [f.when(known, f.coalesce(name, f.lit(0))).alias(name) for name in COUNTS]
     rows = of_parts.select(*_PLACED, *told, f.when(known, f.col("key")).alias("key"))
@@ -76,7 +76,7 @@ _PLACED = (*TRANSACTION, "decided", *LOG[1:], "place", "first_offset", "marker_o
 
 
 def seen_in(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataFrame:
-    """The records with the part of a transaction (see `PART`) in which each stands: number -1 if in none.
+    """The records, each with the part of a transaction (see `PART`) that it belongs to: number -1 if to none.
 
     Producer and number are null if no batch of the log holds the record.
     """
@@ -88,17 +88,17 @@ def seen_in(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataF
 
 
 def tally(seen: DataFrame) -> DataFrame:
-    """How many records of each part were seen, how many of them decoded, and where the first of them stands."""
+    """How many records of each part were seen, how many of them decoded, and where the first of them is."""
     return seen.groupBy(*PART).agg(
         f.count("*").alias("visible"), f.count("key").alias("decoded"), f.min("offset").alias("begin")
     )
 
 
 def numbered(entries: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """What producers wrote in transactions, with the number of each in its log; and those parts, with the decisions.
+    """What producers wrote in transactions, each numbered within its log; and those parts, with the decisions.
 
-    In each of its logs a producer's transactions follow each other, each ended by a marker; so the coordinator's
-    decisions about transactions in a log belong to them one by one.
+    In each log, a producer's transactions follow one another, each ended by a marker; so the coordinator's decisions
+    about transactions in a log match them one to one.
     """
     is_marker = f.col("kind").isin(COMMIT, ABORT)
     in_order = Window.partitionBy(*LOG, "producer").orderBy("first")
@@ -145,10 +145,10 @@ def _outcome(kind: str) -> Column:
 
 
 def within(records: DataFrame, intervals: DataFrame) -> DataFrame:
-    """Records with the columns of the interval (trial, role, partition, first, last, ...) of offsets in which they lie.
+    """Records with the columns of the offset interval (trial, role, partition, first, last, ...) in which they lie.
 
     Null where they lie in none; intervals do not overlap. The offsets are cut into stretches, and a record is compared
-    with the few intervals of its own: there is no need to sort the records, or to move them.
+    with the few intervals of its own stretch: there is no need to sort the records, or to move them.
     """
     carried = [name for name in intervals.columns if name not in (*LOG, "first", "last")]
     stretches = f.explode(f.sequence(_stretch("first"), _stretch("last")))
@@ -162,11 +162,11 @@ def within(records: DataFrame, intervals: DataFrame) -> DataFrame:
 
 
 def _stretch(offset: str) -> Column:
-    return f.shiftright(offset, 7)  # as long as a batch has records, more or less
+    return f.shiftright(offset, 7)  # about as many offsets as a batch has records
 
 
 def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
-    """The positions in the input that were committed: of which inputs (partition, first, last) by which transaction."""
+    """The positions in the input that were committed: which inputs (partition, first, last) by which transaction."""
     committed = (
         batches.where((f.col("kind") == POSITION) & (f.col("of_role") == "input"))
         .select(*PART, "first", "of_partition", "position")
@@ -188,7 +188,7 @@ def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
 def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFrame:
     """What each committed transaction must have written (trial, producer, decision, role, partition, key, once)."""
     ranges = positions.where(f.col("last") >= f.col("first")).select(*LOG, "first", "last", "producer", "decision")
-    # The first of a key may not be committed, and then the second is not the first.
+    # The first record of a key may not have been committed; the second one does not become the first by that.
     is_first = f.min("offset").over(Window.partitionBy("trial", "partition", "key")) == f.col("offset")
     inputs = records.where((f.col("role") == "input") & f.col("key").isNotNull()).withColumn("is_first", is_first)
     gives = (
@@ -207,7 +207,7 @@ def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFra
 
 
 def _written(seen: DataFrame, parts: DataFrame, wanted: DataFrame) -> DataFrame:
-    """What each committed transaction wrote, as `_due`; not what a punctuator did, which is due to no input."""
+    """What each committed transaction wrote, as `_due`; without what a punctuator wrote, which no input causes."""
     return (
         seen.join(f.broadcast(parts.where(f.col("decided") == "committed").select(*PART, "decision")), list(PART))
         .join(f.broadcast(wanted.select("trial", "role", "once", "punctuated").distinct()), ["trial", "role"])
@@ -241,7 +241,7 @@ def _pairs(due: DataFrame, written: DataFrame) -> DataFrame:
 
 
 def _nothing(pairs: DataFrame, parts: DataFrame, positions: DataFrame) -> DataFrame:
-    """Where something is due to a transaction that wrote nothing there; the place is the position that it commits."""
+    """Where something is due from a transaction that wrote nothing there; the place is the position that it commits."""
     first = positions.groupBy(*TRANSACTION).agg(f.min(f.struct("at_partition", "at_offset")).alias("at"))
     absent = pairs.join(parts.select(*TRANSACTION, *LOG[1:]), [*TRANSACTION, *LOG[1:]], "left_anti")
     return absent.join(first, list(TRANSACTION)).select(
@@ -263,10 +263,10 @@ def _nothing(pairs: DataFrame, parts: DataFrame, positions: DataFrame) -> DataFr
 
 
 def compare_atomicity(parts: DataFrame, entries: DataFrame, trials: DataFrame) -> DataFrame:
-    """One comparison for each transaction, of its first part that is amiss, or else of its first; and outsiders.
+    """One comparison for each transaction, of its first part that is wrong or else of its first; and for outsiders.
 
-    In: the table `transactions`; trials (trial, facts), of which `ended` is 0 if the drive failed, so that transactions
-    may be open. Out: as the table `comparisons`.
+    In: the table `transactions`; trials (trial, facts), whose fact `ended` is 0 if the drive failed, so that
+    transactions may be open. Out: as the table `comparisons`.
     """
     parts = parts.join(f.broadcast(trials.select("trial", fact("ended").alias("ended"))), "trial")
     state = (
@@ -328,7 +328,7 @@ def _told(promise: str, rows: DataFrame) -> DataFrame:
 
 
 def compare_isolation(parts: DataFrame, entries: DataFrame, tallied: DataFrame) -> DataFrame:
-    """One comparison for each part of a transaction, one for what each log holds outside of any, and strangers.
+    """One comparison for each part of a transaction, one for what each log holds outside of any, one for strangers.
 
     In: the table `transactions`; what `tally` gives. Out: as the table `comparisons`.
     """
@@ -359,14 +359,14 @@ def compare_isolation(parts: DataFrame, entries: DataFrame, tallied: DataFrame) 
 
 
 def compare_fencing(entries: DataFrame) -> DataFrame:
-    """One comparison for each producer and log: its epochs grow, and its sequences follow each other in each.
+    """One comparison for each producer and log: its epochs grow, and in each the sequences follow one another.
 
     The group coordinator writes positions for the producer, without its sequences. Out: as the table `comparisons`.
     """
     of_writer = Window.partitionBy(*LOG, "producer")
     in_order = of_writer.orderBy("first")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    # Of the batches that came before, the last: markers and positions have no sequence.
+    # The last data batch that came before: markers and positions have no sequence.
     last = f.last(
         f.when(f.col("kind") == DATA, f.struct("epoch", "last_sequence")), ignorenulls=True
     ).over(before)  # fmt: skip
@@ -397,7 +397,7 @@ def compare_fencing(entries: DataFrame) -> DataFrame:
 class Segments:
     """What is derived from the log segments: the table `transactions`, and the comparisons of the three promises.
 
-    `shared` are frames that both are made of: worth keeping while those are written.
+    `shared` are frames from which both are made: worth keeping while those are written.
     """
 
     transactions: DataFrame
@@ -408,7 +408,7 @@ class Segments:
 def check_segments(entries: DataFrame, records: DataFrame, trials: DataFrame) -> Segments:
     """Compare the log segments of all trials with what was committed, and with what was seen.
 
-    In: see above; trials (trial INT, check STRING, facts MAP<STRING, LONG>).
+    In: see the module; trials (trial INT, check STRING, facts MAP<STRING, LONG>).
     """
     batches, numbers = numbered(entries)
     seen = seen_in(entries, batches, records)

@@ -10,8 +10,8 @@ from spark_jobs.transforms.places import text_of_place
 def compare_transactions(records: DataFrame, committed: str, written: str) -> DataFrame:
     """One comparison for each transaction of a topic that one producer at a time writes to.
 
-    The role `committed` holds what was committed to the topic, the role `written` all of it. A transaction ends with a
-    marker, which takes an offset of its own: so records with consecutive offsets are one transaction.
+    The role `committed` holds what was committed to the topic, the role `written` all that was written to it. A
+    transaction ends with a marker, which takes up an offset, so records with consecutive offsets are one transaction.
     Out: as the table `comparisons`.
     """
     in_order = Window.partitionBy("trial", "partition").orderBy("offset")
