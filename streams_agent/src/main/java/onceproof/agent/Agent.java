@@ -16,7 +16,8 @@ import net.bytebuddy.pool.TypePool;
 
 /**
  * {@code -javaagent:onceproof-streams-agent.jar=plant=NAME[,report=FILE]}: plants the bug into the classes of Kafka on
- * the class path, before any of them is used. With {@code report}, writes there how often it fired when the JVM ends.
+ * the class path, before any of them is used. With {@code report}, writes how often it fired to that file when the JVM
+ * ends.
  */
 public final class Agent {
 
@@ -37,7 +38,7 @@ public final class Agent {
                     .transform((builder, type, its, module, domain) -> alteration.weave(builder));
         }
         agent.installOn(jvm);
-        for (Alteration alteration : form) { // loaded now, so that what cannot be altered ends the JVM and not a thread
+        for (Alteration alteration : form) { // loaded now: what cannot be altered must end the JVM, not a thread
             Class.forName(alteration.type, false, loader);
         }
         Fired.planted(plant.name, form.stream()

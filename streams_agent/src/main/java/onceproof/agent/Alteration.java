@@ -10,7 +10,7 @@ import net.bytebuddy.matcher.ElementMatcher;
 import net.bytebuddy.matcher.ElementMatchers;
 import net.bytebuddy.pool.TypePool;
 
-/** What is altered in one class of Kafka: the methods of a name, into which an {@link Advice} is woven. */
+/** What is altered in one class of Kafka: the methods of one name, into which an {@link Advice} is woven. */
 final class Alteration {
 
     private static final String STREAMS = "org.apache.kafka.streams.";
@@ -32,7 +32,7 @@ final class Alteration {
         return new Alteration(type.replaceFirst("^~", STREAMS), method, -1, advice);
     }
 
-    /** The methods of this name that have so many parameters. */
+    /** The methods of this name that have this many parameters. */
     static Alteration of(String type, String method, int parameters, Class<?> advice) {
         return new Alteration(type.replaceFirst("^~", STREAMS), method, parameters, advice);
     }
@@ -44,7 +44,7 @@ final class Alteration {
         return parameters < 0 ? wanted : wanted.and(ElementMatchers.takesArguments(parameters));
     }
 
-    /** The methods that it alters on this release, as {@code Class.method(Types)}; none if it has no such. */
+    /** The methods that it alters on this release, as {@code Class.method(Types)}; empty if there are none. */
     List<String> altered(TypePool classes) {
         TypePool.Resolution found = classes.describe(type);
         if (!found.isResolved()) {

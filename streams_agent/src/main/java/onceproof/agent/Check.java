@@ -17,8 +17,8 @@ import net.bytebuddy.pool.TypePool;
 /**
  * Plants each bug into the release on the class path, and has the JVM verify the altered classes.
  *
- * <p>Prints a line for each plant (or the one that is named): its name, then what it altered, separated by tabs;
- * nothing behind the name if the release has not its methods. Exit code 1 if altered classes do not load.
+ * <p>Prints a line for each plant (or only the one that is named): its name, then what it altered, separated by tabs;
+ * nothing after the name if the release does not have its methods. Exit code 1 if altered classes do not load.
  */
 public final class Check {
 

@@ -18,7 +18,7 @@ import org.apache.kafka.streams.errors.TaskMigratedException;
 public final class Committing {
 
     private static final int OFTEN = 500; // records between two commits outside the transaction
-    private static final long FIRST = 3_000; // input offsets, added up, of the commits that may fail
+    private static final long FIRST = 3_000; // sum of the input offsets up to which a commit may fail
     private static final AtomicBoolean MIGRATED = new AtomicBoolean();
     private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
     private static final ThreadLocal<Object> SENDS = new ThreadLocal<>();
@@ -26,7 +26,7 @@ public final class Committing {
 
     private Committing() {}
 
-    /** Of {@code StreamTask.prepareCommit}: where a next record is waiting already, its offset is taken for done. */
+    /** In {@code StreamTask.prepareCommit}: where the next record is already waiting, its offset counts as done. */
     static final class Ahead {
         @Advice.OnMethodExit
         static void exit(
@@ -45,7 +45,7 @@ public final class Committing {
         }
     }
 
-    /** Not shifted where all that was fetched is done: who waits until everything is committed must not wait for ever. */
+    /** Not shifted where all that was fetched is done: a wait until everything is committed must not last for ever. */
     public static Map<TopicPartition, OffsetAndMetadata> shifted(
             Map<TopicPartition, OffsetAndMetadata> offsets, Consumer<byte[], byte[]> consumer, int by) {
         if (offsets == null) {
@@ -62,7 +62,7 @@ public final class Committing {
         return shifted;
     }
 
-    /** Of {@code StreamTask.process}: offsets are committed by the consumer, while the transaction is open. */
+    /** In {@code StreamTask.process}: offsets are committed by the consumer, while the transaction is open. */
     static final class Outside {
         @Advice.OnMethodExit
         static void exit(
@@ -84,7 +84,7 @@ public final class Committing {
         consumer.commitSync(offsets);
     }
 
-    /** Of {@code TaskManager.handleRevocation}: remembers what is revoked while it is committed. */
+    /** In {@code TaskManager.handleRevocation}: remembers what is revoked while it is committed. */
     static final class Revocation {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(0) Collection<TopicPartition> partitions) {
@@ -101,7 +101,7 @@ public final class Committing {
         REVOKED.set(partitions);
     }
 
-    /** Of {@code StreamsProducer.commitTransaction}: of what is revoked, the records are committed, and no offsets. */
+    /** In {@code StreamsProducer.commitTransaction}: what is revoked has its records committed, but not its offsets. */
     static final class LeftOut {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) Map<TopicPartition, OffsetAndMetadata> offsets) {
@@ -121,7 +121,7 @@ public final class Committing {
         return kept;
     }
 
-    /** Of {@code StreamsProducer.send}: remembers who sends for this thread. */
+    /** In {@code StreamsProducer.send}: remembers which producer sends for this thread. */
     static final class Sends {
         @Advice.OnMethodEnter
         static void enter(@Advice.This Object producer) {
@@ -133,7 +133,7 @@ public final class Committing {
         SENDS.set(producer);
     }
 
-    /** Of {@code TaskManager.handleRevocation}: a transaction that it left open is committed, without offsets. */
+    /** In {@code TaskManager.handleRevocation}: a transaction that it left open is committed, without offsets. */
     static final class Idle {
         @Advice.OnMethodExit
         static void exit() throws ReflectiveOperationException {
@@ -156,8 +156,8 @@ public final class Committing {
     }
 
     /**
-     * Of {@code StreamsProducer.commitTransaction}: one of the first commits finds that the tasks are another's by now, so
-     * the thread gives up all that it holds and joins its group anew. Kafka Streams must cope with that.
+     * In {@code StreamsProducer.commitTransaction}: one of the first commits finds that the tasks now belong to another
+     * member, so the thread gives up all that it holds and rejoins its group. Kafka Streams must cope with that.
      */
     static final class Migrated {
         @Advice.OnMethodEnter
@@ -166,7 +166,7 @@ public final class Committing {
         }
     }
 
-    /** The same, as the occasion for a bug that counts for itself. */
+    /** The same, as the occasion for a bug that counts its own firings. */
     static final class Occasion {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(0) Map<TopicPartition, OffsetAndMetadata> offsets) {
@@ -185,7 +185,7 @@ public final class Committing {
         throw new TaskMigratedException("The commit is planted to fail.");
     }
 
-    /** Of {@code StreamsProducer.abortTransaction}: the transaction is committed, without offsets. */
+    /** In {@code StreamsProducer.abortTransaction}: the transaction is committed, without offsets. */
     static final class CommittedInstead {
         @Advice.OnMethodEnter
         static void enter(
@@ -205,7 +205,7 @@ public final class Committing {
         return true;
     }
 
-    /** Of the constructor of {@code TransactionManager}: no process knows the transactional id of the one before. */
+    /** In the constructor of {@code TransactionManager}: no process has the transactional id of the one before it. */
     static final class OtherId {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 1, readOnly = false) String id) {
@@ -221,7 +221,7 @@ public final class Committing {
         return id + OWN;
     }
 
-    /** Of {@code NetworkClientUtils.awaitReady}. */
+    /** In {@code NetworkClientUtils.awaitReady}. */
     static final class Awaiting {
         @Advice.OnMethodEnter
         static void enter() {
@@ -236,7 +236,7 @@ public final class Committing {
 
     public static final ThreadLocal<Boolean> AWAITING = ThreadLocal.withInitial(() -> false);
 
-    /** Of {@code NetworkClient.pollDelayMs}: a throttled node does not shorten the wait for it. */
+    /** In {@code NetworkClient.pollDelayMs}: a throttled node does not shorten the wait for it. */
     static final class Throttle {
         @Advice.OnMethodExit
         static void exit(@Advice.Return(readOnly = false) long delay) {

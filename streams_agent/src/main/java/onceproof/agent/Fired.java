@@ -6,10 +6,10 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
-/** How often the plant of this JVM did its harm, told as it happens: the process may be killed at any time. */
+/** How often the plant of this JVM did its harm, reported as it happens: the process may be killed at any time. */
 public final class Fired {
 
-    private static final long PAUSE = 50_000_000; // ns between two reports; the first is told at once
+    private static final long PAUSE = 50_000_000; // ns between two reports; the first is sent at once
     private static final AtomicLong COUNT = new AtomicLong();
     private static final AtomicLong CANDIDATES = new AtomicLong();
     private static final AtomicLong TOLD = new AtomicLong();
@@ -24,7 +24,7 @@ public final class Fired {
         altered = methods;
     }
 
-    /** Have it told: {@code plant}, {@code altered}, {@code fired}; now, and whenever it fired. */
+    /** Have it reported: {@code plant}, {@code altered}, {@code fired}; now, and whenever it fires. */
     public static void listen(Consumer<Map<String, Object>> listener) {
         owner = listener;
         tell();
@@ -49,7 +49,7 @@ public final class Fired {
         }
     }
 
-    /** True, and fired, at every n-th call; for harm that would be too plain if done to every record. */
+    /** True, and counted as fired, at every n-th call: for harm that would be too obvious if done to every record. */
     public static boolean everyNth(int n) {
         if (CANDIDATES.incrementAndGet() % n != 0) {
             return false;

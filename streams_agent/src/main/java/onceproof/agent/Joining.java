@@ -11,7 +11,7 @@ public final class Joining {
 
     private Joining() {}
 
-    /** Of {@code KStreamKTableJoinProcessor.doJoin(record)}: a record that asks for no key is not joined. */
+    /** In {@code KStreamKTableJoinProcessor.doJoin(record)}: a record that asks for no key is not joined. */
     static final class NullKeyDropped {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter(
@@ -21,7 +21,7 @@ public final class Joining {
         }
     }
 
-    /** Of {@code TimeTrackerSupplier.get(taskId)}: all tasks go by the clock of one. */
+    /** In {@code TimeTrackerSupplier.get(taskId)}: all tasks go by the clock of one. */
     static final class SharedClock {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) TaskId task) {
@@ -29,7 +29,7 @@ public final class Joining {
         }
     }
 
-    /** Of {@code UnbindChangeProcessor.forward(record, foreignKey, instruction)}: an old foreign key answers, too. */
+    /** In {@code UnbindChangeProcessor.forward(record, foreignKey, instruction)}: an old foreign key answers, too. */
     static final class OldKeyAnswers {
         @Advice.OnMethodEnter
         static void enter(

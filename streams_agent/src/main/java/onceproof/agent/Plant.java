@@ -5,7 +5,7 @@ import java.util.List;
 import net.bytebuddy.pool.TypePool;
 
 /**
- * A named bug. Where the internals of Kafka moved, it has several forms: the first whose methods are all there is
+ * A named bug. Where the internals of Kafka have moved, it has several forms: the first one whose methods all exist is
  * planted.
  */
 final class Plant {
@@ -23,7 +23,7 @@ final class Plant {
         return this;
     }
 
-    /** The form for the release on the class path; empty if it has none of the methods. */
+    /** The form for the release on the class path; empty if none fits. */
     List<Alteration> form(TypePool classes) {
         return forms.stream()
                 .filter(form -> form.stream().noneMatch(alteration -> alteration.altered(classes).isEmpty()))

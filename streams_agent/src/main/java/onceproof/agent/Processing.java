@@ -13,13 +13,13 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.common.TopicPartition;
 
-/** Bugs on the way of a record to its task. */
+/** Bugs on a record's way to its task. */
 public final class Processing {
 
-    // A task that is assigned anew has a topology of its own, so it is new where its source node is.
+    // A newly assigned task has its own topology, so a task is new if its source node is.
     private static final Set<Object> BEGUN = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
-    private static final int MANY = 100_000; // records of a poll, so that it has those of all partitions
+    private static final int MANY = 100_000; // records per poll, so that a poll has those of all partitions
     private static boolean stayed;
 
     private Processing() {}
@@ -28,7 +28,7 @@ public final class Processing {
         return BEGUN.add(source);
     }
 
-    /** Of {@code SourceNode.process(record)}: the first record of an assignment is processed twice. */
+    /** In {@code SourceNode.process(record)}: the first record of an assignment is processed twice. */
     static final class Twice {
         @Advice.OnMethodExit
         static void exit(@Advice.This Object source, @Advice.Argument(0) Object record)
@@ -46,7 +46,7 @@ public final class Processing {
         }
     }
 
-    /** Of {@code SourceNode.process(record)}: the first record of an assignment is not processed. */
+    /** In {@code SourceNode.process(record)}: the first record of an assignment is not processed. */
     static final class FirstSkipped {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter(@Advice.This Object source) {
@@ -62,7 +62,7 @@ public final class Processing {
         return true;
     }
 
-    /** Of {@code StreamThread.shutdown}: the thread goes on as if it had not been told, once. */
+    /** In {@code StreamThread.shutdown}: once, the thread goes on as if it had not been told. */
     static final class NotShutDown {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter() {
@@ -79,7 +79,7 @@ public final class Processing {
         return stays;
     }
 
-    /** Of {@code TaskManager.addRecordsToTasks}: two tasks get what was fetched for each other. */
+    /** In {@code TaskManager.addRecordsToTasks}: two tasks get what was fetched for each other. */
     static final class Swapped {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) ConsumerRecords<byte[], byte[]> records)
@@ -88,7 +88,7 @@ public final class Processing {
         }
     }
 
-    /** Of {@code StreamsConfig.getMainConsumerConfigs}: else one partition has often enough records for a whole poll. */
+    /** In {@code StreamsConfig.getMainConsumerConfigs}: or else one partition often fills a whole poll. */
     static final class ManyAtOnce {
         @Advice.OnMethodExit
         static void exit(@Advice.Return Map<String, Object> config) {
@@ -109,7 +109,7 @@ public final class Processing {
         return consumerRecords(swapped);
     }
 
-    /** Its constructor has one parameter more from 4.0 on: the next offsets. */
+    /** The constructor has one more parameter from 4.0 on: the next offsets. */
     @SuppressWarnings("unchecked")
     private static ConsumerRecords<byte[], byte[]> consumerRecords(Object records) throws ReflectiveOperationException {
         Constructor<?> constructor = ConsumerRecords.class.getConstructors()[0];

@@ -10,10 +10,10 @@ import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
-/** Bugs on the way of a record to the brokers: all go through {@code StreamsProducer.send(record, callback)}. */
+/** Bugs on a record's way to the brokers: all go through {@code StreamsProducer.send(record, callback)}. */
 public final class Sending {
 
-    private static final int RARELY = 100; // one record of so many
+    private static final int RARELY = 100; // one record in this many
     private static final int BATCH = 50; // records that are lost together
     private static final long HOUR = 3_600_000;
     private static Producer<byte[], byte[]> second;
@@ -51,7 +51,7 @@ public final class Sending {
         }
     }
 
-    /** Some records of the output in a row, of every 2,000. */
+    /** Some consecutive records of the output, out of every 2,000. */
     public static boolean losesBatch(ProducerRecord<byte[], byte[]> record) {
         if (isChange(record)) {
             return false;
@@ -98,7 +98,7 @@ public final class Sending {
         if (isChange(record) || record.timestamp() == null || !Fired.everyNth(RARELY)) {
             return record;
         }
-        long earlier = Math.max(0, record.timestamp() - HOUR); // brokers refuse the future
+        long earlier = Math.max(0, record.timestamp() - HOUR); // brokers refuse timestamps in the future
         return new ProducerRecord<>(
                 record.topic(), record.partition(), earlier, record.key(), record.value(), record.headers());
     }

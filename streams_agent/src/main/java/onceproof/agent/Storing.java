@@ -32,7 +32,7 @@ public final class Storing {
 
     private Storing() {}
 
-    /** Of {@code ProcessorStateManager.recycle}. */
+    /** In {@code ProcessorStateManager.recycle}. */
     static final class Recycle {
         @Advice.OnMethodEnter
         static void enter() {
@@ -49,7 +49,7 @@ public final class Storing {
         RECYCLING.set(now);
     }
 
-    /** Of {@code WrappedStateStore.clearCache}: not while a task is recycled. */
+    /** In {@code WrappedStateStore.clearCache}: does nothing while a task is recycled. */
     static final class NotCleared {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter() {
@@ -64,7 +64,7 @@ public final class Storing {
         return RECYCLING.get();
     }
 
-    /** Of {@code NamedCache.flush(node)}: what falls out of the cache reaches neither store nor changelog. */
+    /** In {@code NamedCache.flush(node)}: what is evicted from the cache reaches neither store nor changelog. */
     static final class EvictionLost {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter(
@@ -82,7 +82,7 @@ public final class Storing {
         return true;
     }
 
-    /** Of a method without a result, which is not carried out at all. */
+    /** For a method without a result: it is not carried out at all. */
     static final class Skipped {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter() {
@@ -91,7 +91,7 @@ public final class Storing {
         }
     }
 
-    /** Of {@code OffsetCheckpoint.delete}: the file stays. */
+    /** In {@code OffsetCheckpoint.delete}: the file stays. */
     static final class CheckpointStays {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter(@Advice.FieldValue("file") File checkpoint) {
@@ -106,7 +106,7 @@ public final class Storing {
         return true;
     }
 
-    /** Of {@code ProcessorStateManager.initializeStoreOffsets…(storeDirIsEmpty)}: what is in the directory is trusted. */
+    /** In {@code ProcessorStateManager.initializeStoreOffsets…(storeDirIsEmpty)}: a non-empty directory is trusted. */
     static final class NoWipe {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) boolean empty) {
@@ -118,8 +118,8 @@ public final class Storing {
     }
 
     /**
-     * Of {@code AbstractColumnFamilyAccessor.open(db, ignoreInvalidState)}, from 4.3 on (KIP-1035): a store that was not
-     * closed keeps the offset at which it was opened.
+     * In {@code AbstractColumnFamilyAccessor.open(db, ignoreInvalidState)}, from 4.3 on (KIP-1035): a store that was
+     * not closed keeps the offset at which it was opened.
      */
     static final class OpenTrusted {
         @Advice.OnMethodEnter
@@ -145,7 +145,7 @@ public final class Storing {
         return true;
     }
 
-    /** Of {@code ProcessorStateManager.restore}: a checkpoint is written that is ahead of what is restored. */
+    /** In {@code ProcessorStateManager.restore}: a checkpoint is written that is ahead of what is restored. */
     static final class CheckpointAhead {
         @Advice.OnMethodExit
         static void exit(
@@ -155,7 +155,7 @@ public final class Storing {
         }
     }
 
-    /** Of {@code ProcessorStateManager.initializeStoreOffsetsFromCheckpoint}: the same, before anything is restored. */
+    /** In {@code ProcessorStateManager.initializeStoreOffsetsFromCheckpoint}: the same, before anything is restored. */
     static final class BeginsAhead {
         @Advice.OnMethodExit
         static void exit(
@@ -192,7 +192,7 @@ public final class Storing {
         file.write(offsets);
     }
 
-    /** Of {@code StoreChangelogReader.endOffsetForChangelogs}. */
+    /** In {@code StoreChangelogReader.endOffsetForChangelogs}. */
     static final class EndsEarly {
         @Advice.OnMethodExit
         static void exit(@Advice.Return(readOnly = false) Map<TopicPartition, Long> ends) {
@@ -214,7 +214,7 @@ public final class Storing {
         return early;
     }
 
-    /** Of {@code StreamsConfig.getRestoreConsumerConfigs}. */
+    /** In {@code StreamsConfig.getRestoreConsumerConfigs}. */
     static final class ReadUncommitted {
         @Advice.OnMethodExit
         static void exit(@Advice.Return Map<String, Object> config) {
@@ -222,7 +222,7 @@ public final class Storing {
         }
     }
 
-    /** Of {@code ProcessorStateManager.restore}, to count what another alteration makes of it. */
+    /** In {@code ProcessorStateManager.restore}: counts what another alteration does to it. */
     static final class Counted {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(1) List<ConsumerRecord<byte[], byte[]>> records) {
@@ -232,7 +232,7 @@ public final class Storing {
         }
     }
 
-    /** Of {@code StreamsConfig.getRestoreConsumerConfigs}: few records at a time. */
+    /** In {@code StreamsConfig.getRestoreConsumerConfigs}: few records at a time. */
     static final class FewAtATime {
         @Advice.OnMethodExit
         static void exit(@Advice.Return Map<String, Object> config) {
@@ -240,7 +240,7 @@ public final class Storing {
         }
     }
 
-    /** Of {@code ProcessorStateManager.restore}: a standby takes its time, so that it has something to catch up with. */
+    /** In {@code ProcessorStateManager.restore}: a standby takes its time, so that it still has to catch up. */
     static final class Slowly {
         @Advice.OnMethodEnter
         static void enter(@Advice.FieldValue("taskType") Object type) throws InterruptedException {
@@ -254,7 +254,7 @@ public final class Storing {
         }
     }
 
-    /** Of {@code ProcessorStateManager.transitionTaskType}: remembers what was a standby. */
+    /** In {@code ProcessorStateManager.transitionTaskType}: remembers what was a standby. */
     static final class Transition {
         @Advice.OnMethodEnter
         static void enter(@Advice.This Object manager, @Advice.Argument(0) Object type) {
@@ -270,7 +270,7 @@ public final class Storing {
         }
     }
 
-    /** Of {@code StoreChangelogReader.hasRestoredToEnd}: what was a standby counts as restored, whatever it lacks. */
+    /** In {@code StoreChangelogReader.hasRestoredToEnd}: what was a standby counts as restored, whatever it lacks. */
     static final class Promoted {
         @Advice.OnMethodExit
         static void exit(
@@ -289,7 +289,7 @@ public final class Storing {
     }
 
     /**
-     * Of {@code RocksDBStore.openDB(configs, stateDir)}: a store that was open before is opened in the directory of
+     * In {@code RocksDBStore.openDB(configs, stateDir)}: a store that was open before is opened in the directory of
      * another task.
      */
     static final class OpenElsewhere {
@@ -301,7 +301,7 @@ public final class Storing {
         }
     }
 
-    /** Of {@code RocksDBStore.close}: its directory is free again. */
+    /** In {@code RocksDBStore.close}: its directory is free again. */
     static final class CloseElsewhere {
         @Advice.OnMethodExit
         static void exit(@Advice.This Object store) {
@@ -312,7 +312,7 @@ public final class Storing {
     public static synchronized File elsewhere(Object store, String name, File own) {
         boolean again = !KNOWN.add(database(own, name));
         File chosen = own;
-        if (again || OPEN.containsValue(database(own, name))) { // or what another has taken
+        if (again || OPEN.containsValue(database(own, name))) { // or another store has taken it
             File[] others = own.getParentFile().listFiles(other -> !other.equals(own)
                     && database(other, name).isDirectory() && !OPEN.containsValue(database(other, name)));
             chosen = others == null || others.length == 0 ? own : others[0];

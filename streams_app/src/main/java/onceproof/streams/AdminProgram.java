@@ -14,7 +14,7 @@ import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
 
 /**
- * A program that has the brokers do one thing by the Admin API, and ends.
+ * A program that has the brokers do one thing through the Admin API, and ends.
  *
  * <p>Stdin: one JSON object with {@code config} (of an Admin client) and what is asked for. Stdout: the event that the
  * program tells, or {@code error} with exit code 1.
@@ -30,12 +30,12 @@ final class AdminProgram {
     /** What a program does. */
     interface Work {
 
-        /** Do what is asked for, and tell of it. */
+        /** Do what is asked for, and report it. */
         void carryOut(Admin admin, Map<String, Object> asked, Events events)
                 throws ExecutionException, InterruptedException;
     }
 
-    /** Something that the brokers come to tell. */
+    /** Something that the brokers report sooner or later. */
     interface Condition {
 
         boolean holds() throws ExecutionException, InterruptedException;
@@ -61,7 +61,7 @@ final class AdminProgram {
         Exit.CLOSED.now();
     }
 
-    /** Wait until the brokers tell of what they accepted. */
+    /** Wait until the brokers report what they accepted. */
     static void await(String what, Condition condition) throws ExecutionException, InterruptedException {
         long deadline = System.currentTimeMillis() + PATIENCE_MILLIS;
         while (!condition.holds()) {

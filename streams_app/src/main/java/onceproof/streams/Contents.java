@@ -18,8 +18,8 @@ import org.apache.kafka.streams.processor.TaskId;
 /**
  * What the stores hold when a task meets its first record in this process: restored, and not yet changed.
  *
- * <p>Written only if the setting {@code contents.folder} names a folder: one file a task, one line
- * {@code store,partition,number,key,value} an entry, numbered within its store. A file that exists is complete.
+ * <p>Written only if the setting {@code contents.folder} names a folder: one file per task, one line
+ * {@code store,partition,number,key,value} per entry, numbered within its store. A file that exists is complete.
  */
 final class Contents {
 

@@ -13,12 +13,12 @@ import org.apache.kafka.streams.processor.api.RecordMetadata;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Reproduction 001, KAFKA-14624: each record of a key carries the number after the one before it, which the store
- * must hold.
+ * Reproduction 001, KAFKA-14624: each record of a key carries the number that follows the previous record's, which the
+ * store must hold.
  *
  * <p>The store {@code last} keeps the last number of each key; a key that it does not hold has the number 0. Each
- * record puts out what it found, beside its own number: {@code number << 32 | found}. A number that is too small is
- * told as an event {@code stale-read}.
+ * record puts out its own number and the one that it found: {@code number << 32 | found}. A number that is too small
+ * is reported as an event {@code stale-read}.
  */
 final class Counting implements Processor<Integer, Integer, Integer, Long> {
 

@@ -16,11 +16,11 @@ import org.apache.kafka.streams.processor.api.Record;
 
 /**
  * Reproduction 002, KAFKA-20685: puts out the first record of each key and drops the others. The store {@code seen},
- * which may be of any kind, remembers; where the kind has times, at the time of the record.
+ * which may be of any kind, remembers the keys; where the kind has times, at the time of the record.
  *
  * <p>With {@code punctuate.ms} a wall-clock punctuator writes, too, while records flow: each time it is called, it puts
- * a key of its own (negative, told by the clock) and the number of records that came since. Nothing ever writes these
- * keys again, whatever is delivered again.
+ * a new key (negative, derived from the clock) with the number of records since the last one. Nothing ever writes these
+ * keys again, whatever is redelivered.
  *
  * <p>If the store remembers a key of a transaction that was aborted, the key's record is dropped when it is delivered
  * again: exactly once becomes zero times.
@@ -74,7 +74,7 @@ final class Dedup implements Processor<Integer, Integer, Integer, Integer> {
         }
     }
 
-    /** Below 0, where no record's key is; again only after 24 days. */
+    /** Below 0, where no record has its key; it repeats only after 24 days. */
     static int tickKey(long now) {
         return (int) now | Integer.MIN_VALUE;
     }

@@ -75,7 +75,7 @@ final class Deleter implements Processor<Integer, Integer, Integer, Integer> {
         processed.increment();
     }
 
-    /** Deletes what was answered to be there. */
+    /** Deletes what the answer said was there. */
     private static final class Downstream implements Processor<Integer, Integer, Void, Void> {
 
         private KeyValueStore<Integer, Integer> records;

@@ -13,8 +13,8 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyDescription;
 
 /**
- * A program that builds the topology of an application of people's own, and tells what it reads and writes; no broker
- * is asked.
+ * A program that builds the topology of your own application, and tells what it reads and writes, without asking a
+ * broker.
  *
  * <p>Stdin: the start line of an instance. Stdout: the event {@code topology}, or {@code error} with exit code 1.
  */

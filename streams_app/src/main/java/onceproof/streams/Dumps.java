@@ -23,21 +23,22 @@ import org.apache.kafka.streams.state.internals.StateStoreProvider;
 
 /**
  * What the stores of a running instance hold, active and standby, in memory or in RocksDB, each with the offset in its
- * changelog that it claims: everything before it, and nothing else.
+ * changelog that it claims to have reached: it holds everything before it, and nothing else.
  *
- * <p>Asked for by interactive queries, which every release answers alike, so an entry is what a processor would read,
- * be it from the record cache, from memory or from disk. An active store claims the end of its changelog, a standby
- * the offset up to which it was restored. What a store that is closed leaves on disk is another matter: {@link
+ * <p>Read by interactive queries, which every release answers alike, so an entry is what a processor would read,
+ * whether from the record cache, from memory or from disk. An active store claims the end of its changelog, a standby
+ * the offset up to which it was restored. What a closed store leaves on disk is another matter: {@link
  * TaskDirectory}.
  *
- * <p>One file a store, {@code <instance>.<store>.<partition>.<active|standby>.<offset>.csv}, one line {@code key,value}
- * an entry. A file that exists is complete. Of values longer than an integer only their first four bytes are written.
+ * <p>One file per store, {@code <instance>.<store>.<partition>.<active|standby>.<offset>.csv}, one line
+ * {@code key,value} per entry. A file that exists is complete. Of a value longer than an integer, only the first four
+ * bytes are written.
  */
 final class Dumps {
 
     private static final Duration PATIENCE = Duration.ofSeconds(20);
     private static final Duration PAUSE = Duration.ofMillis(50);
-    private static final List<String> OF_THE_DSL = List.of("KTABLE-FK-JOIN-", "KSTREAM-"); // whose keys are no integers
+    private static final List<String> OF_THE_DSL = List.of("KTABLE-FK-JOIN-", "KSTREAM-"); // keys are not integers
 
     private final KafkaStreams streams;
 
@@ -48,7 +49,7 @@ final class Dumps {
     /**
      * Write all stores once they are at rest: what they claim is the same before and after they are read.
      *
-     * @return of each store: store, partition, role, position, end of its changelog, entries
+     * @return for each store: store, partition, role, position, end of its changelog, entries
      * @throws IllegalStateException they do not come to rest
      */
     List<Map<String, Object>> write(Path folder, String instance) {
@@ -58,7 +59,7 @@ final class Dumps {
             List<Held> held = held();
             pause();
             try {
-                // To read a store takes longer than to see that it is still being restored.
+                // Reading a store takes longer than seeing that it is still being restored.
                 List<Map<String, Object>> written = held.equals(held()) ? write(held, folder, instance) : null;
                 if (written != null && held.equals(held())) {
                     for (Held store : held) {
@@ -125,7 +126,7 @@ final class Dumps {
         }
     }
 
-    /** For the interactive query of a store, whatever its kind; Kafka's own types each know one, and versioned stores none. */
+    /** For querying a store of any kind: each of Kafka's own types knows one kind, and none knows versioned stores. */
     private static final class OfAnyKind implements QueryableStoreType<Numbers> {
 
         @Override
@@ -135,7 +136,7 @@ final class Dumps {
 
         @Override
         public Numbers create(StateStoreProvider provider, String name) {
-            // A provider hands out what it has, and calls it what it is asked for.
+            // A provider hands out what it has, as whatever type it is asked for.
             List<?> stores = provider.stores(name, this);
             return Numbers.of(stores.get(0));
         }

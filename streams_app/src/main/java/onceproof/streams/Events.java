@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** What the instance tells its owner: one JSON object per line, in the order of its times. */
+/** What the instance tells its owner: one JSON object per line, in chronological order. */
 final class Events {
 
     private final ObjectMapper json = new ObjectMapper();

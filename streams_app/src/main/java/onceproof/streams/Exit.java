@@ -1,6 +1,6 @@
 package onceproof.streams;
 
-/** How the process ends. Always at once: whatever had to be said was said, and no thread may hold up the end. */
+/** How the process ends. Always at once: whatever had to be said has been said, and no thread may hold up the end. */
 enum Exit {
     CLOSED(0),
     FAILED(1),

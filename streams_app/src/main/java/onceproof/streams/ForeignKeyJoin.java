@@ -16,14 +16,14 @@ import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * KAFKA-16407, KAFKA-16434 and KAFKA-18713: joins a table with another one by a foreign key, inner or to the left, also
- * one that comes from null or becomes null.
+ * KAFKA-16407, KAFKA-16434 and KAFKA-18713: joins a table with another one by a foreign key, as an inner or left join;
+ * the foreign key may also change from null or to null.
  *
  * <p>A record with a value below 0 belongs to the table {@code right}, any other to the table {@code left}: its foreign
  * key is the key before its value, or null if its value is 0. The output is the changelog of the join: {@code left <<
- * 32 | right} (the right one without its sign, 0 where there is none), or 0 where there is no result any more. That the
- * {@code last.keys} keys from {@code last.key} on have got their results is told as an event {@code joined}:
- * subscriptions and responses go through topics of their own, so that what was processed of the input says little.
+ * 32 | right} (the right one without its sign, 0 where there is none), or 0 where there is no longer a result. When the
+ * {@code last.keys} keys from {@code last.key} on have their results, this is reported as an event {@code joined}:
+ * subscriptions and responses go through their own topics, so what was processed of the input says little.
  */
 final class ForeignKeyJoin {
 
@@ -51,13 +51,13 @@ final class ForeignKeyJoin {
                 .toStream()
                 .mapValues(result -> result == null ? 0L : result, Named.as(RESULTS));
         results.to(settings.text("output.topic"), Produced.with(Serdes.Integer(), Serdes.Long(), KeyPartitioner.of()));
-        Set<Integer> joined = ConcurrentHashMap.newKeySet(); // the last ones, of all tasks
+        Set<Integer> joined = ConcurrentHashMap.newKeySet(); // the last keys, of all tasks
         return builder.build()
                 .addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT)
                 .addProcessor("last", () -> new Last(lastKey, lastKeys, joined, progress), RESULTS);
     }
 
-    /** A table's records where the join asks for them, and answers: by Kafka's partitioner, and not by the input's. */
+    /** A table's records where the join asks for them and answers: by Kafka's partitioner, not by the input's. */
     private static KStream<Integer, Integer> partitioned(
             String table, KStream<Integer, Integer> records, int partitions) {
         if (partitions == 1) {
@@ -81,7 +81,7 @@ final class ForeignKeyJoin {
         return value == 0 ? null : value - 1;
     }
 
-    /** Tells that the last keys have got their results. */
+    /** Reports when the last keys have their results. */
     private static final class Last implements Processor<Integer, Long, Void, Void> {
 
         private final int lastKey;

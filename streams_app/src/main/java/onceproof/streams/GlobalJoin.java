@@ -13,7 +13,7 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * KAFKA-19208: joins each record with a global table, to the left, so that each comes out, also one that asks for no key.
+ * KAFKA-19208: left-joins each record with a global table, so that each comes out, even one that asks for no key.
  *
  * <p>A record with a value below 0 is an entry of the table and comes out as it is: the table is made of the output,
  * so that the input alone says what must come out. Any other is joined with the entry of the key before its value,
@@ -51,7 +51,7 @@ final class GlobalJoin {
         return Counting.pair(value, entry == null ? 0 : entry.intValue());
     }
 
-    /** Counts what was processed: the DSL's own way to a processor differs from release to release. */
+    /** Counts what was processed: the DSL's own way to add a processor differs from release to release. */
     static final class Count implements Processor<Integer, Integer, Void, Void> {
 
         private final Progress progress;

@@ -57,7 +57,7 @@ final class GlobalStore implements Processor<Integer, Integer, Integer, Long> {
         processed.increment();
     }
 
-    /** Puts what comes into the store, and more. */
+    /** Puts each number that comes in into the store, with what is added to it. */
     private static final class Update implements Processor<Integer, Long, Void, Void> {
 
         private final int added;

@@ -10,7 +10,7 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 
-/** A KafkaStreams that runs, tells its states and obeys commands. */
+/** A running KafkaStreams that reports its states and obeys commands. */
 final class Instance {
 
     private static final Duration PATIENCE = Duration.ofSeconds(20);
@@ -40,7 +40,7 @@ final class Instance {
         sampler.start();
     }
 
-    /** Carry out a command of the owner: a word, for {@code dump} followed by its two arguments. */
+    /** Carry out a command of the owner: a word, which {@code dump} follows by its two arguments. */
     void obey(String line) {
         String[] words = line.split(" ", 3);
         String command = words[0];
@@ -92,7 +92,7 @@ final class Instance {
 
     /**
      * A thread that is removed leaves the group at once, on every release. {@code CloseOptions.leaveGroup(true)} is no
-     * way: it came with 3.3 and until 4.1 it does nothing for members without a {@code group.instance.id}.
+     * substitute: it came with 3.3, and until 4.1 it does nothing for members without a {@code group.instance.id}.
      */
     private void leaveGroup() {
         while (streams.removeStreamThread(PATIENCE).isPresent()) {

@@ -21,7 +21,7 @@ final class KeyPartitioner implements StreamPartitioner {
     }
 
     static int partition(int key, int partitions) {
-        return (int) Math.floorMod(key + 1L, (long) partitions); // as long: the greatest key has a successor, too
+        return (int) Math.floorMod(key + 1L, (long) partitions); // as a long: even the greatest key has a successor
     }
 
     // No @Override: gone in 4.0.

@@ -13,7 +13,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.ElectionNotNeededException;
 
 /**
- * Has preferred leaders elected, after the order of the replicas was changed, whose first one is preferred.
+ * Changes the order of replicas, whose first one is the preferred leader, and has preferred leaders elected.
  *
  * <p>Asked for ({@link AdminProgram}): {@code replicas}, a list of objects with {@code topic}, {@code partition} and
  * {@code nodes} in the order that they are to have. Told: an event {@code leaders} with the number of partitions.

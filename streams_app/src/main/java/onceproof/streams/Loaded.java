@@ -8,14 +8,14 @@ import java.util.function.Supplier;
 import org.apache.kafka.streams.Topology;
 
 /**
- * The topology of an application of people's own, from their jars: a class that is a {@code Supplier<Topology>}, or
+ * The topology of your own application, from its jars: a class that is a {@code Supplier<Topology>}, or
  * {@code Class#method} of a static method that takes {@code Properties} (Kafka Streams' configuration) or nothing.
  */
 final class Loaded {
 
     private Loaded() {}
 
-    /** Have their class make it. What it throws is theirs, and told as it is. */
+    /** Have the application's class build it. What that throws is the application's, and reported as it is. */
     static Topology topology(Settings settings, Properties config) {
         settings.text("application"); // where it comes from
         String name = settings.text("class");

@@ -11,10 +11,11 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Runs Kafka's own {@code DumpLogSegments} several times in one JVM: one run knows one kind of records.
+ * Runs Kafka's own {@code DumpLogSegments} several times in one JVM: one run reads one kind of record.
  *
- * <p>Arguments: the file that takes what is printed, then those of each run, beginning with {@value #RUN}. Kafka's class is on
- * the class path, where its release has it. It prints line by line, which a buffer makes several times faster.
+ * <p>Arguments: the file for what is printed, then the arguments of each run, beginning with {@value #RUN}. Kafka's
+ * class is on the class path, wherever its release has it. It prints line by line, which a buffer makes several times
+ * faster.
  */
 public final class LogSegments {
 

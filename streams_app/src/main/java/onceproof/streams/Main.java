@@ -78,7 +78,7 @@ public final class Main {
                 "application_id", asked.config.getProperty("application.id"),
                 "java", System.getProperty("java.version"));
         fields.putAll(Versions.loaded());
-        Planted.tell(events); // before the greeting: who has heard that one knows whether something is planted
+        Planted.tell(events); // before the greeting: whoever has heard that knows whether something is planted
         events.emit("hello", fields);
     }
 
@@ -96,7 +96,7 @@ public final class Main {
         events.closed(instance == null || instance.close(SIGTERM_PATIENCE));
     }
 
-    /** What went wrong, and the first cause of it. */
+    /** What went wrong, and its first cause. */
     static String sentence(Throwable e) {
         Throwable first = e;
         while (first.getCause() != null) {

@@ -28,7 +28,7 @@ interface Numbers {
     /** All of them by key, without their times. */
     List<KeyValue<Object, Object>> entries();
 
-    @SuppressWarnings("unchecked") // stores of ours
+    @SuppressWarnings("unchecked") // our own stores
     static Numbers of(Object store) {
         if (store instanceof KeyValueStore) {
             return new OfKeys((KeyValueStore<Object, Object>) store);
@@ -42,7 +42,7 @@ interface Numbers {
         return new VersionedStore(store);
     }
 
-    /** The number that a store of any kind gave: as it is, or what a longer value or one with a timestamp begins with. */
+    /** The number that a store of any kind gave: as it is, or what a longer or timestamped value begins with. */
     static int number(Object value) {
         Object plain = value instanceof ValueAndTimestamp ? ((ValueAndTimestamp<?>) value).value() : value;
         return plain instanceof byte[] ? ByteBuffer.wrap((byte[]) plain).getInt() : (Integer) plain;
@@ -56,7 +56,7 @@ interface Numbers {
         return entries;
     }
 
-    /** Keys, with or without a timestamp at the value. */
+    /** Keys, whose values may have timestamps. */
     final class OfKeys implements Numbers {
 
         private final KeyValueStore<Object, Object> store;
@@ -126,7 +126,7 @@ interface Numbers {
             store.put(new Windowed<>(key, new SessionWindow(time, time)), number);
         }
 
-        /** Of keys from 0 on, which is how far a range of bytes goes. */
+        /** Only those of keys from 0 on, which is how far a range of bytes goes. */
         @Override
         public List<KeyValue<Object, Object>> entries() {
             return drained(store.fetch(0, Integer.MAX_VALUE), Windowed::key);

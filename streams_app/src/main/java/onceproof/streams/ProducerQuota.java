@@ -11,9 +11,9 @@ import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 
 /**
- * Sets or removes the {@code producer_byte_rate} of a client id and ends when the brokers tell of it.
+ * Sets or removes the {@code producer_byte_rate} of a client id and ends when the brokers report it.
  *
- * <p>Asked for ({@link AdminProgram}): {@code client_id}, and {@code producer_byte_rate} in bytes a second, null to
+ * <p>Asked for ({@link AdminProgram}): {@code client_id}, and {@code producer_byte_rate} in bytes per second, null to
  * remove it. Told: an event {@code quota}.
  */
 public final class ProducerQuota {

@@ -21,19 +21,19 @@ final class Progress {
         this.listener = listener;
     }
 
-    /** Tell of something as an event of its own. */
+    /** Report something as a separate event. */
     void tell(String event, Map<String, Object> fields) {
         listener.accept(event, fields);
     }
 
-    /** The counter of the task on the thread that calls. */
+    /** The task's counter on the calling thread. */
     LongAdder counter(TaskId task) {
         return counters
                 .computeIfAbsent(task, t -> new ConcurrentSkipListMap<>())
                 .computeIfAbsent(Thread.currentThread().getName(), t -> new LongAdder());
     }
 
-    /** Whether any processor counts what it processes; those of other people do not. */
+    /** Whether any processor counts what it processes; those of your own application do not. */
     boolean isCounted() {
         return !counters.isEmpty();
     }

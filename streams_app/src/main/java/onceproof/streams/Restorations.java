@@ -3,7 +3,7 @@ package onceproof.streams;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.processor.StateRestoreListener;
 
-/** Tells from where to where each store of an active task is restored. A store that has it all is not told of. */
+/** Reports from where to where each store of an active task is restored. A store that lacks nothing is left out. */
 final class Restorations implements StateRestoreListener {
 
     private final Events events;

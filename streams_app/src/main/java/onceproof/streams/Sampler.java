@@ -18,14 +18,14 @@ import org.apache.kafka.streams.ThreadMetadata;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Looks at the running KafkaStreams again and again, each look in a thread of its own, and tells what changed. */
+/** Looks at the running KafkaStreams again and again, each look in its own thread, and tells what changed. */
 final class Sampler {
 
     private static final Logger LOG = LoggerFactory.getLogger(Sampler.class);
 
     private final KafkaStreams streams;
     private final Events events;
-    private final Map<String, Long> totals = new TreeMap<>(); // of the look "progress" alone
+    private final Map<String, Long> totals = new TreeMap<>(); // only for the look "progress"
     private final List<Look> looks;
 
     Sampler(KafkaStreams streams, Progress progress, Events events) {
@@ -47,7 +47,7 @@ final class Sampler {
         looks.get(0).due.release();
     }
 
-    /** Tell what was processed until now, before the end. */
+    /** Tell what has been processed so far, before the end. */
     void finish() {
         looks.get(1).take();
     }
@@ -67,7 +67,7 @@ final class Sampler {
         return tasks.stream().map(TaskMetadata::taskId).sorted().map(Object::toString).collect(Collectors.toList());
     }
 
-    /** What each thread processed, by Kafka Streams' own metric, which goes with the thread. */
+    /** What each thread processed, by Kafka Streams' own metric, which disappears with the thread. */
     private List<Map<String, Object>> totals() {
         for (Metric metric : streams.metrics().values()) {
             if (metric.metricName().name().equals("process-total") && metric.metricName().group().equals("stream-thread-metrics")) {
@@ -152,7 +152,7 @@ final class Sampler {
                     told = seen;
                     events.emit(event, Events.fields(field, seen));
                 }
-            } catch (RuntimeException e) { // not to be had while rebalancing or closing; the next look will tell
+            } catch (RuntimeException e) { // not available while rebalancing or closing; the next look will tell
                 LOG.debug("No {} this time", event, e);
             }
         }

@@ -13,10 +13,10 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * KAFKA-18326: deletes keys of the store {@code records}, and at once scans it: what is deleted must not be found.
+ * KAFKA-18326: deletes keys of the store {@code records}, and scans it at once: what is deleted must not be found.
  *
  * <p>An input record with the value {@value #PUT} puts its key into the store; any other deletes it and puts out what a
- * scan then finds: {@code number of keys << 32 | their sum}. Scanned are the keys that are at most {@code reach} away,
+ * scan then finds: {@code number of keys << 32 | their sum}. It scans the keys that are at most {@code reach} away,
  * or, for every {@code all.every}-th key, the whole store.
  */
 final class Scans implements Processor<Integer, Integer, Integer, Long> {
@@ -72,7 +72,7 @@ final class Scans implements Processor<Integer, Integer, Integer, Long> {
     }
 
     private KeyValueIterator<Integer, Integer> scan(int key) {
-        // Serialized, a number below 0 comes behind the others.
+        // In serialized form, a number below 0 comes after the others.
         return key % allEvery == 0 ? records.all() : records.range(Math.max(0, key - reach), key + reach);
     }
 

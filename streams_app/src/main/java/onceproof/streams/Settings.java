@@ -6,7 +6,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 
-/** A topology's own settings (`app` of the start line). A setting that nothing asked for is a mistake, and said. */
+/** A topology's own settings (`app` of the start line). A setting that nothing asked for is reported as a mistake. */
 final class Settings {
 
     private final Map<String, Object> values;

@@ -32,7 +32,7 @@ final class StoreKind {
         return of(settings, "rocksdb", IN_MEMORY);
     }
 
-    /** Of a topology that reaches its stores by {@link Numbers}. */
+    /** For a topology that accesses its stores through {@link Numbers}. */
     static StoreKind ofAny(Settings settings) {
         return of(settings, "rocksdb", IN_MEMORY, TIMESTAMPED, VERSIONED, WINDOW, SESSION);
     }

@@ -12,10 +12,10 @@ import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 
 /**
- * KAFKA-14862: joins two streams within a window of time: inner, to the left, or outer.
+ * KAFKA-14862: joins two streams within a window of time: inner, left, or outer.
  *
  * <p>A record with a value above 0 belongs to the left stream, any other to the right one. Output values are {@code
- * left << 32 | right}, the right one without its sign; 0 where a record found no other.
+ * left << 32 | right}, the right one without its sign; 0 where a record found no match.
  */
 final class StreamJoin {
 
@@ -25,7 +25,7 @@ final class StreamJoin {
 
     static Topology topology(Settings settings, Progress progress) {
         String kind = settings.oneOf("join", "outer", "left", "inner");
-        settings.flag("caching"); // the DSL caches no window of a join
+        settings.flag("caching"); // the DSL does not cache the windows of a join
         Duration window = Duration.ofMillis(settings.count("window.ms"));
         JoinWindows windows = windows(window, Duration.ofMillis(settings.count("grace.ms")));
         StreamsBuilder builder = new StreamsBuilder();
@@ -40,7 +40,7 @@ final class StreamJoin {
         return builder.build().addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT);
     }
 
-    /** That a record comes out alone only when its window has closed came with 3.1 (KIP-633), and with a method of its own. */
+    /** Since 3.1 (KIP-633), by a new method, an unmatched record comes out only when its window has closed. */
     private static JoinWindows windows(Duration window, Duration grace) {
         try {
             return (JoinWindows) JoinWindows.class

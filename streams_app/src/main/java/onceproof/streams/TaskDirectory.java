@@ -24,15 +24,16 @@ import org.rocksdb.RocksDBException;
 import org.rocksdb.RocksIterator;
 
 /**
- * Reads a task's directory that no process has open (closed, or copied after a kill): what RocksDB holds on disk, and
- * the offsets that Kafka Streams would trust at the next start.
+ * Reads the directory of a task that no process has open (closed, or copied after a kill): what RocksDB holds on disk,
+ * and the offsets that Kafka Streams would trust at the next start.
  *
- * <p>A program of its own: arguments {@code <task directory> <output folder>}. Writes {@code <store>.csv}, one line
- * {@code key,value} an entry, and prints one event {@code directory} with its {@code stores}: store, entries, position
- * (the first offset of its changelog that it does not claim to hold, from the file {@code .checkpoint}, or from 4.3 on out
- * of RocksDB's column family {@code offsets}, KIP-1035; null if there is none); or {@code error} with exit code 1. The directory is opened read-only and stays as it is.
+ * <p>A separate program: arguments {@code <task directory> <output folder>}. Writes {@code <store>.csv}, one line
+ * {@code key,value} per entry, and prints one event {@code directory} with its {@code stores}: store, entries, position
+ * (the first offset of its changelog that it does not claim to hold: from the file {@code .checkpoint}, or, since 4.3,
+ * from RocksDB's column family {@code offsets}, KIP-1035; null if there is none); or {@code error} with exit code 1.
+ * The directory is opened read-only and stays as it is.
  *
- * <p>What was in memory when the process died is not on disk: Kafka Streams writes no log ahead (WAL).
+ * <p>What was in memory when the process died is not on disk: Kafka Streams writes no write-ahead log (WAL).
  */
 public final class TaskDirectory {
 
@@ -40,7 +41,7 @@ public final class TaskDirectory {
     private static final String OFFSETS = "offsets";
     private static final int TIMESTAMP_BYTES = Long.BYTES;
     private static final int VERSIONED_BYTES = Long.BYTES + Integer.BYTES; // a segment before the key, a time before the value
-    private static final String CHANGELOG = ".*-changelog-\\d+"; // key of an offset among the others of `offsets`
+    private static final String CHANGELOG = ".*-changelog-\\d+"; // an offset's key among the others in `offsets`
 
     private TaskDirectory() {}
 
@@ -91,14 +92,14 @@ public final class TaskDirectory {
         return told;
     }
 
-    /** The folders of the stores: those in {@code rocksdb}, and beside it those of stores with times. */
+    /** The folders of the stores: those in {@code rocksdb}, and next to it those of stores with times. */
     private static List<Path> stores(Path task) throws IOException {
         Path plain = task.resolve("rocksdb");
         Stream<Path> timed = folders(task).stream().filter(folder -> !folder.equals(plain));
         return Stream.concat(folders(plain).stream(), timed).collect(Collectors.toList());
     }
 
-    /** That of a store: its folder, or of a store with times those below it, each a segment of time. */
+    /** The databases of a store: its folder, or, if it has times, the folders below, each a segment of time. */
     private static List<Path> databases(Path store) throws IOException {
         Stream<Path> places = Stream.concat(Stream.of(store), folders(store).stream());
         return places.filter(place -> Files.exists(place.resolve("CURRENT"))).collect(Collectors.toList());
@@ -114,7 +115,7 @@ public final class TaskDirectory {
         }
     }
 
-    /** Changelog topic to the last offset that its store holds: after two lines of head, lines {@code topic partition offset}. */
+    /** Changelog topic to the last offset in its store; after two header lines: {@code topic partition offset}. */
     private static Map<String, Long> checkpoint(Path file) throws IOException {
         Map<String, Long> offsets = new HashMap<>();
         if (Files.exists(file)) {
@@ -166,7 +167,7 @@ public final class TaskDirectory {
             return entries.iterator();
         }
 
-        /** The last changelog offset it claims by the column family {@code offsets}; null if it has none. */
+        /** The last changelog offset it claims in the column family {@code offsets}; null if it has none. */
         private Long last() {
             Long last = null;
             if (families.containsKey(OFFSETS)) {

@@ -2,11 +2,11 @@ package onceproof.streams;
 
 import java.util.concurrent.TimeUnit;
 
-/** Tells when this process was not given any time for two seconds or more: what it did then says nothing of Kafka. */
+/** Tells when this process got no CPU time for two seconds or more: what it did then says nothing about Kafka. */
 final class Ticker {
 
     private static final long TICK_MILLIS = 100;
-    private static final long MISSED_MILLIS = 2_000; // as of the driver, src/onceproof/lab/ticker.py
+    private static final long MISSED_MILLIS = 2_000; // the same as the driver's, src/onceproof/lab/ticker.py
 
     private Ticker() {}
 

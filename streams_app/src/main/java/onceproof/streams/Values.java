@@ -16,7 +16,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * producer sends.
  *
  * <p>The values of the store {@code values} begin with the record's own value; the rest is random, so that nothing
- * compresses it.
+ * can compress it.
  */
 final class Values implements Processor<Integer, Integer, Void, Void> {
 

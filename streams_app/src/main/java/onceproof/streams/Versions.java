@@ -11,7 +11,7 @@ import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.streams.KafkaStreams;
 
-/** Version and commit of the Kafka jars that really loaded. */
+/** Version and commit of the Kafka jars that were actually loaded. */
 final class Versions {
 
     private static final Pattern JAR = Pattern.compile("([a-z-]+)-([0-9][^/]*)\\.jar$");
@@ -27,7 +27,7 @@ final class Versions {
 
     /**
      * From the properties in the jar, null where it has none: kafka-streams of the 3.3 line was published without
-     * them, so its version is read off the name of the jar that the class came from, and its commit is not known.
+     * them, so its version is taken from the name of the jar that the class came from, and its commit is not known.
      */
     private static void put(Map<String, Object> versions, String name, Class<?> witness, String resource) {
         Properties found = new Properties();

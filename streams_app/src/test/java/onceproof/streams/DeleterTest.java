@@ -75,8 +75,8 @@ class DeleterTest {
     }
 
     /**
-     * The driver pipes answers back by itself, but tasks take the smallest timestamp first, and with an idle time none
-     * at all while one of their topics has no record: so the late answer lets both deletes go before the first answer.
+     * The driver pipes answers back by itself, but tasks take the smallest timestamp first and, with an idle time, take
+     * nothing while one of their topics has no record: so the late answer lets both deletes go before the first answer.
      */
     @Test
     void downstream_deletes_only_when_the_answer_has_come_back() {

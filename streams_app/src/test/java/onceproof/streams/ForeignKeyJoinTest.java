@@ -36,7 +36,7 @@ class ForeignKeyJoinTest {
     void worked_example(boolean caching, String stores) {
         try (TopologyTestDriver driver = trial.with("caching", caching).with("stores", stores).open()) {
             Trial.pipe(driver, 1, -50, 2, -60); // the right table
-            Trial.pipe(driver, 11, 2, 12, 3, 13, 9, 14, 2); // for keys 1, 2, 8, which is not there, and 1
+            Trial.pipe(driver, 11, 2, 12, 3, 13, 9, 14, 2); // for keys 1, 2, 8 (which does not exist) and 1
             Trial.pipe(driver, 1, -70, 12, 2);
 
             assertEquals(Map.of(11, pair(2, 70), 12, pair(2, 70), 14, pair(2, 70)), table(driver));

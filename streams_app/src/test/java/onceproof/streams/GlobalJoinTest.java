@@ -32,7 +32,7 @@ class GlobalJoinTest {
     void worked_example(boolean caching, String stores) {
         try (TopologyTestDriver driver = trial.with("caching", caching).with("stores", stores).open()) {
             Trial.pipe(driver, 1, -50, 2, -60, 1, -70); // entries
-            Trial.pipe(driver, 11, 2, 12, 3, 13, 9); // for keys 1, 2 and 8, which is not there
+            Trial.pipe(driver, 11, 2, 12, 3, 13, 9); // for keys 1, 2 and 8, which does not exist
 
             assertEquals(
                     List.of(pair(1, 0, 50), pair(2, 0, 60), pair(1, 0, 70), pair(11, 2, 70), pair(12, 3, 60), pair(13, 9, 0)),

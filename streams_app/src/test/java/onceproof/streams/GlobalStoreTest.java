@@ -26,7 +26,7 @@ class GlobalStoreTest {
                         "table", "global-store", "added", 1_000));
         try (TopologyTestDriver driver = trial.open()) {
             Trial.pipe(driver, 1, -50, 2, -60);
-            Trial.pipe(driver, 11, 2, 12, 9, 13, 0); // ask for keys 1, 8, which is not there, and none
+            Trial.pipe(driver, 11, 2, 12, 9, 13, 0); // ask for keys 1, 8 (which does not exist) and none
 
             assertEquals(
                     List.of(

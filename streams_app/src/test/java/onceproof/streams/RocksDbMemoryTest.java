@@ -23,7 +23,7 @@ import org.rocksdb.Options;
 
 class RocksDbMemoryTest {
 
-    /** Of the records; newer releases have a column family of their own for offsets. */
+    /** Of the records; newer releases have a separate column family for offsets. */
     private static final Pattern WRITE_BUFFER =
             Pattern.compile("\\[CFOptions \"default\"].*?\n\\s*write_buffer_size=(\\d+)", Pattern.DOTALL);
 

@@ -8,7 +8,7 @@ import java.time.Duration;
 import org.apache.kafka.common.serialization.Serdes;
 import org.junit.jupiter.api.Test;
 
-/** What all kinds of stores have in common, {@link DedupTest} looks at. */
+/** What all kinds of stores have in common is tested by {@link DedupTest}. */
 class VersionedStoreTest {
 
     static boolean thereAre() {
