@@ -15,7 +15,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
-# Tests do not assert times, and Hypothesis would by default: an example that takes 200 ms on a busy machine fails.
+# Tests do not assert times, but Hypothesis would by default: an example that takes 200 ms on a busy machine fails.
 hypothesis.settings.register_profile("onceproof", deadline=None)
 hypothesis.settings.load_profile("onceproof")
 
@@ -25,22 +25,22 @@ UNDISTURBED = 8  # attempts
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what ends in milliseconds; then the containers, whose images were built meanwhile."""
+    """First what takes milliseconds; then the containers, whose images were built meanwhile."""
     needs = ("docker", "broker", "system", "browser", "spark")
     marks = {item: [mark.name for mark in item.iter_markers() if mark.name in needs] for item in items}
     items.sort(key=lambda item: max(map(needs.index, marks[item])) + 1 if marks[item] else 0)
 
 
 def pytest_collection_finish() -> None:
-    """What all modules have imported stays: to look through it for garbage stops a test's ticker for a good while."""
+    """What all modules have imported stays: searching it for garbage stops a test's ticker for quite a while."""
     gc.collect()
     gc.freeze()
 
 
 def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = lambda outcome: outcome.void) -> T:
-    """What the first attempt gives in which the machine did not stand still.
+    """The result of the first attempt during which the machine did not stand still.
 
-    A trial during which it did says nothing, whatever it showed; a run repeats such trials as well.
+    A trial during which it did says nothing, whatever it showed; a run repeats such trials, too.
     """
     for _ in range(UNDISTURBED):
         told = attempt()
@@ -86,7 +86,7 @@ def a_trial(
     restart_on: str | None = None,
     **parameters: object,
 ) -> Trial:
-    """A trial with topics of its own."""
+    """A trial with its own topics."""
     restart = Release.parse(restart_on) if restart_on else None
     cell = Cell(scenario, variant, Release.parse(streams), Release.parse("3.9.1"), restart)
     named = {name.replace("_", "."): value for name, value in parameters.items()}
@@ -94,7 +94,7 @@ def a_trial(
 
 
 def a_run_id() -> str:
-    """Of no other run."""
+    """One that no other run has."""
     return f"20260101T000000-{secrets.token_hex(2)}"
 
 

@@ -1,4 +1,4 @@
-"""A contract of `.importlinter`: what some modules may import, where the contracts that come with it say what they may not."""
+"""A contract of `.importlinter`: what some modules may import; the contracts next to it say what they may not."""
 
 import sys
 from typing import Any, cast

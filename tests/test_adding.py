@@ -1,4 +1,4 @@
-"""What `docs/adding-*.md` say it takes to add something is enough: a toy of each kind is made in a copy of the tree.
+"""`docs/adding-*.md` say all that it takes to add something: a toy of each kind is made in a copy of the tree.
 
 A toy touches exactly the files of its page's table. Java is not compiled here: its tests would need Maven.
 """
@@ -15,19 +15,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-Change = str | list[tuple[str, str]]  # what is put at a file's end, or pairs of a text and what takes its place
+Change = str | list[tuple[str, str]]  # what is appended to a file, or pairs of a text and its replacement
 
 
 @dataclass(frozen=True)
 class Toy:
-    """Something that is added: the page that says how, what it may touch at most, and what proves that it is there."""
+    """Something that is added: the page that says how, what it may touch at most, and what proves that it exists."""
 
     page: str
     most: int
     changes: Mapping[str, Change]
     proof: str  # code that runs in the copy
     registered: str  # the file without which nobody knows it
-    stands_for: Mapping[str, str]  # what a placeholder of the page is
+    stands_for: Mapping[str, str]  # what each placeholder of the page means
 
 
 SCENARIO = Toy(
@@ -147,7 +147,7 @@ tests("tests/test_docs.py", only="every_anomaly")
 
 FAULT = Toy(
     "adding-a-fault.md",
-    3,  # its row in the docs included
+    3,  # including its row in the docs
     {
         "src/onceproof/faults/toy.py": '''"""A toy: it strikes nobody, and is seen to."""
 
@@ -299,7 +299,7 @@ def listed(toy: Toy) -> list[str]:
 
 
 def copied(toy: Toy, copy: Path, without: str = "") -> None:
-    """A copy of the tree in which the toy is made, but for what it would change in one file."""
+    """A copy of the tree in which the toy is made, except for what it would change in one file."""
     ignored = shutil.ignore_patterns(".git", ".venv", ".onceproof", "target", "__pycache__", ".*cache*")
     shutil.copytree(ROOT, copy, ignore=ignored, dirs_exist_ok=True)
     for name, change in toy.changes.items():
@@ -314,7 +314,7 @@ def copied(toy: Toy, copy: Path, without: str = "") -> None:
 
 
 def run(copy: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in the copy, and with the code of the copy."""
+    """Run a command in the copy, with the code of the copy."""
     environment = {**os.environ, "PYTHONPATH": f"{copy / 'src'}:{copy}", "ONCEPROOF_HOME": str(copy / "home")}
     return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
 

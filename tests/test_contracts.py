@@ -1,4 +1,4 @@
-"""The import contracts see what they must, and nothing else."""
+"""The import contracts catch what they must, and nothing else."""
 
 from configparser import ConfigParser
 
@@ -17,7 +17,7 @@ from tests.contracts import OnlyContract
         ("ours.model.cell", False, True),
         ("ours.lab", False, False),
         ("ours.lab", True, False),
-        ("ours.modelling", True, False),  # a name that begins alike
+        ("ours.modelling", True, False),  # a name with the same beginning
         ("rich", False, False),
         ("rich", True, True),
     ],

@@ -1,4 +1,4 @@
-"""The story that `onceproof demo` tells: what it says of each end that a trial can have, and what it leaves."""
+"""The story that `onceproof demo` tells: what it says about each way a trial can end, and what it leaves."""
 
 import json
 
@@ -83,7 +83,7 @@ def test_a_row_shows_what_a_thread_held_when():
     bands = [
         Band(("0_0", "one", "StreamThread-1"), "active", 0, 50),
         Band(("0_0", "one", "StreamThread-1"), "standby", 50, 100),
-        Band(("0_0", "two", "StreamThread-1"), "active", 50, 50),  # too short to be seen, and shown
+        Band(("0_0", "two", "StreamThread-1"), "active", 50, 50),  # too short to be seen, but shown
         Band(("0_1", "two", "StreamThread-1"), "active", 0, 100),
     ]
     console = Console(record=True, width=80)

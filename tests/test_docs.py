@@ -1,4 +1,4 @@
-"""What the documents tell people to type exists, and what they link to is there."""
+"""What the documents tell people to type exists, and so does what they link to."""
 
 import re
 import shlex

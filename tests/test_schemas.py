@@ -1,4 +1,4 @@
-"""The JSON that other programs read is of the schemas that are published, and `onceproof schema` prints these."""
+"""The JSON that other programs read conforms to the published schemas, which `onceproof schema` prints."""
 
 import json
 from pathlib import Path

@@ -71,7 +71,7 @@ def test_a_claim_keeps_its_bound_and_a_better_control_asks_for_no_more(counted, 
     assert greens_needed(red - 1, counted, risk) >= needed
 
 
-# --- claims by simulation: cells that have a bug as visible as their control, and are called green all the same
+# --- claims by simulation: cells that have a bug as visible as their control, and are called green nevertheless
 
 CELLS = 200_000
 RATES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -100,8 +100,9 @@ def test_no_more_of_the_claimed_greens_are_misses_than_the_risk(risk, control, b
 
 @pytest.mark.parametrize("risk", [0.05, 0.25])
 def test_nor_night_after_night_with_controls_that_add_up_and_trials_that_are_not_exercised(risk):
-    """What a run does: as many planned trials of the control as lack, one at least; some are not exercised. Greens are
-    claimed only if tonight's control was red, and not too seldom for what it was before; which takes claims away.
+    """What a run does: as many planned trials of the control as are lacking, at least one; some are not exercised.
+
+    Greens are claimed only if tonight's control was red, and not too seldom for its past; this takes claims away.
     """
     draw, cells = np.random.default_rng(2), 20_000
     for rate in RATES:
@@ -142,7 +143,7 @@ def test_where_there_is_no_bug_greens_are_claimed():
     assert [greens_needed(n, n, 0.05) for n in (7, 8, 20, 100)] == [1, 1, 1, 1]
 
 
-# --- controls that do not fit what they were before
+# --- controls that do not fit their past
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def advise(tmp_path, monkeypatch):
-    """The command, in this process, over a home of the test's own."""
+    """The command, in this process, over the test's own home."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
     get_settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(cli.app, ["advise", *arguments])
@@ -38,7 +38,7 @@ def test_what_is_printed_is_of_the_published_schema(advise, tmp_path):
     Draft202012Validator(published).validate(told)
     assert (told["schema"], told["exit_code"], told["current"], told["target"]) == (1, 1, "3.9.1", "4.3.1")
     assert list(Draft202012Validator(published).iter_errors(told | {"exit_code": "1"}))
-    assert not (tmp_path / "results.db").exists()  # to look makes nothing
+    assert not (tmp_path / "results.db").exists()  # looking creates nothing
 
 
 def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_known(advise):

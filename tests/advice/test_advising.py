@@ -46,7 +46,7 @@ def said(cell, verdict="clean", **other):
 
 
 def all_of(current, target, application=None):
-    """What would fill all gaps, as the registry expects it."""
+    """What would fill all gaps, as the registry expects."""
     cells = lacking(question(current, target, application=application))
     return [said(cell, "known" if registry().affecting(cell) else "clean") for cell in cells]
 
@@ -193,7 +193,7 @@ def test_what_gains_an_issue_names_better_targets():
     assert advice.better_targets == ("4.1.2",)
     assert advice.to_do[0].text == ("Rather go to 4.1.2, which gains nothing that is known; 4.1.0 gains KAFKA-19510.")
     assert advise(question("3.7.2", "4.1.0")).better_targets == ()  # to 4.2.1 KAFKA-20685, from 4.3.0 on KAFKA-20808
-    assert better_targets(question("4.1.1", "4.1.0")) == []  # no way back is taken by going on
+    assert better_targets(question("4.1.1", "4.1.0")) == []  # going on is not a way back
 
 
 def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
@@ -246,7 +246,7 @@ def test_an_unexplained_red_on_the_target_is_against_it_even_if_an_earlier_harne
     red = said(a_cell("quota", "3.5.0"), "regression", red=1, is_current=False)
     [against] = advise(question("3.4.1", "3.5.0", [red])).against
     assert "showed what no known issue explains (by an earlier harness): As it was." in against.text
-    assert advise(question("3.5.0", "3.5.1", [red])).against == ()  # that one is left behind
+    assert advise(question("3.5.0", "3.5.1", [red])).against == ()  # the upgrade leaves that one behind
 
 
 def test_the_sentence_of_an_error_which_is_about_this_machine_is_not_told():

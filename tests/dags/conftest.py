@@ -1,6 +1,6 @@
 """Airflow for tests: a throw-away home, made before Airflow is imported anywhere.
 
-By a configuration file and not by variables: those would reach the real Airflow of other tests.
+It has a configuration file rather than variables: those would reach the real Airflow of other tests.
 """
 
 import atexit
@@ -35,7 +35,7 @@ __all__ = ["home", "lab", "registry"]
 
 @pytest.fixture(scope="session")
 def bag():
-    """All DAG files, as Airflow reads them."""
+    """All DAG files, read as Airflow does."""
     from airflow.dag_processing.dagbag import DagBag
 
     return DagBag(DAGS)

@@ -1,4 +1,4 @@
-"""Whom `regression` tells what: DAGs that are scheduled on its assets, and whom the connection names."""
+"""What `regression` tells to whom: to DAGs scheduled on its assets, and to those whom the connection names."""
 
 import json
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -71,7 +71,7 @@ def notify(monkeypatch, port: int) -> None:
 
 
 def events(asset: str) -> dict[str, dict]:
-    """What the asset's events tell, by run."""
+    """What the asset's events say, by run."""
     from airflow.models.asset import AssetEvent, AssetModel
     from airflow.utils.session import create_session
     from sqlalchemy import select

@@ -1,4 +1,4 @@
-"""DAG `bisect`: its params, its turn with the machine, and a search on releases of cardboard."""
+"""DAG `bisect`: its params, its turn with the machine, and a search on cardboard releases."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The graph of the DAG: what follows what, what goes on after a failure, and a run on a lab of cardboard."""
+"""The graph of the DAG: what follows what, what continues after a failure, and a run in a cardboard lab."""
 
 import json
 from pathlib import Path
@@ -125,12 +125,12 @@ def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
     assert {dag.get_task(f"cell.{part}").trigger_rule for part in ("provision", "preload", "drive")} == {"all_success"}
 
 
-# --- a run, in one process, with cardboard where real things would be
+# --- a run, in one process, with cardboard in place of real things
 
 
 @pytest.fixture
 def verdicts():
-    """What the judge says of a cell by its key, if not `clean` or `error`."""
+    """What the judge says about a cell, by its key, if not `clean` or `error`."""
     return {}
 
 
@@ -230,7 +230,7 @@ def test_brokers_that_do_not_start_fail_their_cells_alone(dag, database, cardboa
 def test_a_run_on_brokers_of_ones_own_asks_the_connection_and_tells_spark_through_a_pipe(
     dag, database, cardboard, home, monkeypatch
 ):
-    # As Airflow has it: a blank and a backslash must come through.
+    # As in Airflow: a blank and a backslash must come through.
     told = {"bootstrap.servers": "127.0.0.1:1", "ssl.truststore.type": "PEM", "ssl.truststore.certificates": "C\\\n D"}
     monkeypatch.setenv("AIRFLOW_CONN_THEIRS", json.dumps({"conn_type": "kafka", "extra": told}))
     monkeypatch.setattr("onceproof.lab.given.check_access", lambda given, *_: cardboard.done.append(("asked", given)))

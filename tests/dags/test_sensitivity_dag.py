@@ -1,4 +1,4 @@
-"""DAG `sensitivity`: its params, its turn with the machine, and a release of cardboard that bugs are planted into."""
+"""DAG `sensitivity`: its params, its turn with the machine, and a cardboard release into which bugs are planted."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A deployment in real containers: one for all tests, with volumes, network and secrets of its own."""
+"""A deployment in real containers: one for all tests, with its own volumes, network and secrets."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def has_engine() -> bool:
 
 @dataclass(frozen=True)
 class Deployment:
-    """`docker compose` for a project of the tests' own."""
+    """`docker compose` for the tests' own project."""
 
     project: str
     port: int
@@ -64,7 +64,7 @@ class Deployment:
         return docker("compose", *files, *arguments, timeout=timeout, env=os.environ | variables)
 
     def up(self) -> None:
-        """What a person types, after whatever has happened."""
+        """What a person types, whatever has happened before."""
         begin = time.monotonic()
         try:
             self.compose("up", "--detach", "--wait", timeout=UP)
@@ -100,12 +100,12 @@ class Deployment:
         return json.loads(self.inside("scheduler", "cat", f"/var/lib/onceproof/runs/{file}"))
 
     def files(self, pattern: str) -> dict[str, str]:
-        """Files of the runs that match, with the time of their last change."""
+        """Matching files of the runs, with the time of their last change."""
         found = self.inside("scheduler", "find", "/var/lib/onceproof/runs", "-path", pattern, "-printf", "%P %T@\n")
         return dict(line.split() for line in found.splitlines())
 
     def history(self) -> dict[str, dict[str, int]]:
-        """Counts of verdicts of the stored runs, as the command tells them."""
+        """Counts of verdicts of the stored runs, as the command reports them."""
         told = json.loads(self.inside("scheduler", "onceproof", "history", "--json"))
         return {run["run"]: run["counts"] for run in told["runs"]}
 
@@ -123,20 +123,20 @@ class Deployment:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Images take minutes to build: that begins at once, beside the tests that need no machine to themselves."""
+    """Images take minutes to build: that begins at once, next to tests that do not need the machine to themselves."""
     if any(item.get_closest_marker("docker") for item in session.items) and not session.config.option.collectonly:
         session.config.stash[IMAGES] = ThreadPoolExecutor(1).submit(build_images)
 
 
 @pytest.fixture(scope="session")
 def images(pytestconfig: pytest.Config) -> None:
-    """They are there, or there is no engine to build them."""
+    """They exist, or there is no engine to build them."""
     if not pytestconfig.stash[IMAGES].result():
         pytest.skip("no container engine with the compose plugin: `docker compose version` or `docker info` fails")
 
 
 def build_images() -> bool:
-    """Ours is built, PostgreSQL's is pulled, or built of Debian's packages where that fails; False without an engine."""
+    """Ours is built; PostgreSQL's is pulled or, failing that, built from Debian's packages; False without an engine."""
     if not has_engine():
         return False
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
@@ -153,7 +153,7 @@ def build_images() -> bool:
 
 @pytest.fixture(scope="module")
 def deployment(images, tmp_path_factory) -> Iterator[Deployment]:
-    """Up and healthy; whatever the tests did, nothing of it stays."""
+    """Up and healthy; whatever the tests did, nothing remains of it."""
     folder = tmp_path_factory.mktemp("secrets")
     subprocess.run([MAKE, "--silent", "secrets", f"SECRETS={folder}"], cwd=ROOT, check=True, capture_output=True)
     made = Deployment(f"onceproof-test-{secrets.token_hex(4)}", free_ports(1)[0], folder)

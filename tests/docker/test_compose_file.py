@@ -1,4 +1,4 @@
-"""What a strict reviewer asks of the deployment and no engine is needed for; each complaint has been seen."""
+"""What a strict reviewer asks of the deployment, as far as it needs no engine; each complaint has been seen."""
 
 import copy
 import re

@@ -1,7 +1,7 @@
 """The deployment as a team runs it: built, up, asked, killed, down. In real containers, in the order of the file.
 
-PostgreSQL is a stand-in of Debian's packages where no image can be pulled (see `postgres/Dockerfile`); all else is what
-`docker-compose.yml` says.
+PostgreSQL is a stand-in from Debian's packages where no image can be pulled (see `postgres/Dockerfile`); all else is as
+in `docker-compose.yml`.
 """
 
 import httpx
@@ -78,7 +78,7 @@ def trigger(deployment, dag_run):
 
 @pytest.fixture(scope="module")
 def killed(deployment):
-    """The scheduler is killed while a run drives its second trial; outcomes that were there before, and when written."""
+    """The scheduler is killed while a run drives its second trial; outcomes that existed before, with their times."""
     trigger(deployment, FIRST)
     await_condition("a trial to end", lambda: deployment.files(OUTCOMES), timeout=UP, interval=1)
     outcomes = deployment.files(OUTCOMES)
@@ -95,14 +95,14 @@ def test_a_run_whose_scheduler_was_killed_ends_and_leaves_no_process(deployment,
 
 @pytest.fixture(scope="module")
 def judged(deployment, killed):
-    """The run is gone on with, and PostgreSQL is killed while Spark reads its topics; its verdicts by streams release."""
+    """The run is resumed, and PostgreSQL is killed while Spark reads its topics; its verdicts by streams release."""
     trigger(deployment, GONE_ON)
     collected = f"*/{RUN}/tables/*"
     await_condition("Spark to write tables", lambda: deployment.files(collected), timeout=UP, interval=1)
     deployment.kill("postgres")
-    # Not waited for: a scheduler that has lost the database waits for the tasks it has, ends, and is started again.
+    # Do not wait: a scheduler that has lost the database waits for the tasks it has, ends, and is started again.
     deployment.compose("up", "--detach", timeout=UP)
-    if deployment.await_run(GONE_ON) == "failed":  # it depends on who asked the database meanwhile
+    if deployment.await_run(GONE_ON) == "failed":  # depends on what asked the database meanwhile
         deployment.up()
         trigger(deployment, AGAIN)
         assert deployment.await_run(AGAIN) == "success"
@@ -131,7 +131,7 @@ def test_page_and_data_docs_are_behind_the_login(deployment, judged):
         opened = deployment.get(path, Accept="text/html", **token)
         assert opened.status_code == 200
         assert shown in opened.text
-    evidence = deployment.get(f"{page}/evidence.zip", **token)  # not made where the runs lie, which are read-only here
+    evidence = deployment.get(f"{page}/evidence.zip", **token)  # not made next to the runs, which are read-only here
     assert evidence.content.startswith(b"PK")
 
 

@@ -1,4 +1,4 @@
-"""Run folders as Spark leaves them, made by hand from specimens of the tables."""
+"""Run folders as Spark leaves them, handmade from specimens of the tables."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ HEALTHY = {
 
 
 def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple[RunFolder, str]:
-    """A run of one trial with these rows, of which the producer delivered `keys`."""
+    """A run of one trial with these rows, whose producer delivered `keys`."""
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"trials": [trial.to_dict()]})

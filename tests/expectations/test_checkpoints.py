@@ -1,4 +1,4 @@
-"""Every expectation is seen red once, on both engines, and the Data Docs show why without any other host."""
+"""Every expectation is seen red once, on both engines, and the Data Docs show why without asking another host."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Each suite over comparisons is seen red for each anomaly that it is there for, and for rows that are missing."""
+"""Each suite over comparisons is seen red for each anomaly that it must find, and for missing rows."""
 
 import html
 
@@ -37,7 +37,7 @@ BROKEN_IN = "<img src=x onerror=\"document.title='broken in'\"> & $PARAMETER ${H
 
 
 def make_run(home, suite, anomalies, rows=3, observed="31"):
-    """A run of one trial whose suite must see `rows` rows; rows of another promise are beside them."""
+    """A run of one trial whose suite must see `rows` rows; there are also rows of another promise."""
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"trials": [trial.to_dict()]})

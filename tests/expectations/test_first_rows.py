@@ -1,4 +1,4 @@
-"""What GX's pandas engine looks up of the rows that offend: those that are shown, and no count less."""
+"""Which failing rows GX's pandas engine looks up: those that are shown, while they are all counted."""
 
 import great_expectations as gx
 import pandas as pd

@@ -6,7 +6,7 @@ TICK = 0.1  # seconds: what happens in between happens at once
 
 
 class FakeClock:
-    """Epoch seconds. Who listens is told of each step of time, and so lets its world go on."""
+    """Epoch seconds. Listeners are told of each step of time, and so let their world go on."""
 
     def __init__(self) -> None:
         """Start in November 2026."""
@@ -18,7 +18,7 @@ class FakeClock:
         return self._now
 
     def milliseconds(self) -> int:
-        """The time, as events have it."""
+        """The time, as in events."""
         return int(self._now * 1_000)
 
     def sleep(self, _seconds: float) -> None:

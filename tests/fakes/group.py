@@ -1,8 +1,8 @@
 """A simulated consumer group: threads that process the partitions of an input, and move them among themselves.
 
 Records are counted, not kept. A task's records go into its sinks at once, and are committed with its instance's commit
-interval, which puts a marker behind them. The assignor is sticky: a task stays, unless its thread is gone or another
-has two tasks less and a standby that has caught up; who held it active becomes its standby.
+interval, which puts a marker after them. The assignor is sticky: a task stays, unless its thread is gone or another
+has two tasks fewer and a standby that has caught up; its previous active owner becomes its standby.
 """
 
 from collections import Counter
@@ -13,12 +13,12 @@ from typing import Any
 from tests.fakes.clock import FakeClock
 
 WARM_UP = 0.5  # seconds until a standby has caught up
-SESSION = 45.0  # seconds after which a member is missed that did not leave; Kafka's own
+SESSION = 45.0  # seconds after which a member that did not leave is missed; Kafka's own
 
 
 @dataclass(frozen=True)
 class Nature:
-    """What this Kafka does. As it stands here it is healthy, and every fault bites."""
+    """What this Kafka does. By default it is healthy, and every fault bites."""
 
     speed: float = 20_000.0  # records/s of a thread
     rebalance: float = 0.3  # seconds from a change of the group to the new assignment
@@ -30,11 +30,11 @@ class Nature:
     refuses: bool = True  # a topic that lacks a replica in sync takes no record
     throttles: bool = True  # a producer beyond its quota
     meets_throttle: bool = True  # a request of a transaction of such a producer
-    overloaded: bool = False  # a machine on which nobody keeps a pace
+    overloaded: bool = False  # a machine too slow for any pace
     fails_throttled: bool = False  # a transaction of such a producer (KAFKA-17455)
     fails_early: bool = False  # a transaction, before any throttle
     throws_after: int | None = None  # records; then the thread that processes them dies
-    halts_after: int | None = None  # records; then nobody goes on
+    halts_after: int | None = None  # records; then everything stops
     keeps_lock: bool = False  # then: of a task's directory, which its owner cannot lock (KAFKA-19510)
     closes: bool = True  # in good order
     misses: bool = True  # a member that is silent for longer than its session
@@ -45,8 +45,8 @@ class Nature:
     feels: bool = True  # an instance whose link is disturbed
     comes_back: bool = True  # when the link is healed
     fences: bool = True  # a member that was missed, when it comes back
-    dies_of_disk: bool = True  # an instance whose disk takes nothing
-    stands_still_after: float | None = None  # seconds; then the machine does for 3.2 s
+    dies_of_disk: bool = True  # an instance that cannot write to its disk
+    stands_still_after: float | None = None  # seconds; then the machine stands still for 3.2 s
 
 
 @dataclass(eq=False)
@@ -81,7 +81,7 @@ class Group:
     """The threads of all instances, and the topics that they read and write."""
 
     def __init__(self, clock: FakeClock, nature: Nature, tasks: Iterable[Task], standbys: int) -> None:
-        """Nobody is there yet."""
+        """Without members at first."""
         self.clock, self.nature, self.tasks, self._standbys = clock, nature, list(tasks), standbys
         self.members: list[Member] = []
         self.ends: Counter[tuple[str, int]] = Counter()  # of each role and partition
@@ -90,7 +90,7 @@ class Group:
         self.quota: int | None = None  # of the producers, bytes/s
         self.processed = 0  # records, ever
         self.on_disk: Counter[str] = Counter()  # records of each task that its store has on disk
-        self.assigned: list[Callable[[], None]] = []  # who is called after each assignment
+        self.assigned: list[Callable[[], None]] = []  # what is called after each assignment
         self.processes: dict[str, tuple[str, Callable[[str], None]]] = {}  # of instances: their id, and how they log
         self.recycled: dict[Member, list[str]] = {}  # tasks, by the last assignment
         self.running: dict[str, Any] = {}  # instances by name
@@ -118,7 +118,7 @@ class Group:
         member.missed_at = self.clock.now() + member.session
 
     def abort(self, member: Member) -> None:
-        """What a thread did and did not commit is undone, but for the offsets that it took in the topics."""
+        """Undo what a thread did and did not commit, except for the offsets that it took up in the topics."""
         for task in member.active:
             task.position = task.committed
             for place in [place for place in self._refused if place[0] is task]:
@@ -184,7 +184,7 @@ class Group:
             return
         before = {task: member for member in self.members for task in member.active}
         for task in self.tasks:
-            if task not in before:  # who had it takes it, else who was its standby, else who has least to do
+            if task not in before:  # its last owner takes it, else its standby, else the least busy
                 heir = min(living, key=lambda m: (task not in m.kept, task not in m.standby, len(m.active)))
                 heir.active.append(task)
         while self.nature.moves and (move := self._next_move(living)):

@@ -1,4 +1,4 @@
-"""An instance without a process: it obeys and tells as the application does (`streams_app/README.md`)."""
+"""An instance without a process: it obeys and reports as the application does (`streams_app/README.md`)."""
 
 import errno
 import json
@@ -33,7 +33,7 @@ INVALID_EPOCH = (
 
 
 def stamped(clock: FakeClock, line: str) -> str:
-    """A line of a log, as log4j.properties has it."""
+    """A line of a log, in the format of log4j.properties."""
     stamp = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     return f"[{stamp}+0000] {line}"
 
@@ -214,7 +214,7 @@ class FakeInstance(Instance):
             log.write(stamped(self._clock, f"{text}\n"))
 
     def _tell_process(self) -> None:
-        """The id of the process, which is kept with the stores; who has the same id already is fenced."""
+        """The id of the process, which is kept with the stores; whoever already has the same id is fenced."""
         file = self._directory / PROCESS_FILE
         if file.exists():
             process = json.loads(file.read_text())["processId"]
@@ -304,7 +304,7 @@ class FakeInstance(Instance):
             self._tell("progress", processed=rows)
 
     def _of_removed(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """What threads did that were removed since stays told."""
+        """What threads did that have since been removed is still reported."""
         told = {(row["task"], row["thread"]) for row in rows}
         for row in self.last.get("progress", {}).get("processed", []):
             if (row["task"], row["thread"]) not in told:
@@ -346,7 +346,7 @@ class FakeInstance(Instance):
         )
 
     def _be_throttled(self, now: float) -> None:
-        """A quota that is set is met after a while."""
+        """A quota that is set takes effect after a while."""
         if not self._group.quota or not self._nature.throttles:
             if self._throttled_at is not None and "throttle" in self.last and self.last["throttle"]["producers"]:
                 self._group.speed = self._nature.speed
@@ -374,7 +374,7 @@ class FakeInstance(Instance):
             yield self._directory / task.name, task
 
     def _open_stores(self, directory: Path, task: Task) -> None:
-        """Restore from what the checkpoint names; from the beginning, where there is none."""
+        """Restore from where the checkpoint says; from the beginning if there is none."""
         if not directory.exists():
             self._group.on_disk[task.name] = 0
         start = self._look_into(directory, task)
@@ -390,7 +390,7 @@ class FakeInstance(Instance):
             (directory / ".checkpoint").unlink(missing_ok=True)
 
     def _look_into(self, directory: Path, task: Task) -> int:
-        """Where its stores stand by the checkpoint; where there is none they are wiped."""
+        """Where its stores stand according to the checkpoint; without one they are wiped."""
         checkpoint = directory / ".checkpoint"
         if checkpoint.exists():
             start = int(checkpoint.read_text().split()[-1])
@@ -437,7 +437,7 @@ class FakeInstance(Instance):
                 self.log_line(f"WARN [a] {told} (a)")
 
     def _flush(self) -> None:
-        """Have RocksDB write a file for each so many records, restored or processed."""
+        """Have RocksDB write a file every so many records, restored or processed."""
         for end, store, task, records in self._restoring:
             left = (end - self._clock.now()) / self._nature.restoration
             files = int(records * (1 - left)) // RECORDS_A_FILE

@@ -1,4 +1,4 @@
-"""The fake things, plugged into the real driver."""
+"""The fakes, plugged into the real driver."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,9 +29,9 @@ FULL_SPEED = 50_000.0  # records/s of a producer that is not paced
 
 
 class FakeCluster(Cluster):
-    """Brokers that are always well."""
+    """Brokers that are always healthy."""
 
-    # Nothing of it is run.
+    # None of it is run.
     installation = Installation("java", Path(), "mvn", "toxiproxy-server", Path(), Path(), Path())
     release = Release(3, 9, 1)
     bootstrap_servers = "nowhere"
@@ -85,7 +85,7 @@ ALL = frozenset({1, 2, 3})
 
 @dataclass
 class FakeBrokers:
-    """Brokers of which each has every partition; node 1 leads them all, as long as it lives."""
+    """Brokers that each have every partition; node 1 leads them all as long as it lives."""
 
     group: Group
     names: Sequence[str]  # topics
@@ -97,7 +97,7 @@ class FakeBrokers:
     soon: tuple[float, int | None, frozenset[int]] | None = None  # when it changes, and who leads and is in sync then
 
     def replicas(self) -> Mapping[tuple[str, int], Replicas]:
-        """All alike; what befalls a broker shows a second later."""
+        """All the same; what happens to a broker shows a second later."""
         if self.soon is not None and self.group.clock.now() >= self.soon[0]:
             _, self.leader, self.in_sync = self.soon
             self.soon = None
@@ -116,7 +116,7 @@ class FakeBrokers:
         return file
 
     def kill(self, node: int, *, orderly: bool) -> None:
-        """It leads nothing any more."""
+        """It no longer leads anything."""
         self._missed(node, "shut down" if orderly else "killed")
 
     def freeze(self, node: int) -> None:
@@ -169,7 +169,7 @@ class FakeLinks:
         return {}
 
     def disturb(self, node: int, how: LinkFault, ms: int = 0) -> Collection[str]:
-        """The instance feels it, and a proxy that works tells of it."""
+        """The instance feels it, and a proxy that works reports it."""
         self.note("link", instance=self.instance, node=node, action=how)
         self.how, self.late = how, ms / 1_000
         instance, nature = self.group.running[self.instance or ""], self.group.nature
@@ -264,14 +264,14 @@ class FakeBulk:
 
 
 class FakeReader:
-    """Nobody reads where records are only counted."""
+    """Nothing is read where records are only counted."""
 
     def stop(self) -> None:
         """Nothing to stop."""
 
 
 class FakeTicker:
-    """Misses a tick, if it is the nature of the machine."""
+    """Misses a tick, if that is in the nature of the machine."""
 
     def __init__(self, missed: Callable[[float], None], clock: FakeClock, nature: Nature) -> None:
         """Tick with the clock."""
@@ -290,7 +290,7 @@ class FakeTicker:
 
 
 def tasks_of(trial: Trial) -> list[Task]:
-    """The tasks of the trial's topology: one sub-topology, but where the deletion comes downstream of the answer."""
+    """The tasks of the trial's topology: one sub-topology, unless the deletion comes downstream of the answer."""
     scenario_ = scenario(trial.cell.scenario)
     sinks = [name for name, role in scenario_.system(trial).roles.items() if name != "input" and role.topic is None]
     parts: list[tuple[str, list[str]]] = [("input", sinks)]
@@ -316,7 +316,7 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
         group.quota = bytes_per_second
 
     def on_disk(_installation: object, _release: object, directory: Path, *_: Path) -> dict[str, dict[int, int]]:
-        """Of the first records of a task those that its store has on disk."""
+        """Those of a task's first records that its store has on disk."""
         records = [*first, *scenario_.workload(trial).second][: group.on_disk[directory.name]]
         kept = {key: value for key, value in dict(records).items() if value != DELETE}
         held = {"counter": {0: len(records) - 1}} if records else {}

@@ -46,7 +46,7 @@ def driven(path: Path, name: str, nature: Nature | None = None, **parameters: ob
 
 
 def proof_of(outcome: Outcome) -> dict[str, Any]:
-    """What was observed of a fault that bit."""
+    """What was observed about a fault that bit."""
     assert outcome.fault is not None
     assert (outcome.fault.bit, outcome.exercised, outcome.void) == (True, True, None), outcome.fault.told
     return dict(outcome.fault.observed)
@@ -190,7 +190,7 @@ def test_the_state_of_another_instance_is_told_by_the_id_of_its_process(
     assert proof["wiped"]
     assert proof["fenced"] == {proof["of"]: 1}
     last = driver.lab.running[proof["instance"]].log.read_text()
-    assert "Reading UUID" not in last  # it got an id of its own
+    assert "Reading UUID" not in last  # it got its own id
 
 
 def test_the_state_of_an_instance_that_closed_in_good_order_is_trusted(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_what_befell_brokers_and_links_is_undone_if_the_drive_fails(
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Driver]:
-    """The driver of a trial that goes from 4.2.1 to 4.3.1; two instances run, and there are no records but the first."""
+    """The driver of a trial that goes from 4.2.1 to 4.3.1; two instances run, and only the first records exist."""
     driver = fake_driver(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
     for name in ("instance-1", "instance-2"):
         driver.lab.start_instance(name)

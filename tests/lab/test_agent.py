@@ -20,7 +20,7 @@ from onceproof.settings import get_settings
 from tests.conftest import HERE, a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
-# The oldest and the newest release of each line that Maven has completely.
+# The oldest and the newest release of each line that Maven has in full.
 LINES = {
     "3.0": (0, 2),
     "3.1": (0, 2),
@@ -50,7 +50,7 @@ def test_every_plant_loads_on_the_releases_it_applies_to(version):
 
 
 def test_a_plant_whose_methods_the_release_lacks_is_refused():
-    invented = Plant("stale-cache", "w", "b", ())  # in truth only from 3.4.1 on
+    invented = Plant("stale-cache", "w", "b", ())  # actually only from 3.4.1 on
     with pytest.raises(UsageError, match=r"stale-cache cannot be planted into 3\.0\.0: it lacks the methods"):
         check_plantable(HERE, invented, Release.parse("3.0.0"))
 
@@ -70,7 +70,7 @@ def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkey
 
 
 def test_an_agent_that_nobody_asked_for_is_an_error(tmp_path, cluster, monkeypatch):
-    # A JVM that is to write an archive refuses any agent by itself.
+    # A JVM that is to write an archive refuses any agent anyway.
     monkeypatch.setattr("onceproof.lab.java.ClassData.of", lambda *_: None)
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-javaagent:{HERE.agent_jar}=plant=put-lost")
     with pytest.raises(HarnessError, match="says that put-lost is planted in it, but it should be nothing"):
@@ -79,7 +79,7 @@ def test_an_agent_that_nobody_asked_for_is_an_error(tmp_path, cluster, monkeypat
 
 @pytest.fixture
 def database_url(tmp_path, monkeypatch):
-    """A results database of the test's own."""
+    """The test's own results database."""
     monkeypatch.setenv("ONCEPROOF_DATABASE_URL", f"sqlite:///{tmp_path}/results.db")
     get_settings.cache_clear()
     yield get_settings().database_url

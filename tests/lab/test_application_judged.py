@@ -1,4 +1,4 @@
-"""What is said of an application on a release, from what its last trial showed."""
+"""What is said about an application on a release, given what its last trial showed."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Applications of people's own on real brokers: red where a release loses their records, green where it does not."""
+"""Your own applications on real brokers: red where a release loses their records, green where it does not."""
 
 import json
 import shutil

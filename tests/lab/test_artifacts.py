@@ -22,7 +22,7 @@ OFFLINE = "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https:
 
 @pytest.fixture
 def maven(tmp_path):
-    """Stands in for Maven, to answer what a registry answers rarely."""
+    """Stands in for Maven, to give answers that a registry rarely gives."""
     calls = tmp_path / "calls"
 
     def does(script: str) -> Path:
@@ -36,7 +36,7 @@ def maven(tmp_path):
 
 @pytest.fixture
 def here(tmp_path):
-    """An installation with that Maven, if there is one, and a home of its own."""
+    """An installation with that Maven, if there is one, and its own home."""
     return Settings(home=tmp_path / "home", maven=str(tmp_path / "mvn")).installation
 
 

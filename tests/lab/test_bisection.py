@@ -26,7 +26,7 @@ def test_the_fix_on_a_line_is_found(tmp_path):
         "last_bad": "3.4.0",
         "first_good": "3.4.1",
     }
-    assert missed == found["missed"] == 0.0346  # two red trials of a release known to be bad ask for three green ones
+    assert missed == found["missed"] == 0.0346  # two red trials of a known bad release ask for three green ones
     assert found["sure"]
     assert [line.split(": ")[1] for line in said] == ["3.4.0 red", "3.4.1 green"] + 2 * ["3.4.0 red"] + 2 * [
         "3.4.1 green"

@@ -1,4 +1,4 @@
-"""Builds that are not released: where they come from, what tells them apart, and what is no build."""
+"""Builds that are not released: where they come from, what tells them apart, and what is not a build."""
 
 import hashlib
 import zipfile
@@ -31,7 +31,7 @@ UPLOADED = """<metadata><versioning><snapshotVersions>
 
 @pytest.fixture(autouse=True)
 def asked(tmp_path, monkeypatch):
-    """Stands in for Maven, with an empty local repository; tells the poms that it was given."""
+    """Stands in for Maven, with an empty local repository; returns the poms that it was given."""
     poms, jar, command = tmp_path / "poms", tmp_path / "other.jar", tmp_path / "mvn"
     command.write_text(
         f"""#!/bin/sh
@@ -49,7 +49,7 @@ done
 
 @pytest.fixture
 def here(tmp_path):
-    """An installation with that Maven, and a home of its own."""
+    """An installation with that Maven, and its own home."""
     return Settings(home=tmp_path / "home", maven=str(tmp_path / "mvn")).installation
 
 
@@ -80,7 +80,7 @@ def test_a_build_is_kept_by_version_and_commit(repository, asked, tmp_path, here
     assert zipfile.is_zipfile(wanted[0])
     pom = asked.read_text()
     assert "rocksdbjni" in pom
-    assert "exclusion" in pom  # as Kafka's own pom has it
+    assert "exclusion" in pom  # as in Kafka's own pom
     assert "slf4j-reload4j" in pom
     assert "junit" not in pom
     assert STREAMS not in pom  # Maven would take those of the release

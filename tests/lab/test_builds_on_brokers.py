@@ -28,7 +28,7 @@ def builds(tmp_path):
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a command, with runs of its own and what is resolved already."""
+    """Runs a command, with its own runs and what is already resolved."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "artifacts").symlink_to(get_settings().artifacts)
 

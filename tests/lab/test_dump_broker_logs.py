@@ -1,4 +1,4 @@
-"""Real producers on a real broker: what they did wrong is seen in the broker's log segments, by no consumer."""
+"""Real producers on a real broker: what they did wrong is seen in the broker's log segments, not by a consumer."""
 
 import secrets
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ def application(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Applicatio
 
 @pytest.fixture
 def neighbour(cluster: EmbeddedCluster, tmp_path: Path, application: Application) -> Iterator[Application]:
-    """Another, whose positions stand in the same partition of `__consumer_offsets`."""
+    """Another one, whose positions are in the same partition of `__consumer_offsets`."""
     ids = (f"app-{secrets.token_hex(3)}" for _ in count())
     wanted = partition_of_name(application.id, GROUP_LOGS)
     other = Application(cluster, tmp_path, next(one for one in ids if partition_of_name(one, GROUP_LOGS) == wanted))
@@ -104,7 +104,7 @@ def test_a_whole_transaction_a_torn_one_and_one_that_hangs(application: Applicat
     application.commit(3)
     found: list[Comparison] = []
 
-    def marked() -> bool:  # markers come a little later than the answer
+    def marked() -> bool:  # markers come a little after the answer
         nonlocal found
         found = application.compared({0: 5, 2: 6})
         return not any(c.anomaly == "hanging-transaction" for c in found)
@@ -145,7 +145,7 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     assert told(entries) == []
     of_output = [e for e in entries if e.role == "output"]
     last, ended = (next(e for e in reversed(of_output) if e.kind == kind) for kind in ("data", "COMMIT"))
-    first = of_output[: of_output.index(ended)]  # of the last transaction that was committed, its first batch
+    first = of_output[: of_output.index(ended)]  # the first batch of the last committed transaction
     begun = next(e for n, e in enumerate(first) if all(later.kind == "data" for later in first[n:]))
     place = f"output/0@{begun.first}"
 

@@ -1,4 +1,4 @@
-"""`explore` as a person meets it, with searches that have an answer by decree."""
+"""`explore` as a person meets it, with searches whose answers are decreed."""
 
 import json
 
@@ -15,7 +15,7 @@ from tests.specimens.files import a_finding, an_exploration
 
 @pytest.fixture
 def explore(tmp_path, monkeypatch):
-    """Goes on with a search that was begun; returns what is printed, and the exit code."""
+    """Continues a search that was begun; returns what is printed, and the exit code."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
     get_settings.cache_clear()
     begun = Asked(

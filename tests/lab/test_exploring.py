@@ -1,4 +1,4 @@
-"""A search: its loop, what becomes of a red, and how it goes on; the last test on real brokers."""
+"""A search: its loop, what becomes of a red, and how it continues; the last test is on real brokers."""
 
 import json
 from itertools import count
@@ -29,7 +29,7 @@ def showing(anomalies, explained=False):
 
 
 class Decreed:
-    """Trials of ten seconds that show what they must by decree."""
+    """Trials of ten seconds that show what is decreed."""
 
     def __init__(self, shows=lambda trial: a_reading(), fails=lambda trial: None):
         self.shows, self.fails = shows, fails
@@ -107,7 +107,7 @@ def test_a_damaged_line_is_named(tmp_path):
 
 
 def uncached(trial):
-    """The bug of a made-up release: without caching a record is lost."""
+    """The bug of a made-up release: without caching, a record is lost."""
     return showing({"lost-record": 3} if trial.parameters.get("caching") is False else {})
 
 
@@ -342,7 +342,7 @@ def test_a_known_issue_is_found_on_brokers_that_trials_share(tmp_path):
     clock = count(step=5)
     try:
         search = Explorer(folder, asked(streams="3.9.0", scenarios=("scan",)), join, bench, print, lambda: next(clock))
-        told = search.explore(25)  # the clock is asked at the start, and twice a trial
+        told = search.explore(25)  # the clock is asked at the start, and twice per trial
     finally:
         bench.stop()
     assert told.trials == 2

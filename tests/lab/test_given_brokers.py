@@ -1,4 +1,4 @@
-"""Trials on brokers of somebody else: TLS, a user with few rights, no credential anywhere, and nothing left behind."""
+"""Trials on somebody else's brokers: TLS, a user with few rights, no credential anywhere, and nothing left behind."""
 
 import json
 import os
@@ -135,7 +135,7 @@ def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Pe
 
 @pytest.mark.parametrize("login", ["plain", "oauth"])
 def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broker: Secured, login):
-    """Asked by clients of librdkafka and of Java, by the logins with which no trial is run here."""
+    """Asked by clients of librdkafka and of Java, with the logins with which no trial is run here."""
     broker.allow(USER)
     properties = {"plain": broker.plain_properties, "oauth": broker.oauth_properties}[login]()
     cluster, trial = given(broker, properties), a_trial("3.4.1", scenario="quota")

@@ -33,7 +33,7 @@ class FakeProducer:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Seconds that pass only when somebody says so."""
+    """Seconds that pass only when a test says so."""
     time = SimpleNamespace(now=0.0, monotonic=lambda: time.now)
     monkeypatch.setattr(load, "Producer", FakeProducer)
     monkeypatch.setattr(threading.Thread, "start", lambda _: None)

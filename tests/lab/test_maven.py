@@ -1,4 +1,4 @@
-"""What every call of Maven has in common."""
+"""What all calls of Maven have in common."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is planned of a trial is read from its file as it was planned, in every variant: it is driven and judged by that."""
+"""A trial's plan is read from its file as it was planned, in every variant: the trial is driven and judged by it."""
 
 from pathlib import Path
 

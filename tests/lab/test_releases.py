@@ -20,7 +20,7 @@ def test_releases_come_in_their_order_without_what_is_too_old():
 
 @pytest.fixture
 def maven(tmp_path):
-    """An installation with a home of its own and a stand-in for Maven."""
+    """An installation with its own home and a stand-in for Maven."""
 
     def use(script):
         file = tmp_path / "mvn"

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.broker
 
 
 def run_once(trial, path, cluster):
-    """Run the trial; as another one, with topics of its own, as long as the machine stands still in it.
+    """Run the trial; again as another one, with its own topics, if the machine stood still during it.
 
-    Without a cluster on brokers of its own.
+    Without a cluster, on its own brokers.
     """
 
     def attempt():

@@ -1,4 +1,4 @@
-"""A sweep takes what bears our mark and belongs to nobody, and nothing else."""
+"""A sweep removes what bears our mark and belongs to nobody, and nothing else."""
 
 import os
 import subprocess
@@ -71,7 +71,7 @@ def test_the_runs_of_another_home_are_not_touched(tmp_path, orphan):
     [
         ("onceproof.20260101T000000-abcd.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", True),
         ("onceproof.20260101T000000-abcd.preflight", True),
-        ("onceproof.29990101T000000-abcd.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", False),  # at work
+        ("onceproof.29990101T000000-abcd.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", False),  # still in use
         ("onceproof.orders", False),
         ("onceproof-20260101T000000-abcd.x", False),
         ("team.onceproof.20260101T000000-abcd.x", False),

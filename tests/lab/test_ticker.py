@@ -7,7 +7,7 @@ from onceproof.model.timeline import stall_text
 
 
 def missed(*times: float) -> list[float]:
-    """What a ticker tells that looks at the clock at these times."""
+    """What a ticker reports if it looks at the clock at these times."""
     left = list(times)
     told: list[float] = []
     ticker = Ticker(told.append, clock=lambda: left.pop(0), wait=lambda _: not left)

@@ -1,4 +1,4 @@
-"""Offsets are asked for again where a leader has moved, and topics where a broker was given up."""
+"""Offsets are asked for again if a leader has moved, and topics if a broker was given up."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from tests.specimens.brokers import given
 
 
 class FakeAdmin:
-    """Answers with errors, one a client, and then with an end."""
+    """Answers with errors, one per client, and then with an end offset."""
 
     codes: list[int]
     created: list[str]

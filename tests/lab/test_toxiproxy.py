@@ -30,7 +30,7 @@ class _Echo(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def echo() -> Iterator[str]:
-    """Where a server listens that echoes."""
+    """The address of a server that echoes."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Echo) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Trials on real brokers: the bug where it is, nothing where it is not, and one sentence for all that can fail."""
+"""Trials on real brokers: the bug where it is, nothing where it is not, and one sentence for whatever can fail."""
 
 import json
 import os
@@ -162,7 +162,7 @@ def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_pa
     assert outcome.failed.startswith("thread-died: instance-1: ")
     assert (outcome.error, outcome.exercised) == (None, False)
     assert found.anomalies == {"corrupt-record": 1, "thread-died": 1}
-    # The input is judged as far as it was committed, and there nothing is wrong.
+    # The input is judged as far as it was committed, and nothing is wrong up to there.
     assert (
         found.records
         == found.outputs

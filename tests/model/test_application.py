@@ -1,4 +1,4 @@
-"""The features of an application: the file that names them, and what they mean for something that needs some."""
+"""The features of an application: the file that names them, and what they mean for what needs some of them."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""The search for boundaries, with releases that are bad by decree."""
+"""The search for boundaries, with releases that are declared bad."""
 
 import random
 
@@ -120,7 +120,7 @@ def test_with_few_releases_the_greens_are_repeated():
     lines = lines_of(map(release, ["3.4.0", "3.4.1"]))
     bisection = Bisection(lines, lambda r: Probe(r == release("3.4.0"), r > release("3.4.0")), statistics)
     bisection.run()
-    assert bisection.trials == 2 + 2 + 2  # two reds more, and two greens
+    assert bisection.trials == 2 + 2 + 2  # two more reds, and two greens
     assert bisection.is_sure
 
 

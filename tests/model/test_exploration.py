@@ -1,4 +1,4 @@
-"""The grammar and the corpus of a search, with scenarios that are made up."""
+"""The grammar and the corpus of a search, with made-up scenarios."""
 
 import random
 
@@ -9,7 +9,7 @@ from onceproof.model.exploration import CHANGES, Corpus, Grammar, Pick, Schedule
 
 
 def tidy(settings):
-    """The parameter of the fault `kill` matters to it only, and it needs three nodes."""
+    """The parameter of the fault `kill` matters only to it, and it needs three nodes."""
     kill = settings.get("fault") == "kill"
     own = {name: value for name, value in settings.items() if name != "nodes" and (kill or name != "kill.orderly")}
     return own | ({"nodes": 3} if kill else {})
@@ -124,12 +124,12 @@ def test_it_gets_simpler_by_the_fault_then_by_each_parameter_then_by_size():
 
 
 def reach(schedule):
-    """What a schedule reaches, by decree."""
+    """What a schedule is decreed to reach."""
     return frozenset({"begun", *(f"{name}={value}" for name, value in SHOP.settings(schedule).items())})
 
 
 def search(trials, seed=1, *, uniform=False, told=()):
-    """The picks of a search that is told of the trials of an earlier one first."""
+    """The picks of a search that is first told the trials of an earlier one."""
     corpus, picks = Corpus(GRAMMAR, seed, uniform=uniform), list(told)
     for pick in picks:
         corpus.learn(pick, reach(pick.schedule))
@@ -183,7 +183,7 @@ def test_what_scenarios_reach_is_told_apart():
 
 
 def parents(signature=None, repeated=0, rare="rare", *, exercised=True):
-    """How often each of two schedules is varied, of which the first reached something rare, or showed a signature."""
+    """How often each of two schedules is varied, the first of which reached something rare or showed a signature."""
     corpus = Corpus(Grammar({"shop": SHOP}), 1)
     first, second = (Pick(Schedule("shop", name, (), 1)) for name in ("UNCACHED", "DEFAULT_CONFIG"))
     corpus.learn(first, frozenset({"a", rare}), signature, exercised=exercised)

@@ -1,4 +1,4 @@
-"""A file between rooms is read as what was written, and one that is not of this form is told with file and field."""
+"""A file between rooms is read as it was written; one of another form is reported with file and field."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ WHOLE = an_outcome(
     plant=Planted("stale-cache", ("Cache.clear()",), 7),
     harness="0.1.0",
 )
-# What is not of this form, and what is said of it.
+# What is not of this form, and what is said about it.
 ODD = {
     "a list": (lambda data: [data], 'all of it is [{"trial": '),
     "not there": (lambda data: without(data, "reason"), "all of it has no reason"),

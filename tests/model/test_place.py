@@ -1,4 +1,4 @@
-"""A place in a topic is read from the text that it is written as; where something is in words is none."""
+"""A place in a topic is read from its text; a description in words is not a place."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The catalogue of promises holds together: nothing in it cannot fail, and nothing is named that no check can raise."""
+"""The catalogue of promises is consistent: everything in it can fail, and some check can raise all that it names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Planted trials add up where they are of one place, and nowhere else."""
+"""Planted trials add up if they belong to one place, and only then."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Serdes write what Kafka's serializers of the name write, and say what they cannot."""
+"""Serdes write what Kafka's serializers of the same name write, and say what they cannot."""
 
 import base64
 

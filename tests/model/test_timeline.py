@@ -136,7 +136,7 @@ FROZEN = [
 @pytest.mark.parametrize(
     ("stalled", "seconds"),
     [
-        (stall(17_050, "i1", 7_150), None),  # all of it but a tick was our doing
+        (stall(17_050, "i1", 7_150), None),  # all but a tick of it was our doing
         (stall(19_000, "i1", 9_000), "2.0"),  # the machine was slow to let it go on
         (stall(11_000, "i1", 3_000), "2.0"),  # it stood still before it was frozen
         (stall(30_000, "i1", 3_000), "3.0"),  # long after

@@ -95,7 +95,7 @@ def test_an_affected_release_has_a_regression_where_a_witness_is_not_what_the_is
 @pytest.mark.parametrize(
     ("streams", "anomalies", "expected"),
     [
-        ("4.3.1", {"skipped-wipe": 1}, Verdict.CLEAN),  # told, and no more
+        ("4.3.1", {"skipped-wipe": 1}, Verdict.CLEAN),  # reported, and nothing else
         ("4.3.1", {"stale-checkpoint": 1, "skipped-wipe": 1}, Verdict.CLEAN),
         ("4.3.1", {"skipped-wipe": 1, "lost-record": 1}, Verdict.REGRESSION),
         ("4.1.2", {"stale-checkpoint": 1, "skipped-wipe": 1}, Verdict.INCONCLUSIVE),  # there it must show more

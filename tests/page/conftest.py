@@ -1,4 +1,4 @@
-"""A home of specimens as the page meets it: two judged runs, their folders, their Data Docs, the results database."""
+"""A home of specimens as the page finds it: two judged runs, their folders, their Data Docs, the results database."""
 
 import json
 import os
@@ -32,7 +32,7 @@ from tests.specimens.files import a_plan, a_reading, a_verdict, an_outcome
 OLDER, NEWEST = "20261119T021500-aaaa", "20261120T021500-bbbb"
 BROKER = Release(3, 9, 1)
 RED = Cell("enumerator", "DEFAULT_CONFIG", Release(3, 3, 1), BROKER)
-GREEN = Cell("enumerator", "DEFAULT_CONFIG", Release(3, 10, 0), BROKER)  # after 3.4.1 as releases go, before as texts
+GREEN = Cell("enumerator", "DEFAULT_CONFIG", Release(3, 10, 0), BROKER)  # after 3.4.1 as a release, before it as text
 TURNED = Cell("enumerator", "CACHING_DISABLED", Release(3, 4, 1), BROKER)
 STALE = Cell("quota", "DEFAULT_CONFIG", Release(3, 8, 1), BROKER)
 RESTART = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), BROKER, Release(4, 3, 1))
@@ -128,7 +128,7 @@ def _judged(cell: Cell, verdict: str) -> VerdictRow:
 
 
 def add_docs(run: RunFolder) -> None:
-    """Data Docs as GX names them: an index, and a page of a suite for each trial."""
+    """Data Docs with GX's names: an index, and a page of a suite for each trial."""
     site = run.data_docs.parent
     (site / "static").mkdir(parents=True)
     (site / "static" / "site.css").write_text("body { color: black }")
@@ -166,7 +166,7 @@ def settings(pristine: Path, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def client(settings: Settings) -> TestClient:
-    """The app over that home, as a browser asks it."""
+    """The app over that home, asked as by a browser."""
     return TestClient(create_app(settings), headers={"Accept": "text/html"})
 
 
@@ -193,7 +193,7 @@ def age(path: Path, seconds: float) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """The browser of the machine."""
+    """The machine's browser."""
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
         pytest.skip("no Chromium on the PATH: apt-get install chromium")
@@ -205,7 +205,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def tab(chromium: Browser) -> Iterator[Page]:
-    """A tab that asks no other host for anything, and in which nothing goes wrong unseen."""
+    """A tab that asks no other host for anything, and in which nothing goes wrong unnoticed."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     page, asked, wrong = context.new_page(), [], []
     page.on("request", lambda request: asked.append(request.url))

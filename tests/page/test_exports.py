@@ -34,7 +34,7 @@ def test_junit_has_a_test_case_for_each_cell(settings, told, tmp_path):
     assert suite.get("failures") == "1"
     failure = suite.find("testcase/failure")
     assert failure.get("message").startswith("1 duplicate-id")
-    assert SCRIPT in failure.text  # as text: it is no element
+    assert SCRIPT in failure.text  # as text, not as an element
     assert suite.find("testcase/skipped").get("message") == "1 duplicate-id (KAFKA-14172)"
 
 

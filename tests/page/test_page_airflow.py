@@ -46,7 +46,7 @@ def airflow(pristine, tmp_path_factory):
 
 @pytest.fixture
 def client(airflow):
-    """The first request makes the server import the page, which takes a while on a machine that has just begun."""
+    """The first request makes the server import the page, which takes a while on a machine that has just started."""
     with httpx.Client(base_url=airflow.url, timeout=120) as own:
         yield own
 
@@ -92,7 +92,7 @@ def test_a_person_logs_in_and_finds_it_in_the_navigation_and_on_the_run(airflow,
     expect(page.get_by_role("heading", level=1)).to_contain_text("1 cell regressed")
     page.get_by_role("link", name=RED.title).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("known")
-    with context.expect_page() as opened:  # though Airflow's frame lets nothing be opened
+    with context.expect_page() as opened:  # although Airflow's frame allows nothing to be opened
         page.get_by_role("link", name="KAFKA-14172").first.click()
     opened.value.close()
 

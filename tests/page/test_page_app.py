@@ -1,4 +1,4 @@
-"""The page as whoever asks for it gets it: found, absent, broken, behind a prefix, and refused."""
+"""The page as a client gets it: found, absent, broken, behind a prefix, and refused."""
 
 import json
 import os
@@ -50,7 +50,7 @@ ALL = ("/", CELL, f"{CELL}/witnesses/1", TRIAL, f"{TRIAL}/timeline.json", f"/run
 
 
 def squares(text):
-    """The cells of the matrix: what a screen reader says of them."""
+    """The cells of the matrix: what a screen reader says about them."""
     return re.findall(r'aria-label="([^"]+, \d+ of \d+ trials red[^"]*)"', text)
 
 
@@ -225,7 +225,7 @@ def test_no_run_at_all_is_told_with_what_makes_one(tmp_path):
     page = TestClient(create_app(Settings(home=tmp_path))).get("/")
     assert page.status_code == 200
     assert "onceproof run" in page.text
-    assert list(tmp_path.iterdir()) == []  # to look makes nothing
+    assert list(tmp_path.iterdir()) == []  # looking creates nothing
 
 
 def test_a_run_under_way_is_told_with_its_trials(client, settings):
@@ -580,7 +580,7 @@ def test_airflows_run_leads_to_ours(client, settings):
     assert run.run_id in client.get("/", params={"dag_run": dag_run}).text
     assert run.run_id in client.get(f"/?dag_run={dag_run}").text  # its plus sign is not encoded
     assert NEWEST in client.get("/", params={"dag_run": NEWEST}).text
-    assert NEWEST in client.get("/", params={"dag_run": f"{NEWEST}.20261123T000000-abcd"}).text  # gone on with
+    assert NEWEST in client.get("/", params={"dag_run": f"{NEWEST}.20261123T000000-abcd"}).text  # resumed
 
 
 def test_of_another_dag_there_is_nothing_to_show(client):
@@ -621,7 +621,7 @@ def test_only_later_runs_with_a_plan_are_unfinished(settings):
 
 
 def test_the_plugin_costs_the_tasks_nothing(project, tmp_path):
-    """Every process of Airflow imports it, each task's too."""
+    """Every process of Airflow imports it, including each task's."""
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(project / "plugins")}
     heavy = "import sys; print([name for name in ('fastapi', 'plotly', 'pyarrow', 'pandas') if name in sys.modules])"
     loaded = [

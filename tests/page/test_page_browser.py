@@ -38,7 +38,7 @@ def url(pristine):
 
 @pytest.fixture
 def own_url(settings):
-    """The page over a home of the test's own."""
+    """The page over the test's own home."""
     with served(create_app(settings)) as root:
         yield root
 
@@ -63,7 +63,7 @@ def test_a_filter_leaves_what_fits_and_its_link_can_be_sent(tab, url):
     tab.goto(f"{url}/")
     tab.get_by_label("scenario").select_option("quota")
     tab.get_by_role("button", name="Show").click()
-    tab.wait_for_url("**/?scenario=quota")  # nothing that was not chosen
+    tab.wait_for_url("**/?scenario=quota")  # only what was chosen
     expect(square(tab, RED)).to_have_count(0)
     expect(square(tab, STALE)).to_contain_text("19 Nov")
     tab.get_by_role("link", name="Reset").click()

@@ -1,4 +1,4 @@
-"""A fix as people read of it."""
+"""A fix, as people read about it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The matrix in the terminal, the report as one file, the page by itself: as the command has them."""
+"""The matrix in the terminal, the report as one file, the page by itself: as the command gives them."""
 
 import os
 import re
@@ -119,7 +119,7 @@ def test_the_page_runs_by_itself_on_loopback_and_knows_its_name(settings):
     try:
         url = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
         await_condition("the page", lambda: httpx.get(url).status_code == 200, timeout=30)
-        # A name of another site that leads here would let that site's scripts read.
+        # If a name of another site led here, that site's scripts could read the page.
         assert httpx.get(url, headers={"Host": "evil.example"}).status_code == 400
         taken = onceproof(settings, "page", "--port", url.rpartition(":")[2].strip("/"))
         assert taken.returncode == 2

@@ -40,7 +40,7 @@ def test_releases_come_newest_first_and_survivors_before_what_was_found():
         ("idle-plant", "not exercised"),
         ("stale-cache", "found"),
         ("record-twice", "cannot show"),
-        ("old-plant", "survived"),  # of a harness that is no more
+        ("old-plant", "survived"),  # of a harness that no longer exists
     ]
     assert (newest["release"], newest["found"], newest["planted"]) == ("4.3.1", 2, 4)
     assert (older["release"], older["found"], older["planted"]) == ("3.9.1", 1, 1)

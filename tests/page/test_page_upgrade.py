@@ -1,4 +1,4 @@
-"""The page *Upgrade*: two drop-downs, and the same answer as the command's."""
+"""The page *Upgrade*: two drop-downs, and the same answer as from the command."""
 
 import pytest
 
@@ -13,7 +13,7 @@ WAY = "/upgrade?current=3.3.1&target=3.4.1"
 
 @pytest.fixture
 def by_this_harness(settings):
-    """The newest run, as if its trials had been driven by the harness as it is."""
+    """The newest run, as if its trials had been driven by the present harness."""
     run = RunFolder(settings.runs / NEWEST)
     for trial in run.trials():
         outcome = run.trial(trial).outcome_file

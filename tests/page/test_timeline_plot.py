@@ -1,4 +1,4 @@
-"""The picture of a trial: what its events say as bands, marks and series, and that the figure tells it."""
+"""The picture of a trial: what its events say as bands, marks and series, and that the figure shows it."""
 
 import itertools
 import json
@@ -61,7 +61,7 @@ def progress(t, name, task="0_0", number="one", count=0):
 
 
 def short(found):
-    """Rows, kinds and times from the begin, as a person would read them."""
+    """Rows, kinds and times from the start, as a person would read them."""
     return [(" ".join(band.row), band.kind, band.begin - T0, band.end - T0) for band in found]
 
 
@@ -236,7 +236,7 @@ def test_with_too_many_rows_only_tasks_that_came_back_are_shown_else_those_that_
     assert {band.row[0] for band in bands.chosen_rows(tasks, set(), most=5)} == {"0_2", "0_9", "0_10"}
     assert [band.row[0] for band in bands.chosen_rows(tasks, set(), most=4)] == ["0_9", "0_9", "0_10", "0_10"]
     assert {band.row[0] for band in bands.chosen_rows(tasks, {tasks[0].row}, most=4)} == {"0_10"}
-    assert {band.row[0] for band in bands.chosen_rows(tasks, set(), most=3)} == {"0_9"}  # a task comes whole
+    assert {band.row[0] for band in bands.chosen_rows(tasks, set(), most=3)} == {"0_9"}  # a task is never split
 
 
 # --- series ------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_lag_is_what_was_produced_less_what_all_threads_processed():
 def test_what_a_killed_instance_processed_in_vain_is_taken_back_when_it_is_killed():
     events = [
         started(0, "i"),
-        progress(10, "i", count=30),  # of which 10 were committed
+        progress(10, "i", count=30),  # 10 of them were committed
         ended(20, "i", "killed"),
         started(30, "i"),
         progress(40, "i", count=20),
@@ -458,7 +458,7 @@ def test_the_figure_is_small_and_as_readable_in_the_dark(folder):
     ],
 )
 def test_an_anomaly_arose_when_its_record_was_processed_and_not_at_its_timestamp(folder, key, at):
-    # A record has the timestamp of the input record it was made of, which was produced long before the task came back.
+    # A record has the timestamp of the input record it was made from, which was produced long before the task returned.
     inputs = [("input", 0, n, 1000, n + 100) for n in range(100)]
     write_records(folder, [*inputs, ("output", 0, 10, 1000, 107), ("output", 0, 62, 1000, key)])
     plot = figure(folder, [DUPLICATE])
@@ -472,7 +472,7 @@ def test_an_anomaly_arose_when_its_record_was_processed_and_not_at_its_timestamp
     ("anomaly", "place", "at"),
     [
         ("aborted-by-throttle", "values-changelog/0@17", 0.01),  # it was written in vain, and tried again
-        ("lost-record", "input/0@15", 0.04),  # it came again, and was dropped then
+        ("lost-record", "input/0@15", 0.04),  # it came again, and was then dropped
     ],
 )
 def test_of_a_record_that_came_again_the_aborted_attempt_was_the_first(folder, anomaly, place, at):

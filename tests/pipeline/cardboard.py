@@ -1,4 +1,4 @@
-"""A lab of cardboard: the steps and the DAG are tested without brokers and JVMs."""
+"""A cardboard lab, to test the steps and the DAG without brokers and JVMs."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -38,14 +38,14 @@ class FakeLab:
         return call
 
     def end(self, trial: Any, folder: Any, **anomalies: int) -> None:
-        """Leave what a trial leaves that ended well."""
+        """Leave what a trial that ended well leaves."""
         a_reading(anomalies=anomalies).write(folder.reader_file)
         an_outcome(trial, reason="It came back.").write(folder.outcome_file)
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> Path:
-    """Settings whose home is a folder of the test's own."""
+    """Settings whose home is the test's own folder."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
     settings.get_settings.cache_clear()
     yield tmp_path

@@ -1,4 +1,4 @@
-"""A registry of cardboard behind a Maven of cardboard: what is published, and what of it is missing, is a choice."""
+"""A cardboard registry behind a cardboard Maven: a test chooses what is published, and what of it is missing."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ class Registry:
         self._folder = folder
 
     def publish(self, *versions: str) -> None:
-        """These, and no other."""
+        """These, and no others."""
         (self._folder / "versions").write_text(" ".join(versions))
 
     def lack(self, artifact: str, version: str, what: str) -> None:

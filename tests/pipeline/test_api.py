@@ -67,7 +67,7 @@ def test_one_login_serves_many_calls(api, fake):
 def test_an_expired_token_is_renewed(api, fake):
     fake.on("GET", "/dags/d/dagRuns/r", (200, {"state": "running"}))
     api.run_state("d", "r")
-    fake.valid = 99  # nobody holds that one
+    fake.valid = 99  # a token that nobody holds
     assert api.run_state("d", "r") == "running"
     assert fake.logins == 2
 

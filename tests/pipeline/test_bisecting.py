@@ -1,4 +1,4 @@
-"""Bisections as the DAG asks for them: a real search, on releases of cardboard that are bad before 3.4.1."""
+"""Bisections as the DAG asks for them: a real search, on cardboard releases that are bad before 3.4.1."""
 
 import os
 import signal

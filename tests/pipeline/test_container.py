@@ -28,7 +28,7 @@ class Started(Exception):  # noqa: N818 - what would have replaced the process
 
 @pytest.fixture
 def started(home, tmp_path, monkeypatch):
-    """Secrets of the test's own; a component that would be started is told instead."""
+    """The test's own secrets; a component that would be started is returned instead."""
     folder = tmp_path / "secrets"
     folder.mkdir()
     (folder / "password").write_text("open sesame")
@@ -54,7 +54,7 @@ def test_a_component_has_the_environment_of_make_up(started, home):
     assert argv == [sys.executable, "-m", "airflow", "dag-processor"]
     assert environment["AIRFLOW_HOME"] == str(home / "airflow")
     assert environment["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
-    assert environment["ONCEPROOF_OWNER_PID"] == str(os.getpid())  # which the component will be
+    assert environment["ONCEPROOF_OWNER_PID"] == str(os.getpid())  # the component will have this id
 
 
 def test_the_database_is_known_from_its_secret_and_not_passed_on(started):

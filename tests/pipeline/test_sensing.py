@@ -1,4 +1,4 @@
-"""What planted trials come to, in words and exit codes that are never those of a cell."""
+"""What planted trials amount to, in words and exit codes that are never those of a cell."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ def test_a_rate_is_of_exercised_trials():
 
 
 def read(home, anomalies, by_reader=None, **told):
-    """What both readers make of a trial, of which Spark sees these anomalies."""
+    """What both readers make of a trial in which Spark sees these anomalies."""
     run, ordinary = make_run(home, "4.3.1", anomalies, seen_by_reader=by_reader, **told)
     one = plant("stale-cache")
     trial = replace(planted(), trial=ordinary.key)

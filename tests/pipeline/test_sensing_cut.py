@@ -1,4 +1,4 @@
-"""A call of `sensitivity` that is cut short has stored what it measured, and the same call goes on with it."""
+"""A call of `sensitivity` that is cut short has stored what it measured, and the same call continues from there."""
 
 import multiprocessing
 import os
@@ -57,7 +57,7 @@ class Brokers:
 
 
 class Lab:
-    """Trials that all show a duplicate ID; `tried` are the plants and seeds in their order."""
+    """Trials that all show a duplicate ID; `tried` are the plants and seeds in order."""
 
     def __init__(self):
         self.tried, self.cut, self.harness = [], {}, harness_version()
@@ -95,7 +95,7 @@ def begin():
 
 
 def cut_short(lab, where, by=signal.SIGKILL):
-    """Begin, in a process of its own that gets the signal there."""
+    """Begin, in a separate process that gets the signal there."""
 
     def call():
         with interruptible():

@@ -1,4 +1,4 @@
-"""Which plants a run tries of itself: a few, of which too little is known, whatever they showed."""
+"""Which plants a run tries on its own: a few about which too little is known, whatever they showed."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ def test_one_is_done_before_the_next_is_begun_whatever_it_showed(home, found):
     known(NAMES[3], 7, found=found)  # enough is known
     known(NAMES[5], 6, harness="0.0.9+00000000")
     assert names(GREEN) == [NAMES[4], NAMES[0]]
-    assert names(GREEN, risk=0.25) == NAMES[:2]  # of one red trial enough is known then
+    assert names(GREEN, risk=0.25) == NAMES[:2]  # then one red trial is enough
 
 
 def test_one_that_never_fires_does_not_keep_the_others_waiting(home):

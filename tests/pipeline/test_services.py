@@ -1,4 +1,4 @@
-"""A really started Airflow: up and down, and nothing left whatever dies."""
+"""An Airflow that is really started: up and down, and nothing left, whatever dies."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ except KeyboardInterrupt:
 
 
 def processes(settings: Settings) -> list[psutil.Process]:
-    """Everything that was started for this home, by whomever: the environment is inherited by all."""
+    """Everything that was started for this home, by anyone: all of it inherits the environment."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -55,7 +55,7 @@ def await_gone(settings: Settings) -> None:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory):
-    """A home of the module's own, with the project's artifacts; whatever the hour, no scheduled run begins there."""
+    """The module's own home, with the project's artifacts; at no hour does a scheduled run begin there."""
     home = tmp_path_factory.mktemp("home")
     (home / "artifacts").symlink_to(Settings().artifacts)
     own = Settings(home=home)
@@ -176,7 +176,7 @@ def test_a_run_that_is_killed_and_one_that_is_interrupted_leave_nothing(settings
     assert interrupted.wait(60) == 130
     assert processes(settings) == []
 
-    # What they left behind does not disturb the next one.
+    # What they left behind does not disturb the next ones.
     with services(settings) as running, running.airflow.api() as api:
         assert api.active_runs(DAG) == []
         states = {api.run_state(DAG, folder.name) for folder in settings.runs.iterdir()}

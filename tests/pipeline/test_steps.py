@@ -1,4 +1,4 @@
-"""The verbs of the DAG's tasks, on a lab of cardboard."""
+"""The verbs of the DAG's tasks, in a cardboard lab."""
 
 import os
 import signal
@@ -95,7 +95,7 @@ def test_run_ids_tell_the_time_and_are_repeatable():
 
 def test_only_slots_before_airflow_came_up_were_missed(monkeypatch):
     now = datetime.now(UTC)
-    assert not steps.was_missed(now - timedelta(days=1))  # an Airflow that is not ours
+    assert not steps.was_missed(now - timedelta(days=1))  # an Airflow other than ours
     monkeypatch.setenv(steps.UP_SINCE_VARIABLE, now.isoformat())
     assert steps.was_missed(now - timedelta(minutes=1))
     assert not steps.was_missed(now + timedelta(minutes=1))
@@ -130,7 +130,7 @@ def test_nothing_to_stop_is_no_error(tmp_path):
     steps.stop_clusters(RunFolder(tmp_path / "never"))
 
 
-# --- brokers of one's own
+# --- brokers of your own
 
 THEIRS = replace(REQUEST, brokers=("3.9.1-claimed",))
 
@@ -141,7 +141,7 @@ def given() -> ClientProperties:
 
 @pytest.fixture
 def theirs(lab, monkeypatch) -> RunFolder:
-    """A run on brokers that let it do all that it does."""
+    """A run on brokers that allow all that it does."""
     monkeypatch.setattr(
         "onceproof.lab.given.check_access", lambda given, *_: lab.done.append(("asked", str(given.release)))
     )
@@ -281,7 +281,7 @@ def test_cells_get_further_trials_until_their_claims_stand(up, lab, monkeypatch)
     for trial in up.trials():
         lab.end(trial, up.trial(trial))
     steps.add_trials(up)
-    # The control was green twice. When it had been red, the other cells' greens were enough.
+    # The control was green twice. Once it had been red, the other cells' greens were enough.
     assert [key for name, key in lab.done if name == "further"] == [f"{CELL}-t3"]
     assert len({trial.seed for trial in up.trials()}) == 9
 

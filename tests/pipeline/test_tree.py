@@ -12,7 +12,7 @@ import pytest
 from onceproof.lab.processes import await_condition
 from onceproof.pipeline import tree
 
-# A child that leaves its own session and group and forgets its parent, as JVMs and brokers do.
+# A child that leaves its session and group and forgets its parent, as JVMs and brokers do.
 RUNAWAY = "setsid sleep 4242 & echo $!; "
 
 

@@ -1,4 +1,4 @@
-"""What a look finds, on a registry of cardboard and a real results database."""
+"""What a look finds, with a cardboard registry and a real results database."""
 
 import json
 
@@ -20,7 +20,7 @@ ROCKSDB = "org.rocksdb:rocksdbjni:jar:1.2.3"
 
 
 def look(**choices: object) -> list[str]:
-    """The releases that get a run; as the DAG does, what was triggered is recorded."""
+    """The releases that get a run; as in the DAG, what was triggered is recorded."""
     found = watch.look(**{"matrix": "seed", "pre_releases": False, "catch_up": False, **choices})
     watch.record(found)
     return [one["conf"]["streams"][0] for one in found]
@@ -57,7 +57,7 @@ def test_a_release_that_is_new_gets_one_run(registry: Registry):
     assert found == [
         {"trigger_run_id": "release_watch__4.4.0", "conf": {"matrix": "nightly", "streams": ["4.4.0"]}},
     ]
-    # A look that did not come to its end is repeated, and asks for the same run.
+    # A look that did not finish is repeated, and asks for the same run.
     assert watch.look(matrix="nightly", pre_releases=False, catch_up=False) == found
     watch.record(found)
     assert look() == []

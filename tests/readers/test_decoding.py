@@ -1,4 +1,4 @@
-"""The independent reader's sentences about what is no integer, which are Spark's (`tests/spark_jobs/test_kafka.py`)."""
+"""The independent reader's sentences about non-integers: the same as Spark's (`tests/spark_jobs/test_kafka.py`)."""
 
 import re
 

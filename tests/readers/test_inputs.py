@@ -1,4 +1,4 @@
-"""What stands in the input is what was generated: key by key the same values in the same order, in the right partition."""
+"""The input holds what was generated: key by key, the same values in the same order, in the right partition."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is promised of an application of people's own: each breach is seen, and nothing else."""
+"""What is promised of your own application: each breach is seen, and nothing else."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Transactions are judged from the log as each specimen says, and no otherwise."""
+"""Transactions are judged from the log exactly as each specimen says."""
 
 import pytest
 

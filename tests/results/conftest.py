@@ -1,4 +1,4 @@
-"""The databases on which the tests of the results run: SQLite, and a PostgreSQL of Debian's packages."""
+"""The databases on which the tests of the results run: SQLite, and a PostgreSQL from Debian's packages."""
 
 import itertools
 import os
@@ -23,7 +23,7 @@ NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True)
 class PostgreSQL:
-    """A server of the tests' own, on loopback."""
+    """The tests' own server, on loopback."""
 
     port: int
     password: str
@@ -49,7 +49,7 @@ def postgresql() -> Iterator[PostgreSQL]:
     if os.geteuid() == 0:
         for path in (folder, password_file):
             shutil.chown(path, USER, USER)
-        # The kernel forgets whose death is to end a process that changes its user, so it is told again.
+        # When a process changes its user, the kernel forgets whose death is to end it, so it is told again.
         as_user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--pdeathsig=KILL", "--"]
     try:
         options = ["--auth=scram-sha-256", f"--pwfile={password_file}", "--encoding=UTF8", "--locale=C", "--no-sync"]

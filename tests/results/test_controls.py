@@ -279,7 +279,7 @@ RUN, TONIGHT = "20261120T084500-3f2a", "20261121T084500-3f2a"
 
 
 def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN, broker=CONTROL.broker):
-    """A judged run of one cell; of each trial: red, exercised, planned, harness, commit."""
+    """A judged run of one cell; for each trial: red, exercised, planned, harness, commit."""
     run, where = RunFolder(home / run_id), replace(cell(streams), broker=broker)
     of_run = [Trial(run_id, where, n, n) for n in range(1, len(trials) + 1)]
     plan = [t.to_dict() for t, (*_, planned, _, _) in zip(of_run, trials, strict=True) if planned]
@@ -308,7 +308,7 @@ def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(
     stored(tmp_path, database_url, [FINE], verdict="inconclusive", run_id="20261117T084500-3f2a")
     stored(tmp_path, database_url, [FINE], run_id="20261122T084500-3f2a")  # later
     store_planted(planted(GREEN, "stale-cache", 2, 3), database_url)
-    store_planted(planted(GREEN, "eviction-lost", 3, 3), database_url)  # it takes a parameter that no cell has
+    store_planted(planted(GREEN, "eviction-lost", 3, 3), database_url)  # it needs a parameter that no cell has
     store_planted(planted(replace(GREEN, scenario="crash"), "record-twice", 0, 3), database_url)  # it cannot show there
     past = past_of(database_url, TONIGHT, registry())
     assert past.controls == {place(CONTROL): Tally(2, 4), place(CONTROL, commit="abad1dea"): Tally(1, 1)}

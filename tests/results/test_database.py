@@ -152,7 +152,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(database_url, monkeypatch)
     with pytest.raises(HarnessError, match="lost its power"), database(database_url):
         pass
     monkeypatch.undo()
-    assert rows(database_url) == [0, 0, 0, 0]  # as in a new one: nothing is there already
+    assert rows(database_url) == [0, 0, 0, 0]  # as in a new one: it is still empty
 
 
 def test_a_run_that_was_not_judged_is_not_stored(tmp_path):

@@ -1,4 +1,4 @@
-"""The archive of a cell: what a reader of a JIRA needs is in it, and nothing that tells of the machine."""
+"""The archive of a cell: it has what a reader of a JIRA needs, and nothing that gives the machine away."""
 
 import errno
 import getpass
@@ -207,7 +207,7 @@ def test_the_archive_tells_the_red_trial_whole(tmp_path, run):
     assert members["trial/timeline.jsonl"].endswith('"{\\"t\\": 17952645"\n')  # a line that was cut off is kept
 
 
-@pytest.mark.parametrize("name", ["preload.jsonl", "seed.jsonl"])  # the latter in runs of before it was renamed
+@pytest.mark.parametrize("name", ["preload.jsonl", "seed.jsonl"])  # the latter in runs from before it was renamed
 def test_the_first_records_are_in_the_archive(tmp_path, run, name):
     (run.trial(f"{RED.key}-t2").path / name).write_text('{"t": 1}\n')
     assert f"trial/{name}" in contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
@@ -231,7 +231,7 @@ def test_the_records_around_a_witness_are_those_of_its_key_and_those_near_its_pl
     assert header == "role,partition,offset,timestamp,key,value,witnesses"
     rows = {tuple(line.split(",")[:3]): line.split(",")[4:] for line in lines}
     of_input = {int(offset): row for (role, _, offset), row in rows.items() if role == "input"}
-    # The first witness has key 7 and its place at 50; the second has no key, so it has that of its place, 20.
+    # The first witness has key 7 and its place at 50; the second has no key, so it gets that of its place, 20.
     assert {offset for offset, row in of_input.items() if row[2] == "1:key"} == {7, 37, 67, 97}
     assert {offset for offset, row in of_input.items() if row[2] == "1:near"} == {
         45,

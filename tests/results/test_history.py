@@ -1,4 +1,4 @@
-"""What a run changed, told from the cells alone; and the same from each database, and by the command."""
+"""What a run changed, derived from the cells alone; and the same from each database, and by the command."""
 
 import json
 
@@ -42,7 +42,7 @@ def judged(verdict="clean", seconds=10.0, of=None, run="?"):
 
 
 def runs_of(*cells_of_runs):
-    """Runs, given oldest first, as the history has them."""
+    """Runs, given oldest first, in the form of the history."""
     made = [
         JudgedRun(f"2026010{n}T000000-0000", f"2026-01-0{n}T00:00:00+00:00", "seed", "/runs", tuple(cells))
         for n, cells in enumerate(cells_of_runs, 1)

@@ -71,7 +71,7 @@ def add_trial(
 
 
 def seen(anomaly, key=1, places=("output/0@1",)):
-    """What is kept of a finding, or of a witness."""
+    """What is kept about a finding, or about a witness."""
     told = {"ids": [1], "offsets": list(places), "expected": "", "observed": ""}
     return {"anomaly": anomaly, "partition": 1, "key": key, **told}
 
@@ -224,7 +224,7 @@ ALL_FAILED = {name: {"success": False, "error": None, "evaluated": 5} for name i
 
 
 def test_a_drive_that_kafka_ended_is_judged_by_what_was_committed(tmp_path):
-    """Fewer records than were produced, and suites that miss rows, contradict nothing then."""
+    """In that case, fewer records than were produced, and suites that miss rows, contradict nothing."""
     died = {"failed": "thread-died: instance-1", "produced": (63_000, 63_000), "suites": ALL_FAILED}
     run, _ = make_run(tmp_path, "3.4.1", ["thread-died"], **died)
     assert verdict(run) == ("regression", "1 thread-died: no known issue explains thread-died on 3.4.1.")

@@ -1,4 +1,4 @@
-"""What was known at a run: the same as from all runs, in each database, without reading them."""
+"""What was known at a run: the same as from all runs, in each database, but without reading them."""
 
 import random
 from collections import defaultdict
@@ -26,7 +26,7 @@ CELLS = [
 
 
 def fill(url, runs=12, of_each=4):
-    """Runs of some of the cells each, in which verdicts and seconds change; the last two begin in the same second."""
+    """Runs, each of some of the cells, in which verdicts and seconds change; the last two begin in the same second."""
     draw = random.Random(1)
     with database(url) as engine, engine.begin() as connection:
         for number in range(runs):
@@ -72,7 +72,7 @@ def test_of_a_cell_as_many_verdicts_are_read_as_say_what_is_usual(database_url):
 def test_the_verdicts_of_one_cell(database_url):
     fill(database_url)
     expected = by_cell(stored_runs(database_url))
-    for cell in CELLS:  # alike but for the broker, or the restart
+    for cell in CELLS:  # identical except for the broker, or the restart
         assert [dated.judged for dated in verdicts_of(database_url, cell, 100)] == expected[cell]
     assert len(verdicts_of(database_url, CELLS[0], 2)) == 2
 

@@ -1,4 +1,4 @@
-"""Of each cell of some releases one verdict: what counts before what does not, then the newest."""
+"""One verdict for each cell of some releases: what counts before what does not, then the newest."""
 
 from datetime import datetime
 
@@ -16,7 +16,7 @@ CELL = Cell("crash", "DEFAULT_CONFIG", NEW, OLD)
 
 
 def store(url, *judged):
-    """Runs, one a day, of one cell each: the cell, its verdict, the harness of its trial."""
+    """Runs, one per day, of one cell each: the cell, its verdict, the harness of its trial."""
     with database(url) as engine, Session(engine) as session, session.begin():
         for day, (cell, verdict, harness) in enumerate(judged, 1):
             session.add(

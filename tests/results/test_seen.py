@@ -1,4 +1,4 @@
-"""What is recorded of a release stays, on each database, whoever else writes."""
+"""What is recorded about a release stays, on each database, whoever else writes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

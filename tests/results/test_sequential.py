@@ -30,7 +30,7 @@ OFTEN = Past({Place.of(CONTROL, "c0ffee", "0.1.0+1"): Tally(40, 40)})
 
 @pytest.fixture
 def wanting(tmp_path):
-    """The cell that wants more, after the trials that are given by cell; None in their place: not driven yet."""
+    """The cell that wants another trial, after the given trials by cell; None in place of a trial: not driven yet."""
 
     def next_cell(shown, budget=6, past=OFTEN):
         run = RunFolder(tmp_path / RUN)

@@ -1,4 +1,4 @@
-"""What one results database has, another one gets: each row and column, from each kind of database to each."""
+"""Another results database gets all that one has: each row and column, from each kind of database to each."""
 
 import json
 from datetime import datetime
@@ -23,7 +23,7 @@ SEEN = datetime(2026, 11, 21, 12, 15)
 
 @pytest.fixture
 def filled(tmp_path):
-    """A database of SQLite with a row at least in each table."""
+    """An SQLite database with at least one row in each table."""
     url = f"sqlite:///{tmp_path}/old.db"
     store_run(make_judged(tmp_path), url)
     store_planted([TRIAL], url)
@@ -33,7 +33,7 @@ def filled(tmp_path):
 
 
 def rows(url: str) -> dict[str, list[dict]]:
-    """All rows of all tables, without the ids that the database gives."""
+    """All rows of all tables, without the ids that the database assigns."""
     with database(url) as engine, engine.connect() as connection:
         return {
             table.name: [

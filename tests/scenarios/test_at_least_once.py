@@ -38,7 +38,7 @@ KEYS = st.lists(st.integers(-20, 20), unique=True, min_size=1, max_size=15)
 
 
 def crashed(keys, committed, deletions, answers):
-    """Topics and facts of a trial that was killed with so many requests committed, deletions and answers published.
+    """Topics and facts of a trial that was killed with this many requests committed, deletions and answers published.
 
     What was published and not committed is done again: a key that is gone is answered with false.
     """

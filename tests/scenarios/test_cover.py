@@ -13,7 +13,7 @@ RELEASES = [Release(4, minor, 0) for minor in range(4)]
 
 
 def pairs(cells):
-    """The pairs of values that meet in some cell."""
+    """The pairs of values that occur together in some cell."""
     values = [(("v", c.variant), ("s", c.streams), ("b", c.broker)) for c in cells if c.restart_on is None]
     return {pair for row in values for pair in combinations(row, 2)}
 

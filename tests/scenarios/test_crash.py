@@ -53,7 +53,7 @@ def test_specimen(specimen):
 
 @st.composite
 def crashed(draw):
-    """What a correct application leaves behind that was killed with some of its records committed."""
+    """What a correct application leaves behind if it was killed with some of its records committed."""
     keys = draw(st.lists(st.integers(-10, 10), min_size=1, max_size=30))
     first = dict.fromkeys(keys)
     committed = list(first)[: draw(st.integers(0, len(first)))]

@@ -93,7 +93,7 @@ def test_records_of_a_file_are_as_they_stand(tmp_path):
     one, other = read(tmp_path, FILE, **{"in": lines}).messages(1, 1_000)
     assert (one.key, one.value, one.timestamp) == (b"\0" * 7 + b"\1", b"a", 5)
     assert (one.partition, one.headers) == (None, (("h", b"v"), ("n", None)))
-    assert (other.key, other.timestamp, other.partition) == (None, 1_000, 1)  # who has no key has a partition
+    assert (other.key, other.timestamp, other.partition) == (None, 1_000, 1)  # a record without a key has a partition
 
 
 PARQUET = HEAD + INPUT + 'key = "bytes"\nfile = "in.parquet"\n' + OUTPUT

@@ -1,4 +1,4 @@
-"""What a search may draw of the scenarios that there are."""
+"""What a search may draw from the existing scenarios."""
 
 import random
 

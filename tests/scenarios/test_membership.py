@@ -1,4 +1,4 @@
-"""How instances are members of their group: which releases have it, and what does not go together."""
+"""How instances are members of their group: which releases support it, and what does not go together."""
 
 import re
 

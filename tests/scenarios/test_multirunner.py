@@ -60,7 +60,7 @@ def test_specimen(specimen):
 
 
 class Application:
-    """A correct one: it finds in its store what was put last."""
+    """A correct application: it finds in its store what was put last."""
 
     def __init__(self):
         self.last = defaultdict(int)

@@ -64,7 +64,7 @@ TRANSACTIONS = st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=12
 
 
 def written(transactions):
-    """The topics of an application that writes again what was aborted, at last with success."""
+    """The topics of an application that rewrites what was aborted, in the end with success."""
     committed, everything, key, offset = [], [], 0, 0
     for size, whole in [*transactions, (1, True)]:
         records = [(0, offset + n, key + n, key + n) for n in range(size)]
@@ -174,7 +174,7 @@ def test_the_log_is_read_again_when_it_has_grown(tmp_path):
     assert not watch.look(9)
     assert (watch.failures, watch.lag) == ([], 2)
     half = LOG.index("TimeoutException")
-    for text, failed in ((LOG[:half], False), (LOG[half:], True)):  # first of all, a line that is not whole yet
+    for text, failed in ((LOG[:half], False), (LOG[half:], True)):  # at first, a line that is not complete yet
         with log.open("a") as more:
             more.write(text)
         assert watch.look(9) is failed

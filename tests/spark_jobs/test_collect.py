@@ -49,7 +49,7 @@ def produce(bootstrap: str, trial: Trial, specimen: Specimen) -> None:
     producer.begin_transaction()
     for role in ROLES:
         producer.produce(trial.topic(role), key=integer(77), value=integer(77), partition=0)
-    producer.flush()  # else the abort would find nothing in the log
+    producer.flush()  # or else the abort would find nothing in the log
     producer.abort_transaction()
     producer.begin_transaction()
     for role, records in records_of(specimen).items():
@@ -131,7 +131,7 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     assert trials_in(run_folder, "findings") == {red.key, green.key, broken.key, failed.key}
     assert {anomaly for anomaly, _ in found(run_folder, green)} == {"counter-regression"}  # a counter is not deleted
     assert found(run_folder, broken) == {("corrupt-record", (f"output/1@{corrupt['offset']}",))}
-    # Of three records one was committed, and nothing had come of it when the independent reader looked.
+    # One of three records was committed, and nothing had come of it when the independent reader looked.
     assert found(run_folder, failed) == {("lost-record", ("input/0@0",))}
     for partition in (0, 1):
         assert [row for row in read(run_folder, green, "counter-changelog") if row[0] == partition] == [

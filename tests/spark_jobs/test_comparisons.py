@@ -67,7 +67,7 @@ def frames(spark: SparkSession, trials: Mapping[int, Any], check_of: Mapping[int
 
 @dataclass
 class Judged:
-    """What Spark said of each specimen, by the name of its check and its place among the check's."""
+    """What Spark said about each specimen, by the name of its check and its place among the check's."""
 
     comparisons: dict[tuple[str, int], list[Comparison]]
     findings: dict[tuple[str, int], list[Witness]]
@@ -148,7 +148,7 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
 
 @dataclass(frozen=True)
 class TwoStores:
-    """A trial whose two stores hold the same key, each with a value of its own."""
+    """A trial whose two stores hold the same key, each with its own value."""
 
     topics: dict[str, list[tuple[int, int, int, int | None]]]
     facts: dict[str, int]

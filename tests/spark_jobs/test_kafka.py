@@ -93,7 +93,7 @@ def test_what_is_not_an_integer_has_a_fault(
 
 TIME = int(NOW.timestamp() * 1_000).to_bytes(8, "big")
 WINDOW, SESSION = ONE + TIME + b"\x00" * 4, ONE + TIME + TIME
-# Look-alikes of each: another time, one byte more or less, and what the other kind has.
+# Look-alikes of each: another time, one byte more or less, and keys of the other kind.
 KEYS = [
     None, ONE, WINDOW, SESSION, WINDOW[:-1], SESSION + b"\x00", ONE + ONE * 3, ONE + ONE * 4, WINDOW[:-1] + b"\x01",
     ONE + TIME + b"\x00" * 8,

@@ -1,4 +1,4 @@
-"""Spark and Python write a place alike, and what either wrote is read as the place that was meant."""
+"""Spark and Python write a place in the same way, and what either wrote is read as the place that was meant."""
 
 import pytest
 from pyspark.sql import functions as f

@@ -19,7 +19,7 @@ KEPT = kept_trials()
 def test_all_witnesses_find_exactly_what_was_planted(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, project: Path
 ) -> None:
-    # All kinds at many places are the matter of `benchmarks/mutations.py`.
+    # `benchmarks/mutations.py` plants all kinds at many places.
     mutations = [*one_of_each_anomaly(KEPT), *map(untouched, KEPT)]
     vendor = project / ".onceproof" / "artifacts" / "data-docs-vendor"
     judged = judge(spark, cluster, tmp_path / "20261121T084500-3f2a", mutations, vendor)

@@ -1,4 +1,4 @@
-"""What stores held at the end is judged by Spark as by the independent reader."""
+"""Spark judges what stores held at the end as the independent reader does."""
 
 from collections import Counter
 from dataclasses import asdict

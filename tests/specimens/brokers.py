@@ -1,4 +1,4 @@
-"""Brokers of somebody else."""
+"""Somebody else's brokers."""
 
 from onceproof.lab.given import GivenCluster
 from onceproof.model.client_properties import ClientProperties
@@ -7,6 +7,6 @@ from tests.conftest import HERE
 
 
 def given(servers: str = "127.0.0.1:1", **values: str) -> GivenCluster:
-    """Brokers that are reached there; nobody is, at the default."""
+    """Brokers that are reached there; by default nobody is there."""
     properties = {"bootstrap.servers": servers, **{key.replace("_", "."): value for key, value in values.items()}}
     return GivenCluster(HERE, Release(3, 9, 1), ClientProperties.of(properties, "a test"))

@@ -1,4 +1,4 @@
-"""Builds of Kafka that nobody released, made of published jars, in Maven repositories of their own."""
+"""Builds of Kafka that nobody released, made of published jars, in separate Maven repositories."""
 
 import re
 import zipfile
@@ -18,7 +18,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0<
 
 
 def place(repository: Path, artifact: str, version: str, extension: str = "jar") -> Path:
-    """Where a Maven repository has a file."""
+    """Where a Maven repository keeps a file."""
     return repository / "org/apache/kafka" / artifact / version / f"{artifact}-{version}.{extension}"
 
 

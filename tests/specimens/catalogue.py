@@ -1,4 +1,4 @@
-"""All that is planted: of each clean trial the kinds of mutations, whatever they change."""
+"""All that is planted: the kinds of mutations for each clean trial, whatever they change."""
 
 import random
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def one_of_each(clean: Clean, seed: int = 1) -> list[Mutation]:
 
 
 def one_of_each_anomaly(trials: Iterable[Clean]) -> list[Mutation]:
-    """Of all kinds as few as have every anomaly, in trials of few partitions: to read each of them takes a while."""
+    """As few mutations as cover every anomaly, in trials of few partitions: reading each of them takes a while."""
     chosen, seen = [], set[str]()
     small = sorted(trials, key=lambda clean: clean.facts["partitions"])
     for mutation in chain.from_iterable(map(one_of_each, small)):

@@ -1,6 +1,6 @@
 """Tables that lack entries or have too many, and records that nobody can read, planted into each role of each topology.
 
-As `mutations`, of which these are more: each says by its own reasoning what must be found.
+More `mutations`, of the same form: each says by its own reasoning what must be found.
 """
 
 import random
@@ -39,7 +39,7 @@ def take(mutation: Mutation, role: str, *gone: Record) -> None:
 
 
 def append(mutation: Mutation, role: str, like: Record, key: int, value: int | None) -> Record:
-    """Put a record behind the others, made when another was."""
+    """Put a record after the others, with the timestamp of another one."""
     end = behind(mutation, aliases(role)[-1], like.partition)
     for name in aliases(role):
         added = mutation.add(name, like.partition, end, key, value, like.timestamp)
@@ -52,7 +52,7 @@ def is_table(clean: Clean, role: str) -> bool:
 
 
 def shown(clean: Clean, role: str) -> Sequence[Record]:
-    """The records that are looked at: of a table the last one of each key."""
+    """The records that are looked at: for a table, the last one of each key."""
     if is_table(clean, role):
         return [of_key[-1] for of_key in clean.by_key[role].values() if of_key]
     return clean.topics[role]
@@ -78,7 +78,7 @@ def wrong_number(clean: Clean, rng: random.Random, role: str) -> Mutation:
 
 
 def lacks(mutation: Mutation, role: str, last: Record, expected: int) -> None:
-    """A changelog has one record less of a key than it should have; of a table the one and only."""
+    """A changelog has one record of a key fewer than it should have; of a table, the only one."""
     causes = mutation.clean.by_key["input"][last.key]
     place = causes[-1] if is_table(mutation.clean, role) else causes[0]
     told = f"{records(expected)} in {role}", records(expected - 1)
@@ -103,7 +103,7 @@ def tombstone(clean: Clean, rng: random.Random, role: str) -> Mutation:
 
 
 def unexpected_entry(clean: Clean, rng: random.Random, role: str) -> Mutation:
-    """A topic has a record of a key that the input does not know."""
+    """A topic has a record of a key that is not in the input."""
     mutation = Mutation(f"{role}: an unexpected record", clean)
     like = rng.choice(after_kill(clean, role))
     new = append(mutation, role, like, STRANGER, like.value)
@@ -172,7 +172,7 @@ def unexpected_id(clean: Clean, rng: random.Random) -> Mutation:
 
 
 Mutate = Callable[[Clean, random.Random], Mutation]
-# Of each check, the roles with what can be wrong in them beside what `mutations` has.
+# For each check, the roles with what can be wrong in them besides what `mutations` has.
 CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutation], ...]]] = {
     "enumerator": {"output": (), "ids-changelog": (), "counter-changelog": ()},
     "counting": {"output": (wrong_number, unexpected_entry), "last-changelog": (tombstone, empty_changelog)},

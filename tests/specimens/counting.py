@@ -34,7 +34,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the records."""
+        """What the check must know besides the records."""
         return {"partitions": 2, "exactly_once": int(self.exactly_once), "cached": int(self.cached)}
 
 

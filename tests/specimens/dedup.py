@@ -2,7 +2,7 @@
 
 `(partition, offset, key, value)`; of the contents of the store, the offset is the number of the entry. All are bent
 from `HEALTHY`: keys 1 and 2 were committed before the process was killed; what it wrote of keys 3 and 4 at the offsets
-3 and 4 of the changelog was aborted, and came again after the restart.
+3 and 4 of the changelog was aborted, and written again after the restart.
 """
 
 from dataclasses import dataclass, field, replace
@@ -39,12 +39,12 @@ class Specimen:
 
     @property
     def kind(self) -> dict[str, int]:
-        """What the check must know of the store."""
+        """What the check must know about the store."""
         return {"cached": int(self.cached), "punctuated": int(self.punctuated)}
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the records."""
+        """What the check must know besides the records."""
         return {"partitions": 1, "exactly_once": 1, "seen_end": self.seen_end, **self.kind}
 
 

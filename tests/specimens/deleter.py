@@ -33,7 +33,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the records."""
+        """What the check must know besides the records."""
         ends = {"downstream": 0, "changelog_end": self.changelog_end, "output_end": self.output_end}
         return {"partitions": 1, "exactly_once": 0, "cached": 0, **ends}
 
@@ -56,12 +56,12 @@ def answered(anomaly: str, key: int, place: str, observed: str) -> Witness:
 
 
 def undeleted(key: int, place: str) -> Witness:
-    """A witness that the deletion of a key never came to the changelog."""
+    """A witness that the deletion of a key never reached the changelog."""
     return Witness("lost-record", 0, key, (), (place,), "1 record in records-changelog", "0 records")
 
 
 def disordered(key: int, place: str, behind: str, observed: str) -> Witness:
-    """A witness that an answer stands before one that it must follow."""
+    """A witness that an answer comes before one that it must follow."""
     return Witness("wrong-order", 0, key, (), (place,), behind, observed)
 
 

@@ -1,7 +1,7 @@
 """Store directories that are not what the changelog says: what is wrong with a store, and the RocksDB that holds it.
 
-An entry of a store is altered in the files of its RocksDB by a program of its own (`PlantStores.java`); what the
-directory holds is read by the application's `TaskDirectory`, as the lab does it.
+An entry of a store is altered in the files of its RocksDB by a separate program (`PlantStores.java`); what the
+directory holds is read by the application's `TaskDirectory`, as in the lab.
 """
 
 import random
@@ -28,13 +28,13 @@ Entries = Mapping[int, int | None]  # None: a tombstone, or an entry that is tak
 
 @dataclass(frozen=True)
 class Held:
-    """A store of a partition at the end of a trial: what it claims to hold, and what its changelog says of it."""
+    """A store of a partition at the end of a trial: what it claims to hold, and what its changelog says about it."""
 
     store: str
     partition: int
     task_type: str
     offset: int
-    last: Mapping[int, Record]  # of each key the last record of the changelog before that offset
+    last: Mapping[int, Record]  # the last record of each key in the changelog before that offset
 
     @property
     def entries(self) -> dict[int, int]:
@@ -54,7 +54,7 @@ class Held:
 
 
 def stores_of(topics: Mapping[str, Iterable[Record]], partition: int) -> list[Held]:
-    """The stores of a partition: the active one is at the end of its changelog, a standby on half of the way."""
+    """The stores of a partition: the active one is at the end of its changelog, a standby is halfway."""
     held = []
     for changelog in sorted(role for role in topics if role.endswith("-changelog")):
         records = sorted(record for record in topics[changelog] if record.partition == partition)
@@ -87,7 +87,7 @@ def lost_entry(held: Held, rng: random.Random) -> Entries:
 
 
 def stray_entry(_held: Held, _rng: random.Random) -> Entries:
-    """A store has a key that its changelog does not know."""
+    """A store has a key that is not in its changelog."""
     return {STRANGER: 7}
 
 
@@ -141,7 +141,7 @@ def lay_out(
 
 
 def dump(release: Release, task: Path, stores: Iterable[Held], folder: TrialFolder) -> None:
-    """Read a task's directory into the trial's dumps; what a store claims, its checkpoint says."""
+    """Read a task's directory into the trial's dumps; its checkpoint says what each store claims."""
     written = task.with_suffix(".entries")
     told = run_program(
         HERE, release, ("onceproof.streams.TaskDirectory", str(task), str(written)), task.with_suffix(".log"), str(task)

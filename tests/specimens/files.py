@@ -1,4 +1,4 @@
-"""Files of a trial that ended well, as its rooms write them; what a test is about, it says."""
+"""Files of a trial that ended well, as its rooms write them; each test states what it is about."""
 
 from dataclasses import replace
 from typing import Any
@@ -54,7 +54,7 @@ def a_reading(**told: Any) -> Reading:
 
 
 def a_verdict(cell: Cell, verdict: str, /, **told: Any) -> VerdictRow:
-    """What is said of a cell of one trial, which was exercised."""
+    """The verdict on a cell of one trial, which was exercised."""
     row = VerdictRow(
         **cell.to_dict(),
         cell=cell.key,
@@ -77,7 +77,7 @@ def a_verdict(cell: Cell, verdict: str, /, **told: Any) -> VerdictRow:
 
 
 def an_answer(**told: Any) -> TrialAnswer:
-    """What `trial --json` tells of a trial with an anomaly."""
+    """What `trial --json` says about a trial with an anomaly."""
     answer = TrialAnswer(
         scenario="crash",
         variant="V",
@@ -156,7 +156,7 @@ def a_finding(**told: Any) -> Finding:
 
 
 def an_exploration(**told: Any) -> Exploration:
-    """A search that came upon a known issue and something else."""
+    """A search that found a known issue and something else."""
     known = Known(
         issues=("KAFKA-14172",), trials=3, anomalies={"duplicate-id": 2}, after=10.5, command="onceproof trial"
     )

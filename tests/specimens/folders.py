@@ -14,7 +14,7 @@ RUN_ID = "20261121T084500-3f2a"
 
 
 def trial_of(number: int, run_id: str = RUN_ID) -> Trial:
-    """A trial of the enumerator; the number is all that tells it from others of its run."""
+    """A trial of the enumerator; only the number tells it from others of its run."""
     cell = Cell("enumerator", "DEFAULT_CONFIG", Release(3, 3, 1), Release(3, 9, 1))
     return Trial(run_id, cell, number, seed=number)
 

@@ -1,9 +1,9 @@
 """Specimens of the topology `foreign-key-join`: a handful of records each, and exactly what must be found in them.
 
 Input `(partition, offset, key, value)`; output `(partition, offset, key, left, right)`, both 0 where there is no
-result. All are bent from `HEALTHY`: keys 0 and 1 are in the right table; of the left table key 10 and 14 have a foreign
-key, that of key 11 came from null, that of key 12 became null, and key 13 asks for one that is not there. Those of a
-left join are bent from `LEFT`, without null keys: where `right` is 0, there is nothing on that side.
+result. All are bent from `HEALTHY`: keys 0 and 1 are in the right table; of the left table, keys 10 and 14 have a
+foreign key, that of key 11 came from null, that of key 12 became null, and key 13 asks for one that does not exist.
+Those of a left join are bent from `LEFT`, without null keys: where `right` is 0, there is nothing on that side.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the records."""
+        """What the check must know besides the records."""
         return {"partitions": 1, "exactly_once": 1, "cached": 0, "join": self.join}
 
 
@@ -75,7 +75,7 @@ def lost(key: int, place: str) -> Witness:
 
 
 def pair(left: int, right: int) -> str:
-    """A result as witnesses tell it."""
+    """A result, in the words of witnesses."""
     return str(left << 32 | right)
 
 

@@ -1,7 +1,7 @@
 """Specimens of the topology `global-join`: a handful of records each, and exactly what must be found in them.
 
 Input `(partition, offset, key, value)`; output `(partition, offset, key, value, entry)`. All are bent from `HEALTHY`:
-keys 1 and 2 are in the table, key 1 twice; keys 11 and 12 ask for them, key 14 for one that is not there, and keys 13
+keys 1 and 2 are in the table, key 1 twice; keys 11 and 12 ask for them, key 14 for one that does not exist, and keys 13
 and 15 for none.
 """
 
@@ -32,7 +32,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the records."""
+        """What the check must know besides the records."""
         return {"partitions": 2, "exactly_once": int(self.exactly_once), "cached": 0, "added": self.added}
 
 
@@ -61,7 +61,7 @@ def lost(key: int, place: str, partition: int = 0) -> Witness:
 
 
 def wrong(key: int, place: str, expected: tuple[int, int], observed: tuple[int, int], partition: int = 0) -> Witness:
-    """A witness that a key came out with another entry than it asks for."""
+    """A witness that a key came out with an entry other than the one it asks for."""
     told = [str(value << 32 | entry) for value, entry in (expected, observed)]
     return Witness("wrong-value", partition, key, (), (place,), *told)
 

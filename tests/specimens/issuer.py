@@ -1,4 +1,4 @@
-"""Who gives out tokens, as an identity provider does by OpenID Connect: client credentials in, a signed token out."""
+"""Issues tokens as an identity provider does with OpenID Connect: client credentials in, a signed token out."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ def _number(number: int) -> str:
 
 
 class Issuer:
-    """Signs tokens for one client, whose id is their subject; `keys` is where brokers find by what they are signed."""
+    """Signs tokens for one client, whose id is their subject; `keys` is where brokers find the keys to verify them."""
 
     def __init__(self, folder: Path, client: str, secret: str) -> None:
         """Write the keys."""
@@ -73,7 +73,7 @@ def issuing(folder: Path, client: str, secret: str) -> Iterator[Issuer]:
             self.wfile.write(json.dumps(told).encode())
 
         def log_message(self, *_: object) -> None:
-            """Nothing is told."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     issuer.url = f"http://127.0.0.1:{server.server_port}/token"

@@ -1,6 +1,6 @@
-"""What all witnesses say of trials that were planted on a broker: the independent reader, Spark, the suites.
+"""What all witnesses say about trials that were planted on a broker: the independent reader, Spark, the suites.
 
-The log segments are looked at by both readers; what they find there is a suite of its own.
+The log segments are looked at by both readers; what they find there has its own suite.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from tests.specimens.trials import findings_of
 
 @dataclass
 class Judged:
-    """A planted trial, and what the two readers and the suites say of it."""
+    """A planted trial, and what the two readers and the suites say about it."""
 
     planted: Planted
     read: Findings
@@ -37,7 +37,7 @@ class Judged:
         return Counter(self.planted.witnesses)
 
     def amiss(self) -> dict[str, object]:
-        """What is not as it must be: what was missed, or found beside it, by whom; nothing as a rule."""
+        """What is not as it must be: what was missed, or found in excess, and by whom; normally nothing."""
         due, told = self.due, {"reader": self.read, "Spark": self.spoken}
         found = {name: Counter(map(_told, findings.witnesses)) for name, findings in told.items()}
         return {
@@ -52,7 +52,7 @@ class Judged:
         }
 
     def _wrong_suites(self) -> Iterator[str]:
-        """Suites that fail where none of their anomalies was planted, or hold where all that see one hold."""
+        """Suites that fail where none of their anomalies was planted, or hold where all that could see one hold."""
         planted = {witness.anomaly for witness in self.due}
         failed: set[str] = set()
         for name, outcome in self.suites.items():

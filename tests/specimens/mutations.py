@@ -1,7 +1,7 @@
 """Anomalies planted into the records of a clean trial, and exactly what must be found there.
 
-Each mutation changes a handful of records at random places, and says which witnesses that gives, by reasoning about
-the records that it touched. Nothing here is shared with the two readers whose soundness it shows.
+Each mutation changes a handful of records at random places, and derives the resulting witnesses by reasoning about
+the records that it touched. Nothing here is shared with the two readers, whose soundness it shows.
 """
 
 import itertools
@@ -32,7 +32,7 @@ class Clean:
 
     @cached_property
     def by_key(self) -> dict[str, dict[int, list[Record]]]:
-        """Of each role, the records of each key."""
+        """The records of each role, by key."""
         found: dict[str, dict[int, list[Record]]] = {}
         for role, records in self.topics.items():
             found[role] = defaultdict(list)
@@ -42,7 +42,7 @@ class Clean:
 
     @cached_property
     def by_partition(self) -> dict[str, dict[int, list[Record]]]:
-        """Of each role, the records of each partition."""
+        """The records of each role, by partition."""
         found: dict[str, dict[int, list[Record]]] = {}
         for role, records in self.topics.items():
             found[role] = defaultdict(list)
@@ -52,7 +52,7 @@ class Clean:
 
     @cached_property
     def caused(self) -> dict[str, list[tuple[Record, Record]]]:
-        """Of each role, the records with those of the input that made the trial write them."""
+        """The records of each role, with those of the input that made the trial write them."""
         of_keys: dict[int | None, list[Record]] = defaultdict(list)
         new_keys: dict[int, list[Record]] = defaultdict(list)  # by partition
         for record in self.topics["input"]:
@@ -62,7 +62,7 @@ class Clean:
         return {role: list(self._caused(role, of_keys, new_keys)) for role in self.topics}
 
     def result_of(self, key: int | None) -> tuple[Record, Record | None]:
-        """Of a key of the left table of `foreign-key-join`, its last record, and the one of the right it asks for."""
+        """For a key of the left table of `foreign-key-join`: its last record, and the right one that it asks for."""
         left = self.by_key["input"][key or 0][-1]
         return left, (self.by_key["input"].get((left.value or 0) - 1) or [None])[-1] if left.value else None
 
@@ -101,7 +101,7 @@ class Mutation:
     litter: dict[tuple[str, Record], tuple[bytes | None, bytes | None]] = field(default_factory=dict)
     # Entries of stores at the end, by store, partition and role (active or standby); None: the key is not there.
     held: dict[tuple[str, int, str], Mapping[int, int | None]] = field(default_factory=dict)
-    # Of the timeline: fields of events, by their names, and events that are there beside them.
+    # Of the timeline: fields of events, by their names, and additional events.
     changed: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -167,12 +167,12 @@ def at(role: str, record: Record) -> str:
 
 
 def records(count: int) -> str:
-    """A number of records as witnesses tell it."""
+    """A number of records, in the words of witnesses."""
     return "1 record" if count == 1 else f"{count} records"
 
 
 def behind(mutation: Mutation, role: str, partition: int) -> int:
-    """An offset behind the last record of a partition, and behind the marker of its transaction."""
+    """An offset after the last record of a partition, and after the marker of its transaction."""
     return max((r[1] for r in mutation.partition(role, partition)), default=-2) + 2
 
 
@@ -229,7 +229,7 @@ def a_fresh_id(clean: Clean, partition: int) -> int:
 
 
 def give(mutation: Mutation, key: int, identity: int, *, stored: bool) -> list[Record]:
-    """Give all output records of a key another ID; `stored`: the changelog of the store tells the same."""
+    """Give all output records of a key another ID; `stored`: the changelog of the store says the same."""
     given = [mutation.replace("output", old, identity) for old in mutation.clean.by_key["output"][key]]
     if stored:
         for old in mutation.clean.by_key["ids-changelog"][key]:
@@ -380,7 +380,7 @@ def lost_id(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def changed_counter(clean: Clean, kind: str, partition: int, place: int, value: int) -> Mutation:
-    """A record of the counter's changelog has another value; what its neighbours make of it."""
+    """A record of the counter's changelog has another value; its neighbours decide what that gives."""
     mutation = Mutation(kind, clean)
     mutation.replace("counter-changelog", clean.by_partition["counter-changelog"][partition][place], value)
     log = mutation.partition("counter-changelog", partition)
@@ -430,7 +430,7 @@ def repeated_output(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def unexpected_output(clean: Clean, rng: random.Random) -> Mutation:
-    """A key that nobody sent comes out, with an ID of its own that the store does not know."""
+    """A key that nobody sent comes out, with its own ID, which the store does not know."""
     mutation = Mutation("an unexpected record in output", clean)
     partition = rng.choice(sorted(clean.by_partition["output"]))
     identity = a_fresh_id(clean, partition)
@@ -468,7 +468,7 @@ def unstable_id(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def told(clean: Clean, rng: random.Random, least: int = 0) -> tuple[Record, int, int]:
-    """An output record whose store gave at least so much, with its number and what it found."""
+    """An output record whose store gave at least this much, with its number and what it found."""
     while True:
         record = rng.choice(clean.topics["output"])
         number, found = divmod(record[3] or 0, 2**32)
@@ -477,7 +477,7 @@ def told(clean: Clean, rng: random.Random, least: int = 0) -> tuple[Record, int,
 
 
 def stale_read(clean: Clean, rng: random.Random) -> Mutation:
-    """A store gave an older number than was put last."""
+    """A store gave an older number than the one that was put last."""
     mutation = Mutation("a stale read", clean)
     record, number, found = told(clean, rng, least=1)
     older = rng.randrange(found)
@@ -487,7 +487,7 @@ def stale_read(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def dirty_read(clean: Clean, rng: random.Random) -> Mutation:
-    """A store gave a number that was not put yet."""
+    """A store gave a number that had not been put yet."""
     mutation = Mutation("a dirty read", clean)
     record, number, found = told(clean, rng)
     newer = found + rng.randint(1, 5)
@@ -528,7 +528,7 @@ def repeated_key(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def committed(clean: Clean) -> dict[int, Record]:
-    """Of each key of the store `seen`, the last record of its changelog before the kill."""
+    """For each key of the store `seen`, the last record of its changelog before the kill."""
     return {r[2]: r for r in clean.topics["seen-changelog"] if r[1] < clean.facts["seen_end"]}
 
 
@@ -544,7 +544,7 @@ def uncommitted_key(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def uncommitted_value(clean: Clean, rng: random.Random) -> Mutation:
-    """The store holds another value of a key than was committed."""
+    """The store holds a value of a key other than the committed one."""
     mutation = Mutation("a store's value off by one", clean)
     entry = rng.choice(clean.topics["seen-contents"])
     changed = mutation.replace("seen-contents", entry, (entry[3] or 0) + rng.choice((-1, 1)))
@@ -633,18 +633,18 @@ def leaked_deletion(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def found(number: int, total: int) -> str:
-    """What a scan found, as witnesses tell it."""
+    """What a scan found, in the words of witnesses."""
     return f"{'1 key' if number == 1 else f'{number} keys'} with the sum {total}"
 
 
 def a_scan(clean: Clean, rng: random.Random) -> tuple[Record, int, int]:
-    """An answer, with the number of keys that the scan found, some at least, and their sum."""
+    """An answer, with the number of keys that the scan found (at least some) and their sum."""
     record = rng.choice([r for r in clean.topics["output"] if (r[3] or 0) >> 32])
     return record, (record[3] or 0) >> 32, (record[3] or 0) % 2**32
 
 
 def scanned(clean: Clean, rng: random.Random, anomaly: str, sign: int) -> Mutation:
-    """A scan found the deleted key, too, or it lacks a key."""
+    """A scan also found the deleted key, or it lacks a key."""
     mutation = Mutation(f"a {anomaly}", clean)
     record, number, total = a_scan(clean, rng)
     other = number + sign, total + (record[2] or 0) if sign > 0 else total - total // number
@@ -780,7 +780,7 @@ def no_result(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def stale_result(clean: Clean, rng: random.Random) -> Mutation:
-    """A key that has no result any more keeps one."""
+    """A key that no longer has a result keeps one."""
     mutation = Mutation("a stale result", clean)
     old = rng.choice([of_key[-1] for of_key in clean.by_key["output"].values() if not of_key[-1].value])
     new = mutation.replace("output", old, 7 << 32 | 5)
@@ -801,7 +801,7 @@ def stray_result(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def a_result(clean: Clean, rng: random.Random, *, alone: bool) -> tuple[Record, str]:
-    """A result, of a record that is alone or of two, and how witnesses tell it."""
+    """A result, of a record that is alone or of two, and how witnesses describe it."""
     result = rng.choice([r for r in clean.topics["output"] if alone == (0 in divmod(r.value or 0, 2**32))])
     left, right = divmod(result.value or 0, 2**32)
     return result, f"{left or 'nothing'} with {right or 'nothing'}"
@@ -829,7 +829,7 @@ def early_result(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def strange_result(clean: Clean, rng: random.Random) -> Mutation:
-    """A pair of nobody came out."""
+    """A pair that nobody sent came out."""
     mutation = Mutation("a pair that nobody sent", clean)
     like, _ = a_result(clean, rng, alone=False)
     end = behind(mutation, "output", like.partition)
@@ -866,7 +866,7 @@ def in_a_changelog_after_the_kill(clean: Clean, role: str) -> list[Record]:
 
 
 def other(mutation: Mutation, role: str, old: Record, **changed: Any) -> Record:
-    """Alter a record in something beside its key."""
+    """Alter a record in something other than its key."""
     mutation.removed[role].append(old)
     new = old._replace(**changed)
     mutation.added[role].append(new)
@@ -915,7 +915,7 @@ def source_of(clean: Clean, role: str, record: Record) -> Record:
 
 
 def swapped(role: str) -> Mutate:
-    """Two records that follow each other stand in each other's place."""
+    """Two consecutive records have changed places."""
 
     def mutate(clean: Clean, rng: random.Random) -> Mutation:
         mutation = Mutation(f"wrong order in {role}", clean)
@@ -942,7 +942,7 @@ def swapped(role: str) -> Mutate:
 
 
 def moved(role: str) -> Mutate:
-    """The last record of a key is in the partition behind its own."""
+    """The last record of a key is in the partition after its own."""
 
     def mutate(clean: Clean, rng: random.Random) -> Mutation:
         mutation = Mutation(f"wrong partition in {role}", clean)
@@ -972,7 +972,7 @@ def strange(role: str, value: int) -> Mutate:
 
 
 def missing(role: str) -> Mutate:
-    """The last record of a key is missing in a changelog; of one that is folded, all of them."""
+    """The last record of a key is missing in a changelog; if that is folded, all of them are."""
 
     def mutate(clean: Clean, rng: random.Random) -> Mutation:
         mutation = Mutation(f"a lost record in {role}", clean)
@@ -995,7 +995,7 @@ def missing(role: str) -> Mutate:
 
 
 def written_again(role: str) -> Mutate:
-    """A record stands in a changelog a second time, at the end."""
+    """A record is in a changelog a second time, at the end."""
 
     def mutate(clean: Clean, rng: random.Random) -> Mutation:
         mutation = Mutation(f"a duplicate in {role}", clean)
@@ -1020,7 +1020,7 @@ def fallen(clean: Clean, rng: random.Random) -> Mutation:
 
 
 def deleted_counter(clean: Clean, rng: random.Random) -> Mutation:
-    """A tombstone stands in the counter's changelog; what follows it goes on as before."""
+    """A tombstone is in the counter's changelog; what follows it goes on as before."""
     mutation = Mutation("a tombstone in the counter's changelog", clean)
     log = clean.by_partition["counter-changelog"][rng.choice(sorted(clean.by_partition["counter-changelog"]))]
     places = [n for n in range(len(log) - 1) if log[n + 1][1] > log[n][1] + 1]

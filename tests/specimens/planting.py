@@ -1,10 +1,10 @@
 """Mutated trials in the topics of a real broker, written by real transactional producers, as the lab would leave them.
 
-A mutation speaks of the offsets that the clean trial had. Written anew, its records get others: what is expected is
-translated to the offsets that the broker gave. The transactions are those of the clean trial, of which neighbours are
-joined so that no partition has more than a few: each commits the positions in the input of what it writes. Where the
-clean trial holds what a killed process had left, an aborted transaction is written, too. So the log tells of what was
-planted as well: which transactions are torn follows from what each of them wrote.
+A mutation refers to the offsets of the clean trial. Written anew, its records get others: what is expected is
+translated to the offsets that the broker gave. The transactions are those of the clean trial, with neighbours joined so
+that no partition has more than a few: each commits the positions in the input of what it writes. Where the clean trial
+holds what a killed process had left, an aborted transaction is written, too. So the log also shows what was planted:
+which transactions are torn follows from what each of them wrote.
 """
 
 import re
@@ -50,12 +50,12 @@ from tests.specimens.files import a_plan, an_outcome
 from tests.specimens.mutations import Clean, Mutation
 from tests.specimens.trials import EPOCH
 
-RELEASE = Release(4, 3, 1)  # that the clean trials ran on
+RELEASE = Release(4, 3, 1)  # the one that the clean trials ran on
 WRITERS = 4  # trials that are written at once
 READ_AT_ONCE = 25  # trials
-BATCHES = 3  # transactions that a partition has at least, if it had as many
+BATCHES = 3  # transactions that a partition keeps at least, if it had as many
 LOOKS = 20  # at the log segments, until no marker is missing
-# A role that has one record for each of the input, so that its records tell which of them a transaction processed.
+# A role with one record for each input record, so that its records tell which of these a transaction processed.
 GUIDES = {
     "enumerator": "output",
     "counting": "output",
@@ -67,8 +67,8 @@ GUIDES = {
     "stream-join": "input",
     "values": quota.ALL,
 }
-JOINING = ("foreign-key-join", "stream-join")  # of which no record of the input says what its transaction must write
-OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation speaks of
+JOINING = ("foreign-key-join", "stream-join")  # where no input record says what its transaction must write
+OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation refers to
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def _partitions(planted: Planted) -> range:
 
 
 def write_folder(run: RunFolder, planted: Planted) -> None:
-    """What a trial leaves beside its topics: its plan, its outcome, its timeline, and what its store held at a restart."""
+    """What a trial leaves besides its topics: its plan, outcome and timeline, and what its store held at a restart."""
     trial, clean, folder = planted.trial, planted.mutation.clean, run.trial(planted.trial)
     system = planted.system
     atomicity = [promise.name for promise in promises_of(TRANSACTION_ATOMICITY)]
@@ -240,7 +240,7 @@ def observations(run: RunFolder, planted: Planted) -> list[Comparison]:
 
 
 def write_stores(run: RunFolder, planted: Sequence[Planted]) -> None:
-    """What stores held at the end: those of a task of which one is mutated come from its directory."""
+    """What stores held at the end: if one store of a task is mutated, all of the task's come from its directory."""
     laid_out: dict[Path, Mapping[int, int | None]] = {}
     tasks: list[tuple[Path, list[Held], Planted]] = []
     for trial in planted:
@@ -276,7 +276,7 @@ def _in_real_places(planted: Planted) -> dict[str, list[Record]]:
 
 def transactions_of(mutation: Mutation, roles: Mapping[str, Role]) -> Iterator[Transaction]:
     """The transactions of a mutated trial, partition by partition, each in its order."""
-    # What is committed of a topic of which all is read is not written as such.
+    # If all of a topic is read, a role with what is committed of it is not written separately.
     read_whole = {role.topic for role in roles.values()}
     written = [name for name in roles if name != "input" and name not in read_whole]
     for partition in range(mutation.clean.facts["partitions"]):
@@ -303,7 +303,7 @@ def _of_partition(mutation: Mutation, written: Sequence[str], partition: int) ->
 
 
 def _in_topic(mutation: Mutation, role: str, partition: int) -> list[Record]:
-    """The records of a role; where all of a topic are read, those that are committed stand in the place of their like."""
+    """The records of a role; if all of its topic is read, the committed ones replace those at the same offsets."""
     found = {record.offset: record for record in mutation.written(role, partition)}
     if role == quota.ALL:
         found |= {record.offset: record for record in mutation.written(quota.CHANGELOG, partition)}
@@ -311,7 +311,7 @@ def _in_topic(mutation: Mutation, role: str, partition: int) -> list[Record]:
 
 
 def _begins(clean: Clean, partition: int) -> list[int]:
-    """With which of the input's records transactions of the clean trial begin, neighbours joined."""
+    """The input records with which transactions of the clean trial begin, neighbours joined."""
     offsets = [r.offset for r in clean.by_partition[GUIDES[clean.check]][partition]]
     gaps = [(n, after - before) for n, (before, after) in enumerate(pairwise(offsets), 1) if after > before + 1]
     step = max(1, (len(gaps) + 1) // BATCHES)
@@ -351,11 +351,11 @@ def _whole_or_aborted(mutation: Mutation, transaction: Transaction) -> Iterator[
         yield replace(transaction, records={quota.ALL: of_run}, committed=whole, position=processed)
 
 
-# --- what of it is torn --------------------------------------------------------------------------------------
+# --- what is torn --------------------------------------------------------------------------------------------
 
 
 def torn(planted: Planted, transactions: Iterable[Transaction]) -> Iterator[Witness]:
-    """The committed transactions that hold something else than the clean trial wrote for the inputs they commit."""
+    """The committed transactions that do not hold what the clean trial wrote for the inputs they commit."""
     reached: Counter[int] = Counter()
     for transaction in transactions if planted.check not in JOINING else ():
         partition = transaction.partition
@@ -382,12 +382,12 @@ def _due(planted: Planted, partition: int, first: int, last: int) -> dict[str, C
 
 
 def _counted(role: str, keys: Sequence[int | None]) -> Counter[int | None]:
-    """A store may be cached, so of its entries it counts whether they were written."""
+    """Keys with their counts; a store may be cached, so its entries count only once."""
     return Counter(set(keys) if role.endswith("-changelog") else keys)
 
 
 def _compare(planted: Planted, transaction: Transaction, due: Mapping[str, Counter[int | None]]) -> Iterator[Witness]:
-    """The first role in which something is missing or foreign; not where a record is that nobody can read."""
+    """The first role in which something is missing or foreign, except where it has a record that nobody can read."""
     partition = transaction.partition
     for role in sorted(due):
         part = transaction.records.get(quota.ALL if role == quota.CHANGELOG else role, ())
@@ -448,7 +448,7 @@ def write_input(cluster: Cluster, planted: Planted) -> None:
 
 
 def produce(producer: Producer, planted: Planted, role: str, record: Record, *, keep: bool = True) -> None:
-    """Send one record; `keep` where it came to stand."""
+    """Send one record; `keep` the place that it got."""
     stated = planted.system.roles[role]
 
     def delivered(error: Any, message: Any) -> None:
@@ -464,7 +464,7 @@ def produce(producer: Producer, planted: Planted, role: str, record: Record, *, 
         value=value,
         key=key,
         partition=record.partition,
-        timestamp=record.timestamp or EPOCH,  # 0 is now, and each of two records would have a time of its own
+        timestamp=record.timestamp or EPOCH,  # 0 is now, and two records would have different times
         headers=[(name, bytes.fromhex(data)) for name, data in (h.split("=") for h in record.headers.split())],
         on_delivery=delivered,
     )
@@ -487,7 +487,7 @@ def read(run: RunFolder, cluster: EmbeddedCluster, planted: Sequence[Planted]) -
     logs = read_logs(run, cluster, planted)
     for first in range(0, len(planted), READ_AT_ONCE):
         some = planted[first : first + READ_AT_ONCE]
-        readers = [list(_readers(cluster, trial)) for trial in some]  # each of them idles for a second when it begins
+        readers = [list(_readers(cluster, trial)) for trial in some]  # each of them idles for a second at its start
         for trial, of_trial in zip(some, readers, strict=True):
             found.append(_finish(run, cluster, trial, of_trial, logs[trial.trial.key]))
     return found
@@ -549,7 +549,7 @@ class Segments(Dump):
             yield from ("--run", "--files", ",".join(str(file) for role, file in files if wanted(role)), *options)
 
     def of_trials(self) -> Iterator[list[Entry]]:
-        """What they hold of each trial."""
+        """What they hold for each trial."""
         self.await_printed()
         parts: dict[str, list[bytes]] = defaultdict(list)  # by topic
         for line in self.printed.read_bytes().splitlines(keepends=True):

@@ -1,7 +1,7 @@
 """Specimens of the topology `scans`: a handful of records each, and exactly what must be found in them.
 
 Input and changelog `(partition, offset, key, value)`; output `(partition, offset, key, number, sum)`. A range reaches 2
-keys far, and the whole store is scanned for every 10th key. All are bent from `HEALTHY`: keys 1, 3, 5 are in partition
+keys, and the whole store is scanned for every 10th key. All are bent from `HEALTHY`: keys 1, 3, 5 are in partition
 0, keys 2 and 10 in partition 1; all but key 5 are deleted.
 """
 
@@ -34,7 +34,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the records."""
+        """What the check must know besides the records."""
         return {"partitions": 2, "exactly_once": int(self.exactly_once), "cached": 1, "reach": 2, "all_every": 10}
 
 

@@ -1,4 +1,4 @@
-"""A broker as a company has it: TLS, SCRAM, certificates of clients, and a user who may do only what ACLs say."""
+"""A broker as companies run it: TLS, SCRAM, client certificates, and a user who may do only what ACLs say."""
 
 import threading
 from collections.abc import Iterator
@@ -53,10 +53,10 @@ ANY_ACL = AclBindingFilter(
 
 
 class Authority:
-    """Somebody who signs certificates."""
+    """A certificate authority."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        """Sign its own, which is `file`."""
+        """Sign its own certificate, which is `file`."""
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self._folder = folder
@@ -127,7 +127,7 @@ class Secured:
         )
 
     def mutual_properties(self, certificate: Path) -> str:
-        """A client.properties for TLS with a certificate of the client."""
+        """A client.properties for TLS with a client certificate."""
         return (
             f"bootstrap.servers={self.mutual}\nsecurity.protocol=SSL\n"
             f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority.file}\n"
@@ -135,7 +135,7 @@ class Secured:
         )
 
     def allow(self, principal: str, *without: Permission) -> None:
-        """Let somebody do all that a trial does, and nothing else; without some of it."""
+        """Allow a principal all that a trial does, and nothing else; except `without`."""
         for future in self.admin.delete_acls([ANY_ACL]).values():
             future.result(10)
         bindings = [_binding(principal, one) for one in NEEDED if one not in without]
@@ -143,7 +143,7 @@ class Secured:
             future.result(10)
 
     def allow_quotas(self, principal: str) -> None:
-        """Let somebody also set quotas."""
+        """Allow a principal to set quotas, too."""
         cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, f"User:{principal}", "*")
         for operation in (AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE_CONFIGS):
             binding = AclBinding(*cluster, operation, AclPermissionType.ALLOW)
@@ -157,7 +157,7 @@ class Secured:
 
 @contextmanager
 def seen_in_ps(secret: str) -> Iterator[set[str]]:
-    """The command lines of processes in which a secret is, or which have it in their environment, meanwhile."""
+    """The names of processes with a secret in their command line or environment, meanwhile."""
     seen: set[str] = set()
     ended = threading.Event()
 
@@ -178,7 +178,7 @@ def seen_in_ps(secret: str) -> Iterator[set[str]]:
 
 
 def written_to(folder: Path, secret: str) -> Iterator[Path]:
-    """The files below a folder in which a secret is; not behind links."""
+    """The files below a folder that contain a secret; links are not followed."""
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink() and secret.encode() in path.read_bytes():
             yield path
@@ -192,7 +192,7 @@ def _binding(principal: str, permission: Permission) -> AclBinding:
 
 @contextmanager
 def secured_broker(folder: Path) -> Iterator[Secured]:
-    """A broker with Kafka's own defaults, but for what it must have to be alone, and to be locked."""
+    """A broker with Kafka's own defaults, except for what it needs to run alone and locked."""
     with issuing(folder, USER, PASSWORD) as issuer:
         yield from _secured_broker(folder, issuer)
 

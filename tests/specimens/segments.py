@@ -1,7 +1,7 @@
 """Specimens of brokers' log segments: two transactions of the topology `counting`, and exactly what must be found.
 
-All are bent from `HEALTHY`: the keys 1, 2, 1 and then 3, 2 go in; each transaction writes to the output, to a cached store's
-changelog, and commits its position in the input. A marker takes an offset of its own.
+All are bent from `HEALTHY`: the keys 1, 2, 1 and then 3, 2 go in; each transaction writes to the output and to a cached
+store's changelog, and commits its position in the input. A marker takes up an offset.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the log."""
+        """What the check must know besides the log."""
         return {"ended": self.ended, "punctuated": self.punctuated}
 
     def without(self, *gone: Entry) -> list[Entry]:
@@ -106,7 +106,7 @@ HEALTHY = Specimen(
         CHANGELOG: records({0: 1, 1: 2, 3: 3, 4: 2}),
     },
 )
-# As KIP-890 has it: each transaction has an epoch of its own, its marker the next one, and sequences begin anew.
+# According to KIP-890: each transaction has its own epoch, its marker the next one, and sequences begin anew.
 EPOCH_A_TRANSACTION = replace(
     HEALTHY,
     name="an epoch for each transaction",

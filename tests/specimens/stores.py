@@ -26,7 +26,7 @@ Held = tuple[str, int, str, int, dict[int, int]]
 
 @dataclass(frozen=True)
 class Specimen:
-    """What stores held, and of the wrong keys: anomaly, key, place, expected, observed without the store's title."""
+    """What stores held; and for each wrong key: anomaly, key, place, expected, observed without the store's title."""
 
     name: str
     dumps: list[Held]

@@ -2,8 +2,8 @@
 
 Input `(partition, offset, key, value, timestamp)`; output `(partition, offset, key, left, right, timestamp)`, 0 where a
 record came out alone. Records of a key may be 10 ms apart, and a window waits 5 ms more. All are bent from `HEALTHY`,
-an outer join: of partition 0 the left record 3 is joined with the right 2, as is 1; 4, 5 and 6 are alone, and the
-window of 7 does not close. Of partition 1 the left 8 is alone, and 10 is joined with the right 9.
+an outer join: in partition 0, the left record 3 is joined with the right 2, as is 1; 4, 5 and 6 are alone, and the
+window of 7 does not close. In partition 1, the left 8 is alone, and 10 is joined with the right 9.
 """
 
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the records."""
+        """What the check must know besides the records."""
         once = int(self.exactly_once)
         return {"partitions": 2, "exactly_once": once, "window": 10, "grace": 5, "join": JOINS.index(self.join)}
 

@@ -33,7 +33,7 @@ STALE = {
     "offset": 7,
     "key": 2,
 }
-# Of each scenario, the events that its promises look at.
+# For each scenario, the events that its promises look at.
 HEALTHY: dict[str, dict[str, Fields]] = {
     "enumerator": {},
     "multirunner": {"step": {"action": "[0] start"}},
@@ -76,7 +76,7 @@ def _told(clean: Clean, _rng: random.Random, kind: str, **plant: Any) -> Mutatio
 
 RUNS_ON = "runs until it is told to end"
 DEATH = "StreamThread-1 died of org.apache.kafka.streams.errors.StreamsException: bad luck"
-# Of all scenarios: an event that is added, its place, what is expected and observed.
+# For all scenarios: an event that is added, its place, what is expected and observed.
 OF_ALL: dict[str, Fields] = {
     "thread-died": {"added": [UNCAUGHT], "place": "instance-1", "told": (RUNS_ON, DEATH)},
     **{

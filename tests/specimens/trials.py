@@ -1,7 +1,7 @@
-"""Real clean trials that are kept beside this file, and what Spark found in a run.
+"""Real clean trials that are kept next to this file, and what Spark found in a run.
 
 Those below `real/` were run against real brokers on Kafka Streams 4.3.1, with small bulks, and are kept as the
-independent reader read them: one Parquet file a trial (role STRING, partition INT, offset LONG, key INT, value LONG),
+independent reader read them: one Parquet file per trial (role STRING, partition INT, offset LONG, key INT, value LONG),
 its check, facts and what was produced as metadata. Where there is no timestamp LONG (ms), `stamped` gives them some.
 """
 
@@ -39,7 +39,7 @@ def kept_trials() -> list[Clean]:
 
 
 def stamped(clean: Clean) -> Clean:
-    """The trial with timestamps: a millisecond between the records of the input, and what they cause has theirs."""
+    """The trial with timestamps: a millisecond between the records of the input; what they cause inherits theirs."""
     inputs = [record._replace(timestamp=EPOCH + record.offset) for record in clean.topics["input"]]
     caused = replace(clean, topics={**clean.topics, "input": inputs}).caused
     topics = {role: [r._replace(timestamp=cause.timestamp) for r, cause in of_role] for role, of_role in caused.items()}

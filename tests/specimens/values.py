@@ -1,7 +1,7 @@
 """Specimens of the topology `values`: a handful of records each, and exactly what must be found in them.
 
-`(partition, offset, key, value)`; partitions take turns. Each transaction of the changelog ends with a marker, which takes an offset. All are
-bent from `HEALTHY`: keys 0 to 3, committed in three transactions.
+`(partition, offset, key, value)`; partitions take turns. Each transaction of the changelog ends with a marker, which
+takes up an offset. All are bent from `HEALTHY`: keys 0 to 3, committed in three transactions.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know beside the records."""
+        """What the check must know besides the records."""
         return {"partitions": 1, "exactly_once": 1, "cached": 0}
 
 

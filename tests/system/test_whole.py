@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A home of its own that shares what `make setup` resolved."""
+    """A separate home that shares what `make setup` resolved."""
     home = tmp_path_factory.mktemp("home")
     (home / "artifacts").symlink_to(get_settings().artifacts)
     return home
@@ -30,14 +30,14 @@ def home(tmp_path_factory):
 
 @dataclass(frozen=True)
 class Ran:
-    """A run that was interrupted and gone on with."""
+    """A run that was interrupted and resumed."""
 
     code: int
     result: dict
     said: str
     interrupted: subprocess.CompletedProcess
     beside: subprocess.CompletedProcess  # a second run, begun while it was under way
-    finished_before: dict[Path, float]  # outcomes that were there when it was interrupted, and since when
+    finished_before: dict[Path, float]  # outcomes that existed when it was interrupted, with their times
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def ran(home):
     beside = subprocess.run(
         [*command, *asked], capture_output=True, text=True, env=environment, timeout=60, check=False
     )
-    while not said.endswith(": done\n"):  # one cell is; the next one is being driven
+    while not said.endswith(": done\n"):  # one cell is done; the next one is being driven
         said += first.stderr.readline()
     first.send_signal(signal.SIGINT)
     out, err = first.communicate(timeout=120)
@@ -98,7 +98,7 @@ def test_the_fixed_release_is_green_and_its_control_red(ran):
     assert red["anomalies"]["duplicate-id"] > 100
     assert (green["verdict"], green["counted"]) == ("clean", 1)
     assert green["missed"] <= 0.25
-    parted = verdicts["at-least-once", "4.3.1"]  # promises that are compared place by place take the same way
+    parted = verdicts["at-least-once", "4.3.1"]  # promises that are compared place by place go the same way
     assert parted["verdict"] == "known"
     assert parted["anomalies"].keys() == {"false-after-true", "changelog-output-mismatch"}
 

@@ -1,4 +1,4 @@
-"""A whole run on brokers of somebody else: verdicts as on our own, no credential anywhere, and nothing left behind."""
+"""A whole run on somebody else's brokers: verdicts as on our own, no credential anywhere, and nothing left behind."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def broker(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A home of its own that shares what `make setup` resolved."""
+    """A separate home that shares what `make setup` resolved."""
     home = tmp_path_factory.mktemp("home")
     (home / "artifacts").symlink_to(get_settings().artifacts)
     return home
@@ -72,7 +72,7 @@ def test_a_run_judges_releases_by_controls_on_the_same_brokers_and_the_password_
 
 
 def told_elsewhere(home: Path) -> dict[str, bytes]:
-    """What leaves the machine of the red cell: its evidence, file by file, and the page."""
+    """What leaves the machine about the red cell: its evidence, file by file, and the page."""
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
     archive, page = home / "evidence.zip", home / "page.html"
     for command in (["evidence", "last", "3.3.1", "--output", str(archive)], ["report", "--html", str(page)]):
