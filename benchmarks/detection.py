@@ -73,13 +73,18 @@ def main() -> None:
 
 
 def row(folder: Path, name: str, trials: Sequence[Trial], cluster: EmbeddedCluster | None = None) -> str:
-    """Run some trials, on brokers of their own if none are given, and report what they showed."""
+    """Run some trials, on brokers of their own if none are given, and report what they showed.
+
+    Those that were not exercised, or did not show what is planted, are told on standard error as they end.
+    """
     outcomes, anomalies = [], []
     for trial in trials:
         place = TrialFolder(folder / trial.key)
         brokers = nullcontext(cluster) if cluster else own_cluster(get_settings().installation, trial, place)
         outcomes.append(run_alone(trial, place, brokers))
         anomalies.append(Reading.read(place.reader_file).anomalies)
+        if not outcomes[-1].exercised or (trial.plant and not anomalies[-1]):
+            print(f"{trial.command}: {outcomes[-1].reason}", file=sys.stderr, flush=True)
     exercised = f"{sum(outcome.exercised for outcome in outcomes)} of {len(trials)}"
     red = f"{sum(map(bool, anomalies))} of {len(trials)}"
     seconds = [outcome.seconds["total"] for outcome in outcomes]

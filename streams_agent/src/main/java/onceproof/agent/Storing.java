@@ -21,7 +21,7 @@ import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
 /** Bugs of the stores: their caches, checkpoints, wipes and restorations. */
 public final class Storing {
 
-    private static final long SHORT = 50; // changelog offsets that a restoration lacks
+    private static final long SHORT = 500; // changelog offsets that a restoration lacks: more than a transaction has
     private static final long AHEAD = 1_000; // changelog offsets that a checkpoint promises too many
     private static final int FEW = 20; // records that a slow standby takes at a time
     private static final ThreadLocal<Boolean> RECYCLING = ThreadLocal.withInitial(() -> false);
@@ -206,9 +206,9 @@ public final class Storing {
         }
         Map<TopicPartition, Long> early = new HashMap<>(ends);
         ends.forEach((partition, end) -> {
-            if (end > SHORT) {
+            if (end > 1) {
                 Fired.now();
-                early.put(partition, end - SHORT);
+                early.put(partition, end - Math.min(SHORT, end / 2));
             }
         });
         return early;
