@@ -122,17 +122,18 @@ def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("seen", "looked_for", "code"),
+    ("seen", "looked_for", "exercised", "code"),
     [
-        ({"duplicate-id": 1}, [], ExitCode.ANOMALY),
-        ({"duplicate-id": 1, "stuck": 1}, ["duplicate-id"], ExitCode.ANOMALY),
-        ({"stuck": 1}, ["duplicate-id"], ExitCode.INCONCLUSIVE),
-        ({}, ["duplicate-id"], ExitCode.OK),
+        ({"duplicate-id": 1}, [], True, ExitCode.ANOMALY),
+        ({"duplicate-id": 1, "stuck": 1}, ["duplicate-id"], False, ExitCode.ANOMALY),
+        ({"duplicate-output": 1}, ["duplicate-id"], True, ExitCode.OK),
+        ({"stuck": 1}, ["duplicate-id"], False, ExitCode.INCONCLUSIVE),
+        ({}, ["duplicate-id"], True, ExitCode.OK),
     ],
 )
-def test_what_is_not_looked_for_tells_nothing(seen, looked_for, code):
+def test_what_is_not_looked_for_does_not_count(seen, looked_for, exercised, code):
     trial = a_trial("3.4.1")
-    assert trials._exit_code(trial.cell, an_outcome(trial), seen, looked_for) is code
+    assert trials._exit_code(trial.cell, an_outcome(trial, exercised=exercised), seen, looked_for) is code
 
 
 @pytest.mark.parametrize(
