@@ -126,12 +126,13 @@ def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_pat
     [
         ({"duplicate-id": 1}, [], True, ExitCode.ANOMALY),
         ({"duplicate-id": 1, "stuck": 1}, ["duplicate-id"], False, ExitCode.ANOMALY),
-        ({"duplicate-output": 1}, ["duplicate-id"], True, ExitCode.OK),
+        ({"lost-record": 1}, ["duplicate-id"], True, ExitCode.INCONCLUSIVE),
+        ({"duplicate-output": 1}, ["duplicate-id"], True, ExitCode.OK),  # KAFKA-18943, by chance
         ({"stuck": 1}, ["duplicate-id"], False, ExitCode.INCONCLUSIVE),
         ({}, ["duplicate-id"], True, ExitCode.OK),
     ],
 )
-def test_what_is_not_looked_for_does_not_count(seen, looked_for, exercised, code):
+def test_what_is_not_looked_for_tells_nothing_unless_it_is_there_by_chance(seen, looked_for, exercised, code):
     trial = a_trial("3.4.1")
     assert trials._exit_code(trial.cell, an_outcome(trial, exercised=exercised), seen, looked_for) is code
 

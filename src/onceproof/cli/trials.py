@@ -108,7 +108,7 @@ def trial(
     ] = None,
     anomaly: Annotated[
         list[str],
-        typer.Option("--anomaly", metavar="NAME", help="Look for this one alone: others do not count; repeatable."),
+        typer.Option("--anomaly", metavar="NAME", help="Look for this one alone; repeatable."),
     ] = [],
     git_bisect: Annotated[
         bool,
@@ -122,7 +122,7 @@ def trial(
     """Run one trial on its own brokers, or on yours, without Airflow and Spark.
 
     Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error. With
-    --anomaly others are shown, but do not count.
+    --anomaly others make it inconclusive, unless a known issue shows them here by chance.
     """
     del git_bisect  # `main` maps all exit codes, including those of errors
     from onceproof.lab.agent import check_plantable
@@ -181,8 +181,11 @@ def trial(
 
 def _exit_code(cell: Cell, outcome: Outcome, seen: Mapping[str, int], looked_for: Collection[str]) -> ExitCode:
     """What a trial says, if only some anomalies are looked for, or all if none is named."""
-    if is_red(cell, seen.keys() & set(looked_for or seen), registry()):
+    wanted = seen.keys() & set(looked_for or seen)
+    if is_red(cell, wanted, registry()):
         return ExitCode.ANOMALY
+    if is_red(cell, seen.keys() - wanted - registry().by_chance(cell), registry()):
+        return ExitCode.INCONCLUSIVE
     if outcome.plant and not outcome.plant.fired:
         return ExitCode.INCONCLUSIVE
     avoided = registry().avoidance(cell) is not None and outcome.all_steps_tried

@@ -23,12 +23,6 @@ from onceproof.model.verdict import is_red
 from onceproof.scenarios import scenario
 
 
-def _by_chance(cell: Cell) -> set[str]:
-    """Anomalies that a cell may show of an incidental issue, whatever is searched for."""
-    by_chance = (issue for issue in registry().explaining(cell) if cell.scenario in issue.incidental)
-    return {name for issue in by_chance for name in issue.anomalies}
-
-
 @contextmanager
 def probing(
     installation: Installation,
@@ -79,7 +73,7 @@ def probing(
         found, exercised = Reading.read(folder.reader_file).anomalies, outcome.exercised
         seen = set(found) if is_red(cell, found, registry()) else set()
         wanted = seen if anomalies is None else seen.intersection(anomalies)
-        others = seen - wanted - _by_chance(cell)
+        others = seen - wanted - registry().by_chance(cell)
         red = bool(wanted)
         if others and not red:
             reason = f"It showed {', '.join(sorted(others))}, which is not what is searched for."

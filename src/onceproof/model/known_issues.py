@@ -118,6 +118,11 @@ class Registry:
         """Known issues that may explain a red of a cell, expected or not."""
         return tuple(issue for issue in self.issues if issue.affects(cell))
 
+    def by_chance(self, cell: Cell) -> frozenset[str]:
+        """Anomalies that a cell may show of an incidental issue, whatever it is run for."""
+        issues = (issue for issue in self.explaining(cell) if cell.scenario in issue.incidental)
+        return frozenset(name for issue in issues for name in issue.anomalies)
+
     def avoidance(self, cell: Cell) -> Avoidance | None:
         """The declaration that a cell avoids the mechanism, if there is one."""
         return next((row for row in self.avoided if row.declares(cell)), None)
