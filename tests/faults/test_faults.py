@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.faults import FAULTS, OF_BROKERS, pause, rolling_bounce
+from onceproof.faults import FAULTS, OF_BROKERS, bounce, pause, rolling_bounce, takeover
 from onceproof.faults.base import Fault, Strike, at_work, suffer
 from onceproof.lab.driver import Driver
 from onceproof.lab.instance import Instance as RunningInstance
@@ -177,6 +177,66 @@ def test_a_roll_may_begin_in_a_rebalance_when_a_task_is_told_by_two_or_by_nobody
     monkeypatch.setattr(rolling_bounce.RollingBounce, "apply", in_a_rebalance)
     bounces = suffer(rolling_bounce.FAULT, pair.lab, lambda: None).observed["bounces"]
     assert [one["instance"] for one in bounces] == ["instance-1", "instance-2"]
+
+
+def away(path: Path, fault: str, nature: Nature) -> Suffered:
+    driver = fake_driver(a_trial("4.3.1", fault=fault), path, nature)
+    suffered = driver.outcome(driver.drive()).fault
+    driver.stop()
+    assert suffered is not None
+    return suffered
+
+
+def test_an_instance_that_is_bounced_comes_back_over_what_it_left(tmp_path: Path) -> None:
+    suffered = away(tmp_path, "bounce", Nature())
+    proof = suffered.observed
+    assert suffered.bit, suffered.told
+    assert proof["taken_over"].keys() == set(proof["tasks"])
+    assert proof["processed_afterwards"] >= 200
+    assert suffered.told.startswith(f"{proof['instance']} was closed in ")
+
+
+def test_an_instance_without_threads_gets_others_and_they_work(tmp_path: Path) -> None:
+    suffered = away(tmp_path, "thread-removed", Nature())
+    proof = suffered.observed
+    assert suffered.bit, suffered.told
+    assert (proof["threads"], proof["taken_over"].keys()) == (1, set(proof["tasks"]))
+    assert proof["tasks_afterwards"]
+    assert proof["processed_afterwards"] >= 200
+
+
+@pytest.mark.parametrize(
+    ("fault", "missing"),
+    [
+        ("bounce", "instance-1 processed fewer than 200 records after it was started again"),
+        ("thread-removed", "the threads that were added to instance-1 processed fewer than 200 records"),
+    ],
+)
+def test_who_gets_no_task_when_it_is_back_was_not_exercised(tmp_path: Path, fault: str, missing: str) -> None:
+    suffered = away(tmp_path, fault, Nature(moves=False))
+    assert not suffered.bit
+    assert missing in suffered.told
+
+
+@pytest.mark.parametrize(("fault", "done_to_it"), [("bounce", "was away"), ("thread-removed", "had no thread")])
+def test_a_task_with_which_nobody_goes_on_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, done_to_it: str
+) -> None:
+    monkeypatch.setattr(takeover, "_processed", lambda *_: 0)
+    suffered = away(tmp_path, fault, Nature())
+    assert not suffered.bit
+    assert f"nobody went on with 0_0 while instance-1 {done_to_it}" in suffered.told
+
+
+def test_a_bounce_of_the_only_instance_needs_no_heir(tmp_path: Path) -> None:
+    driver = fake_driver(a_trial("4.3.1", fault="bounce"), tmp_path)
+    driver.lab.start_instance("instance-1")
+    driver.lab.produce("second", [(key, key) for key in range(20_000)], 2_000.0)
+    driver.lab.await_("it to work", lambda: driver.lab.running["instance-1"].processed > 0)
+    suffered = suffer(bounce.FAULT, driver.lab, lambda: None)
+    driver.stop()
+    assert suffered.bit, suffered.told
+    assert suffered.observed["taken_over"] == {}
 
 
 def test_one_instance_cannot_roll(tmp_path: Path) -> None:

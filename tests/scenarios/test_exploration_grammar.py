@@ -18,7 +18,7 @@ NEWEST, BROKER = Release.parse("4.3.1"), Release.parse("3.9.1")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_each_schedule_is_a_trial_that_can_be_run(name):
     grammar, rng = Grammar({name: story(name, NEWEST, BROKER)}), random.Random(1)
-    drawn = [grammar.draw(rng) for _ in range(30)]
+    drawn = [grammar.draw(name, rng) for _ in range(30)]
     for schedule in [*drawn, *(grammar.vary(one, rng) for one in drawn), *grammar.simpler(drawn[0])]:
         trial = Trial("", Cell(name, schedule.variant, NEWEST, BROKER), 1, schedule.seed, dict(schedule.parameters))
         scenario(name).validate(trial)

@@ -60,7 +60,7 @@ def explore(
 
     settings = get_settings()
     if resume is not None:
-        if streams or scenario_ or seed is not None or plant_ or uniform:
+        if streams or broker != BROKER or maven_repo or scenario_ or seed is not None or plant_ or uniform:
             raise UsageError(f"--resume {resume} goes on with what was asked for then: give --minutes alone beside it.")
         root = settings.explorations
         folder = last_of(root) if resume == "last" else ExplorationFolder(root / resume)

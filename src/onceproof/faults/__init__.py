@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onceproof.faults import (
+    bounce,
     broker_kill,
     broker_pause,
     disk_full,
@@ -16,6 +17,7 @@ from onceproof.faults import (
     state_copied,
     state_lost,
     state_restored,
+    thread_removed,
 )
 from onceproof.faults.base import Fault
 from onceproof.model.errors import UsageError
@@ -28,6 +30,8 @@ _MODULES = (
     broker_pause,
     leader_election,
     instance_kill,
+    bounce,
+    thread_removed,
     state_lost,
     state_restored,
     state_copied,
@@ -42,7 +46,15 @@ OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)
 # Those that befall the disk of one instance: what cannot be trusted must be restored, so every promise still holds.
 OF_DISK = (disk_full.FAULT, read_only.FAULT, state_lost.FAULT, state_restored.FAULT, state_copied.FAULT)
 # Those that can befall a scenario whose group has several instances.
-OF_GROUPS = (pause.FAULT, partition.FAULT, instance_kill.FAULT, *OF_BROKERS, rolling_bounce.FAULT)
+OF_GROUPS = (
+    pause.FAULT,
+    partition.FAULT,
+    instance_kill.FAULT,
+    bounce.FAULT,
+    thread_removed.FAULT,
+    *OF_BROKERS,
+    rolling_bounce.FAULT,
+)
 
 
 def fault(name: str) -> Fault:

@@ -163,6 +163,13 @@ class Ground(Protocol):
             log: name of its log; by default the instance's name and the count of its starts.
         """
 
+    def step(self, command: str, instance: str) -> None:
+        """Scale: have an instance carry out `add-thread` or `remove-thread`, and record it.
+
+        Raises:
+            HarnessError: it did not.
+        """
+
     def stop_instance(self, name: str, leave_group: bool = False) -> None:
         """Close an instance cleanly and wait for its end."""
 
@@ -188,6 +195,7 @@ class Ground(Protocol):
 AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; their number is drawn
 AT_WORK_WITHIN = 5.0  # seconds
 RIPE_WITHIN = 6.0  # seconds
+AT_REST = 1.0  # seconds without a change of state, after which a group counts as at rest
 
 
 class NoTargetError(Exception):
@@ -326,6 +334,12 @@ def draw_busy(ground: Ground, others: int = 0) -> Instance:
             f"it takes an instance with an active task{beside}, but {len(running)} ran, of which {len(busy)} had a task"
         )
     return running[ground.rng.choice(busy)]
+
+
+def is_at_rest(ground: Ground) -> bool:
+    """Whether each instance has been RUNNING for a while: in a rebalance one may just have given its tasks up."""
+    since = (ground.now() - AT_REST) * 1_000
+    return all(one.state == "RUNNING" and one.last["state"]["t"] <= since for one in ground.running.values())
 
 
 def told_in(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iterator[tuple[int, str]]:

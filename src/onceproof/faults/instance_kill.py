@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground
+from onceproof.faults.base import Fault, Ground, Instance
 from onceproof.faults.directory import DirectoryStrike, config
 
 
@@ -33,7 +33,7 @@ class InstanceKill(DirectoryStrike):
 
         Under exactly-once a commit flushes no store, so a file that is younger holds what came after it.
         """
-        victim = self._victim or self._choose()
+        victim = self._busy()
         if (committed := self.ground.committed()) != self._committed[0]:
             self._committed = (committed, self.ground.now())
         directory = self._directory(victim.name)
@@ -42,9 +42,16 @@ class InstanceKill(DirectoryStrike):
         self._on_disk = _newest(directory) > self._committed[1]
         return self._on_disk
 
+    def _busy(self) -> Instance:
+        """The victim; another one, if a rebalance has left it without an active task."""
+        if self._victim is None or not self._victim.tasks("active"):
+            self._on_disk = None
+            return self._choose()
+        return self._victim
+
     def apply(self) -> str:
         """Kill an instance that holds active tasks."""
-        victim = self._victim or self._choose()
+        victim = self._busy()
         self._tasks = victim.tasks("active")
         self.ground.kill_instance(victim.name)
         return victim.name

@@ -13,12 +13,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, told_in
+from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest, told_in
+from onceproof.faults.takeover import Takeover
 from onceproof.model.parameter import Parameter
 
 SESSION = 4.0  # seconds after which a member is missed
 PATIENCE = 20.0  # seconds beyond the pause, or beyond the transaction's timeout, that the group is given
-AT_REST = 1.0  # seconds for which the group has been at rest when an instance is stopped
 # How a client tells that it was fenced, on every release; which comes first depends on what it does when it wakes.
 FENCED = re.compile(
     r"thread is being fenced|partitions .* lost due to missed rebalance|ProducerFencedException|"
@@ -43,56 +43,34 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
 class Pause(Strike):
     """An instance that holds an active task is frozen."""
 
+    _takeover: Takeover  # from `apply` on
+
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         super().__init__(ground)
         # Who is stopped in the middle of a commit blocks its heirs until its transaction times out.
         self.patience = max(ground.parameters[SECONDS], ground.parameters[TRANSACTION] / 1_000) + PATIENCE
         self._zombie: Instance | None = None
-        self._others: list[Instance] = []
-        self._tasks: list[str] = []
-        self._before: dict[str, int] = {}  # records of its tasks that the others had processed
         self._log_end = 0
         self._stopped = self._woken = 0.0  # epoch seconds
-        self._taken_over: dict[str, dict[str, Any]] = {}
 
     def ripe(self) -> bool:
         """Whether the group is at rest: in a rebalance an instance may just have given its tasks up in good order."""
-        at_rest_since = (self.ground.now() - AT_REST) * 1_000
-        running = self.ground.running.values()
-        return all(one.state == "RUNNING" and one.last["state"]["t"] <= at_rest_since for one in running)
+        return is_at_rest(self.ground)
 
     def apply(self) -> str:
         """Stop an instance drawn from those that hold active tasks, if there is another one."""
         zombie = self._zombie = draw_busy(self.ground, others=1)
-        self._others = [instance for name, instance in self.ground.running.items() if name != zombie.name]
-        self._tasks = zombie.tasks("active")
-        self._before = {task: self._processed_elsewhere(task) for task in self._tasks}
+        self._takeover = Takeover(self.ground, zombie)
         self._log_end = zombie.log.stat().st_size
         self._stopped = self.ground.now()
         self.ground.freeze_instance(zombie.name)
         return zombie.name
 
-    def _processed_elsewhere(self, task: str) -> int:
-        return sum(
-            row["count"]
-            for other in self._others
-            for row in other.last.get("progress", {}).get("processed", [])
-            if row["task"] == task
-        )
-
     def took_effect(self) -> bool:
         """Whether others process all of its tasks, and it has been frozen for long enough."""
-        for task in self._tasks:
-            heirs = [other.name for other in self._others if task in other.tasks("active")]
-            records = self._processed_elsewhere(task) - self._before[task]
-            if heirs and records > 0:
-                self._taken_over[task] = {"by": heirs[0], "records": records}
         long_enough = self.ground.now() - self._stopped >= self.ground.parameters[SECONDS]
-        return long_enough and self._is_taken_over()
-
-    def _is_taken_over(self) -> bool:
-        return self._taken_over.keys() >= set(self._tasks)
+        return self._takeover.is_complete() and long_enough
 
     def heal(self) -> None:
         """Thaw it."""
@@ -125,33 +103,31 @@ class Pause(Strike):
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The instance, how long it was frozen by its own account, who took over what, and how it was fenced."""
         name = "" if self._zombie is None else self._zombie.name
-        fenced, rejoined = self._fenced(), self._has_rejoined()
+        fenced, rejoined, takeover = self._fenced(), self._has_rejoined(), self._takeover
         still = max((int(event["ms"]) for event in self._own_events("stall")), default=0)
         proof = {
             "instance": name,
             "stopped_ms": round((self._woken - self._stopped) * 1_000),
             "stood_still_ms": still,
-            "tasks": self._tasks,
-            "taken_over": self._taken_over,
+            "tasks": takeover.tasks,
+            "taken_over": takeover.by,
             "fenced": None if fenced is None else fenced[1],
             "fenced_after_ms": None if fenced is None else fenced[0] - round(self._woken * 1_000),
             "rejoined": rejoined,
         }
-        left = sorted(set(self._tasks) - self._taken_over.keys())
         missing = [
             sentence
             for sentence, is_missing in (
                 (f"{name} did not tell that it stood still beyond its session", still < SESSION * 1_000),
-                (f"nobody went on with {', '.join(left)} while {name} stood still", bool(left)),
+                (f"nobody went on with {', '.join(takeover.left)} while {name} stood still", bool(takeover.left)),
                 (f"{name} did not tell that it was fenced when it woke", fenced is None),
                 (f"{name} did not join the group again", not rejoined),
             )
             if is_missing
         ]
-        records = sum(taken["records"] for taken in self._taken_over.values())
         told = (
-            f"{name} stood still for {still:,} ms, in which others processed {records:,} records of its tasks "
-            f"({', '.join(self._tasks)}); it was fenced when it woke, and joined again."
+            f"{name} stood still for {still:,} ms, in which others processed {takeover.records:,} records of its tasks "
+            f"({', '.join(takeover.tasks)}); it was fenced when it woke, and joined again."
         )
         return proof, missing, told
 

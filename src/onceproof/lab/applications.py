@@ -21,6 +21,11 @@ from onceproof.scenarios.declared import Application, application_of
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds
+INTERNAL = (
+    "-repartition",
+    "-subscription-registration-topic",
+    "-subscription-response-topic",
+)  # Kafka Streams makes them
 COMPILED = ".compiled"  # marks classes that are all there
 
 
@@ -107,10 +112,16 @@ def check_topology(installation: Installation, application: Application, release
             told = run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
+    declared = {one.topic for one in declares.input} | {one.topic for one in declares.output}
     for kind, topics in (("sources", declares.input), ("sinks", declares.output)):
-        named = [topic for topic in told[kind] if not topic.endswith("-repartition")]
+        named = [topic for topic in told[kind] if not topic.endswith(INTERNAL)]
         if unknown := [one.topic for one in topics if named and one.topic not in named]:
             raise UsageError(
                 f"{application.name} on Kafka Streams {release}: its topology has no {unknown[0]} among its {kind} "
                 f"({', '.join(named)}); correct the topics in onceproof.toml."
+            )
+        if undeclared := sorted(set(named) - declared):
+            raise UsageError(
+                f"{application.name} on Kafka Streams {release}: its topology has {undeclared[0]} among its {kind}, "
+                "which onceproof.toml does not declare, so there would be no such topic; add it."
             )

@@ -27,6 +27,7 @@ from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 
 READY_TIMEOUT = 60.0
+REGISTERED = "dead.registered"  # marks that there is a broker that is registered and dead
 LEAST_SESSION_MS = 1_000
 
 
@@ -181,6 +182,7 @@ class EmbeddedCluster(Cluster):
         """Delete the data of brokers that are gone; their logs stay."""
         for data in folder.glob("data-*"):
             shutil.rmtree(data, ignore_errors=True)
+        (folder / REGISTERED).unlink(missing_ok=True)  # with those to which it was registered
 
     def kill_node(self, number: int, *, orderly: bool = False) -> None:
         """SIGKILL a broker (from 1 on), or let it shut down; until `start_node` its death is not reported."""
@@ -243,7 +245,7 @@ class EmbeddedCluster(Cluster):
         """
         number = len(self.nodes) + 1
         with FileLock(self.folder / "dead.lock"):
-            done = self.folder / "dead.registered"
+            done = self.folder / REGISTERED
             if done.exists():
                 return number
             jvm = self._jvm

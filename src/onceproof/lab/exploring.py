@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from confluent_kafka import KafkaException
 from filelock import FileLock, Timeout
 
 from onceproof.faults import partition
@@ -339,7 +340,7 @@ class Explorer:
             self._smallest[number] = first.schedule
             shrink(first.schedule, partial(self._shows, number), lambda: True, self._grammar.simpler)
             if not self._smallest[number].is_like(first.schedule):
-                list(self._trials(number, self._smallest[number], Purpose.RATE, REPEATED))
+                list(self._trials(number, self._smallest[number], Purpose.RATE, REPEATED, after=TRIES))
         self._settled.add(number)
 
     def _shows(self, number: int, simpler: Schedule) -> bool:
@@ -349,12 +350,12 @@ class Explorer:
             self._smallest[number] = simpler
         return shows
 
-    def _trials(self, number: int, schedule: Schedule, purpose: Purpose, count: int) -> Iterator[Tried]:
-        """Trials of a schedule, each with the next seed: first those that were run before."""
+    def _trials(self, number: int, schedule: Schedule, purpose: Purpose, count: int, after: int = 0) -> Iterator[Tried]:
+        """Trials of a schedule, each with the next seed `after` so many: first those that were run before."""
         before = of_finding(self._lines, number, purpose, schedule)[:count]
         yield from before
         for n in range(len(before) + 1, count + 1):
-            yield self._try(replace(schedule, seed=schedule.seed + n), purpose, finding=number)
+            yield self._try(replace(schedule, seed=schedule.seed + after + n), purpose, finding=number)
 
     def _write(self, number: int) -> None:
         finding = self._finding(number)
@@ -451,6 +452,8 @@ class SharedBrokers:
             topics = Topics(cluster, trial.application_id)
             try:
                 topics.delete()
+            except (HarnessError, KafkaException):  # what the trial says stands; the next one gets other brokers
+                self.stop()
             finally:
                 topics.close()
 

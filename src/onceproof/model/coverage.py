@@ -90,7 +90,7 @@ def spans(events: Sequence[Event], logs: Iterable[Iterable[str]]) -> dict[str, S
         logs: the lines of each log of an instance.
     """
     begin = events[0]["t"] if events else 0
-    end = next((event["t"] for event in events if event["event"] == "drained"), None)
+    end = max((event["t"] for event in events if event["event"] == "drained"), default=None)
     found: dict[str, Span] = {}
     for t, name in sorted([*happened(events), *(mark for lines in logs for mark in logged(lines))]):
         if end is None or t <= end:

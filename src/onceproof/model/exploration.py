@@ -157,7 +157,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Pick:
-    """What the corpus chose: a schedule, and the number of the trial that it is a variation of, if it is one."""
+    """What the corpus chose: a schedule, and which trial (from 1 on) it is a variation of, if it is one."""
 
     schedule: Schedule
     parent: int | None = None

@@ -5,6 +5,7 @@ what its lines say.
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ class Tried:
     number: int
     purpose: Purpose
     schedule: Schedule
-    parent: int | None = None  # the search's trial that it is a variation of
+    parent: int | None = None  # that it is a variation of, counted among the trials for something new
     finding: int | None = None  # that it belongs to
     marks: Mapping[str, Span] = field(default_factory=dict)  # that it left
     gained: int = 0  # of these and their pairs, what no trial of the search before it had reached
@@ -125,7 +126,7 @@ class Log:
                 except ValueError as error:
                     raise HarnessError(f"{path} is damaged in line {number}: {error}.") from error
             if torn:
-                path.write_text(f"{whole}\n" if whole else "")
+                os.truncate(path, len(f"{whole}\n".encode()) if whole else 0)
         except OSError as error:
             raise unwritable(error, path) from error
 
@@ -198,7 +199,7 @@ class Finding(JsonFile):
         told = Schedule(self.scenario, self.variant, tuple(self.parameters.items()), 0).told
         promises = "\n".join(f"- {name}: {PROMISES[name].sentence}" for name in self.promises)
         state = (
-            "Nothing that is one reduction away showed it."
+            ("Nothing that is one reduction away showed it." if self.rate.red else "So it was not shrunk.")
             if self.is_settled
             else "The time was up before it was repeated and shrunk to the end; `onceproof explore --resume` goes on."
         )

@@ -89,11 +89,11 @@ def _connected(api: AirflowApi, run_id: str, given: GivenCluster | None) -> Iter
 
     It has a name of its own: one that people have made is left alone.
     """
+    for left in api.connections(f"{CONNECTION}."):  # by a run that was killed; ours is the only one here
+        api.delete_connection(left)
     if given is None:
         yield {}
         return
-    for left in api.connections(f"{CONNECTION}."):  # by a run that was killed; ours is the only one here
-        api.delete_connection(left)
     name = f"{CONNECTION}.{run_id}"
     api.add_connection(
         {"connection_id": name, "conn_type": "kafka", "extra": json.dumps(dict(given.properties.values))}

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults import OF_BROKERS, OF_DISK, chosen, instance_kill, parameters_of, partition, pause, rolling_bounce
+from onceproof.faults import OF_DISK, OF_GROUPS, chosen, parameters_of
 from onceproof.faults.base import processed, suffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Declared
@@ -47,7 +47,7 @@ GUARANTEE = "processing.guarantee"
 PARAMETERS = {
     "application": Parameter("", "folder of the application, which has an onceproof.toml"),
     "oracle": Parameter("", "file that has what it puts out without a fault"),
-    **parameters_of(pause.FAULT, partition.FAULT, instance_kill.FAULT, rolling_bounce.FAULT, *OF_BROKERS, *OF_DISK),
+    **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
 

@@ -74,13 +74,6 @@ class Lab(Ground, Protocol):
         Their `timestamps` are in epoch milliseconds; if none are given, each is that of its sending.
         """
 
-    def step(self, command: str, instance: str) -> None:
-        """Scale: have an instance carry out `add-thread` or `remove-thread`, and record it.
-
-        Raises:
-            HarnessError: it did not.
-        """
-
     def alter_topic(self, role: str, **config: str) -> None:
         """Change the configuration of the topic that plays the role."""
 

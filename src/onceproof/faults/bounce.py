@@ -1,0 +1,73 @@
+"""An instance is closed in good order and started again over its state directory: a bounce, as for a new configuration.
+
+It commits, writes its checkpoints and leaves the group, which gives its tasks to the others if there are any. When it
+is back it must trust what it left, catch up with what the others did meanwhile, and nobody may do anything twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Fault, Ground, is_at_rest
+from onceproof.faults.directory import DirectoryStrike, config
+from onceproof.faults.takeover import Takeover
+
+
+class Bounce(DirectoryStrike):
+    """An instance that holds active tasks leaves in good order, and comes back."""
+
+    _takeover: Takeover  # from `apply` on
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._has_others = False
+        self._closing = (0.0, 0.0)  # epoch seconds: from when to when
+
+    def ripe(self) -> bool:
+        """Whether the group is at rest."""
+        return is_at_rest(self.ground)
+
+    def apply(self) -> str:
+        """Close an instance that holds active tasks; it leaves its group."""
+        victim = self._choose()
+        self._has_others = len(self.ground.running) > 1
+        self._takeover = Takeover(self.ground, victim)
+        began = self.ground.now()
+        self.ground.stop_instance(victim.name, leave_group=True)
+        self._closing = (began, self.ground.now())
+        return victim.name
+
+    def took_effect(self) -> bool:
+        """Whether others go on with all of its tasks, if there are others."""
+        return not self._has_others or self._takeover.is_complete()
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """Which tasks it had, who took them over, what it left on disk, and what it made of that."""
+        closed_ms = round((self._closing[1] - self._closing[0]) * 1_000)
+        proof = {
+            "instance": self._name,
+            "tasks": self._takeover.tasks,
+            "closed_ms": closed_ms,
+            "taken_over": self._takeover.by,
+            **self._afterwards(),
+        }
+        missing = self._missing_work()
+        if self._has_others and self._takeover.left:
+            missing.append(f"nobody went on with {', '.join(self._takeover.left)} while {self._name} was away")
+        others = f", others processed {self._takeover.records:,} records of them" if self._has_others else ""
+        told = (
+            f"{self._name} was closed in {closed_ms:,} ms with {', '.join(self._takeover.tasks)}{others}; "
+            f"{self._told_afterwards()}"
+        )
+        return proof, missing, told
+
+
+FAULT = Fault(
+    name="bounce",
+    effect="An instance is closed in good order and leaves the group.",
+    undone="It is started again over its state directory.",
+    needs="nothing of the scenario may hang on when an instance is closed",
+    strike=Bounce,
+    config=config,
+    lasts=12.0,
+)

@@ -1,0 +1,111 @@
+"""An instance removes its stream threads, and later adds as many (KIP-663): it scales in and out.
+
+A removed thread commits, closes its tasks and leaves the group; the instance lives on without tasks, and keeps what is
+on its disk. The tasks go to other instances, as new active ones or by promoted standbys, and some come back to the new
+threads. On the way a task that is not active any longer may stay as a standby in a thread that removes it last.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest
+from onceproof.faults.takeover import Takeover
+
+SESSION = 4.0  # seconds after which a thread that did not leave is missed, as on 4.1
+WORKS = 200  # records that the new threads must process
+
+
+def config(_values: Mapping[str, Any]) -> dict[str, str]:
+    """A group that misses a thread soon, and gives tasks to a new one at once."""
+    return {
+        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
+        # With less, tasks come back only with a probing rebalance, in ten minutes.
+        "acceptable.recovery.lag": "1000000",
+    }
+
+
+class ThreadRemoved(Strike):
+    """An instance that holds active tasks has no thread for a while."""
+
+    patience = 40.0
+    _takeover: Takeover  # from `apply` on
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._instance: Instance | None = None
+        self._removed = self._added = 0  # threads
+        self._before = 0  # records that the instance had processed when they were added
+        self._tasks: list[str] = []  # that they were seen to have
+
+    def ripe(self) -> bool:
+        """Whether the group is at rest."""
+        return is_at_rest(self.ground)
+
+    def apply(self) -> str:
+        """Remove all threads of an instance that holds active tasks, if there is another one."""
+        instance = self._instance = draw_busy(self.ground, others=1)
+        self._takeover = Takeover(self.ground, instance)
+        for _ in list(instance.threads):
+            self.ground.step("remove-thread", instance.name)
+            self._removed += 1
+        return instance.name
+
+    def took_effect(self) -> bool:
+        """Whether others go on with all of its tasks."""
+        return self._takeover.is_complete()
+
+    def heal(self) -> None:
+        """Nothing yet: threads are added when the driver waits for the recovery, since an instance may refuse them."""
+
+    def recovered(self) -> bool:
+        """Whether new threads have tasks and process records; the first call adds as many as were removed."""
+        instance = self._instance
+        if instance is None:
+            return False
+        if not self._added:
+            self._before = instance.processed
+            for _ in range(self._removed):
+                self.ground.step("add-thread", instance.name)
+                self._added += 1
+        self._tasks = instance.tasks("active") or self._tasks
+        return bool(self._tasks) and self._processed >= WORKS
+
+    @property
+    def _processed(self) -> int:
+        """Records that the new threads have processed."""
+        return 0 if self._instance is None else self._instance.processed - self._before
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """Which tasks the threads had, who took them over, and what the new threads did."""
+        name, takeover = "" if self._instance is None else self._instance.name, self._takeover
+        proof = {
+            "instance": name,
+            "threads": self._removed,
+            "tasks": takeover.tasks,
+            "taken_over": takeover.by,
+            "tasks_afterwards": self._tasks,
+            "processed_afterwards": self._processed,
+        }
+        missing = []
+        if takeover.left:
+            missing.append(f"nobody went on with {', '.join(takeover.left)} while {name} had no thread")
+        if self._processed < WORKS:
+            missing.append(f"the threads that were added to {name} processed fewer than {WORKS} records")
+        told = (
+            f"{name} had no thread, and others processed {takeover.records:,} records of its tasks "
+            f"({', '.join(takeover.tasks)}); then {self._added} added, with {', '.join(self._tasks)}, processed "
+            f"{self._processed:,} records."
+        )
+        return proof, missing, told
+
+
+FAULT = Fault(
+    name="thread-removed",
+    effect="An instance removes all its stream threads.",
+    undone="It adds as many.",
+    needs="it takes a second instance that goes on with the tasks",
+    strike=ThreadRemoved,
+    config=config,
+    lasts=12.0,
+)
