@@ -81,6 +81,7 @@ def test_help_and_list_show_what_there_is():
         (["explore", "--resume", "last"], "There is no search in "),
         (["explore", "--resume", "x"], "x is no search that could go on"),
         (["explore", "--resume", "last", "--seed", "1"], "--resume last goes on with what was asked for then"),
+        (["explore", "--resume", "last", "--broker", "4.0.1"], "--resume last goes on with what was asked for then"),
         (["advise", "3.9.1", "3.9.1"], "3.9.1 is both releases"),
         (["run", "--plant", "stale-cache"], "'stale-cache' cannot be planted into a run"),
         (["run", "--matrix", "weekly"], "There is no matrix 'weekly'"),

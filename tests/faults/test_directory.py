@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from onceproof.faults import directory, fault, read_only, state_lost
+from onceproof.faults import directory, fault, instance_kill, read_only, state_lost
 from onceproof.faults.base import suffer
 from onceproof.faults.directory import held
 from onceproof.faults.read_only import Seal
@@ -161,6 +161,21 @@ def test_if_that_never_is_on_its_disk_it_is_killed_all_the_same_and_that_is_told
     monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 1_000_000)
     _, outcome = driven(tmp_path, "instance-kill")
     assert proof_of(outcome)["uncommitted_on_disk"] is False
+
+
+def test_a_victim_that_has_lost_its_tasks_meanwhile_is_spared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = fake_driver(a_trial("4.3.1", fault="instance-kill"), tmp_path)
+    for name in ("instance-1", "instance-2"):
+        driver.lab.start_instance(name)
+    driver.lab.await_("both to work", lambda: all(one.tasks("active") for one in driver.lab.running.values()))
+    strike = instance_kill.FAULT.strike(driver.lab)
+    strike.ripe()
+    victim = strike.observed()[0]["instance"]
+    monkeypatch.setattr(driver.lab.running[victim], "tasks", lambda _: [])
+    [killed] = {"instance-1", "instance-2"} - {victim}
+    assert strike.apply() == killed
+    assert strike.observed()[0]["tasks"]
+    driver.stop()
 
 
 def test_stores_that_are_in_memory_may_be_killed_too(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -226,6 +227,22 @@ def test_a_task_with_which_nobody_goes_on_is_named(
     suffered = away(tmp_path, fault, Nature())
     assert not suffered.bit
     assert f"nobody went on with 0_0 while instance-1 {done_to_it}" in suffered.told
+
+
+def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_more_than_before(tmp_path: Path) -> None:
+    def instance(name: str, tasks: list[str], records: int) -> SimpleNamespace:
+        rows = [{"task": "all", "thread": "StreamThread-1", "count": records}]
+        return SimpleNamespace(name=name, tasks=lambda _: tasks, last={"progress": {"processed": rows}})
+
+    gone, other = instance("instance-1", ["0_0"], 50), instance("instance-2", ["0_1"], 70)
+    ground = SimpleNamespace(running={"instance-1": gone, "instance-2": other})
+    taken = takeover.Takeover(ground, gone)  # type: ignore[arg-type]
+    assert not taken.is_complete()
+    other.tasks = lambda _: ["0_0", "0_1"]
+    assert not taken.is_complete()  # it has the task, and has not processed anything since
+    other.last["progress"]["processed"][0]["count"] = 75
+    assert taken.is_complete()
+    assert taken.by == {"0_0": {"by": "instance-2", "records": 5}}
 
 
 def test_a_bounce_of_the_only_instance_needs_no_heir(tmp_path: Path) -> None:

@@ -97,6 +97,14 @@ def test_what_cannot_be_built_is_said_before_anything_is_started(examples, befor
 
 
 @pytest.mark.broker
+def test_a_topic_that_the_topology_has_and_the_file_does_not_is_named(examples):
+    file = examples / "orders" / "onceproof.toml"
+    file.write_text(file.read_text().partition('[[output]]\ntopic = "revenue"')[0])
+    with pytest.raises(UsageError, match=r"has revenue among its sinks, which onceproof\.toml does not declare"):
+        check_topology(HERE, application_of(str(examples / "orders")), NEWEST)
+
+
+@pytest.mark.broker
 def test_a_topology_that_a_release_does_not_know_is_said_with_the_release(examples):
     folder = str(examples / "orders")
     check_topology(HERE, application_of(folder), NEWEST)

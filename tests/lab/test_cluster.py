@@ -2,13 +2,20 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from onceproof.lab.cluster import EmbeddedCluster, free_ports
+from onceproof.lab.cluster import REGISTERED, EmbeddedCluster, free_ports
 from onceproof.model.release import Release
 from tests.conftest import HERE
 
 
 def test_free_ports_differ():
     assert len(set(free_ports(10))) == 10
+
+
+def test_brokers_without_data_have_nobody_registered(tmp_path):
+    (tmp_path / REGISTERED).touch()
+    (tmp_path / "data-1").mkdir()
+    EmbeddedCluster.delete_data(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.broker

@@ -4,6 +4,7 @@ import json
 from itertools import count
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from onceproof.lab.exploring import BROKEN, ExplorationFolder, Explorer, SharedBrokers, grammar_of, last_of
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
@@ -11,7 +12,7 @@ from onceproof.model.exploration import Grammar, Story
 from onceproof.model.explored import Asked, Finding
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import Tally
-from tests.conftest import HERE
+from tests.conftest import HERE, a_trial
 from tests.fakes.world import fake_driver
 from tests.specimens.files import a_reading, an_outcome
 
@@ -152,6 +153,8 @@ def test_the_smallest_has_a_rate_of_its_own(tmp_path):
     if first["schedule"]["parameters"] != finding.parameters:
         assert finding.smallest_rate == Tally(3, 3)
         assert len(rated) == 3
+    shrunk = {line["schedule"]["seed"] for line in lines_of(folder) if line["purpose"] == "shrink"}
+    assert shrunk.isdisjoint(line["schedule"]["seed"] for line in rated)
 
 
 def test_a_red_that_does_not_come_again_is_a_finding_with_its_rate(tmp_path):
@@ -165,7 +168,29 @@ def test_a_red_that_does_not_come_again_is_a_finding_with_its_rate(tmp_path):
     assert finding.rate == Tally(0, 3)
     assert finding.is_settled
     assert not any(line["purpose"] == "shrink" for line in lines_of(folder))
-    assert "red in 0 of 3 further trials" in (folder.path / "findings" / finding.name / "finding.md").read_text()
+    text = (folder.path / "findings" / finding.name / "finding.md").read_text()
+    assert "red in 0 of 3 further trials" in text
+    assert "So it was not shrunk." in text
+
+
+def test_brokers_that_die_after_a_trial_take_nothing_of_it_along(tmp_path, monkeypatch):
+    class Dead:
+        def __init__(self, *_):
+            self.closed = False
+
+        def delete(self):
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+        def close(self):
+            self.closed = True
+
+    bench, stopped = SharedBrokers(HERE, Release.parse("3.9.1"), tmp_path), []
+    monkeypatch.setattr("onceproof.lab.exploring.Topics", Dead)
+    monkeypatch.setattr(bench, "_serving", lambda: "brokers")
+    monkeypatch.setattr(bench, "stop", lambda: stopped.append(True))
+    with bench._lent(a_trial("4.3.1")) as brokers:
+        assert brokers == "brokers"
+    assert stopped == [True]  # the next trial gets others
 
 
 @pytest.mark.parametrize("cut", [30, 60, 90, 120])

@@ -88,6 +88,14 @@ def test_what_comes_when_all_is_drained_does_not_count():
     assert spans(events, [lines]) == {"recycled": (100, 100), "revoked": (405, 405)}
 
 
+def test_what_comes_between_two_drains_counts():
+    events = [
+        {"t": t, "source": "driver", "event": name, "name": "x", "action": "x"}
+        for t, name in ((0, "phase"), (1, "drained"), (2, "step"), (3, "drained"))
+    ]
+    assert spans(events, []) == {"x": (2, 2)}
+
+
 def test_pairs_are_ordered_by_the_first_of_one_and_the_last_of_the_other():
     assert reached({"a": (1, 5), "b": (3, 3), "c": (5, 5)}) == {
         "a",

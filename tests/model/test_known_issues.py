@@ -94,6 +94,15 @@ def test_of_an_incidental_issue_nothing_is_expected():
     assert known.explaining(cell("3.1.0")) == known.concerned(cell("3.1.0"), ["duplicate-id"]) == known.issues
 
 
+def test_what_cannot_strike_under_a_guarantee_explains_nothing_there():
+    key, newest = "at_least_once (documented)", Release.parse("4.3.1")
+    shown = Cell("at-least-once", "DEFAULT_CONFIG", newest, newest)
+    explains = {
+        g: key in [i.key for i in registry().explaining(shown, g)] for g in ("at_least_once", "exactly_once_v2")
+    }
+    assert explains == {"at_least_once": True, "exactly_once_v2": False}
+
+
 def test_an_incidental_issue_may_be_of_either_release():
     incidental = parse_registry(ROW + 'incidental = ["enumerator"]').issues[0]
     expected = parse_registry(ROW).issues[0]

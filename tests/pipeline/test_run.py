@@ -86,7 +86,8 @@ def test_given_brokers_are_a_connection_as_long_as_the_run_lasts():
         told = json.loads(api.known[params["connection"]]["extra"])
         assert told["ssl.truststore.certificates"] == "C"
     assert api.known.keys() == {mine}
-    with _connected(api, RUN, None) as params:
+    api.add_connection({"connection_id": killed})
+    with _connected(api, RUN, None) as params:  # a run on brokers of our own removes it, too
         assert params == {}
         assert api.known.keys() == {mine}
 

@@ -70,13 +70,9 @@ def judge(
 
 
 def _unexplained(site: Site, findings: Findings, records: Mapping[str, list[Record]]) -> Mapping[str, int]:
-    """The witnesses that no known issue of the trial's cell explains.
-
-    A trial may be given another guarantee than its variant has, under which an issue cannot strike.
-    """
+    """The witnesses that no known issue of the trial's cell explains."""
     cell, guarantee = site.trial.cell, site.plan.streams_config.get(GUARANTEE, AT_LEAST_ONCE)
-    issues = (i for i in registry().explaining(cell) if guarantee in i.needs.get("guarantee", (guarantee,)))
-    known = [row for issue in issues for row in issue.explanations(cell.variant)]
+    known = [row for issue in registry().explaining(cell, guarantee) for row in issue.explanations(cell.variant)]
     inputs = (record[:4] for role in site.plan.inputs for record in records[role])
     return unexplained(findings.witnesses, known, Scene(site.events, lambda: inputs))
 

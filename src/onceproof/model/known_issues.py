@@ -114,9 +114,13 @@ class Registry:
         there = self.explaining(cell)
         return tuple(i for i in there if cell.scenario in i.provoked or set(i.anomalies) & set(anomalies))
 
-    def explaining(self, cell: Cell) -> tuple[KnownIssue, ...]:
-        """Known issues that may explain a red of a cell, expected or not."""
-        return tuple(issue for issue in self.issues if issue.affects(cell))
+    def explaining(self, cell: Cell, guarantee: str | None = None) -> tuple[KnownIssue, ...]:
+        """Known issues that may explain a red of a cell, expected or not.
+
+        A trial may be given another `guarantee` than its variant has, under which an issue cannot strike.
+        """
+        here = (issue for issue in self.issues if issue.affects(cell))
+        return tuple(i for i in here if guarantee is None or guarantee in i.needs.get("guarantee", (guarantee,)))
 
     def by_chance(self, cell: Cell) -> frozenset[str]:
         """Anomalies that a cell may show of an incidental issue, whatever it is run for."""
