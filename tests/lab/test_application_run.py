@@ -105,6 +105,15 @@ def test_a_topic_that_the_topology_has_and_the_file_does_not_is_named(examples):
 
 
 @pytest.mark.broker
+def test_a_global_table_is_refused(examples):
+    file = examples / "wordcount" / "src" / "wordcount" / "WordCount.java"
+    made = "StreamsBuilder builder = new StreamsBuilder();"
+    file.write_text(file.read_text().replace(made, f'{made}\n        builder.globalTable("rates");'))
+    with pytest.raises(UsageError, match="its topology reads rates into a global table or store"):
+        check_topology(HERE, application_of(str(examples / "wordcount")), NEWEST)
+
+
+@pytest.mark.broker
 def test_a_topology_that_a_release_does_not_know_is_said_with_the_release(examples):
     folder = str(examples / "orders")
     check_topology(HERE, application_of(folder), NEWEST)

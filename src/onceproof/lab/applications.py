@@ -95,7 +95,7 @@ def check_topology(installation: Installation, application: Application, release
     """Check, before anything is started, that the topology can be built on a release, from what the file declares.
 
     Raises:
-        UsageError: it cannot, or it reads or writes other topics.
+        UsageError: it cannot, or it reads or writes other topics, or has a global table or store.
         HarnessError: Java could not be run.
     """
     declares = application.declares
@@ -112,6 +112,11 @@ def check_topology(installation: Installation, application: Application, release
             told = run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
+    if told["globals"]:
+        raise UsageError(
+            f"{application.name} on Kafka Streams {release}: its topology reads {told['globals'][0]} into a global "
+            "table or store, and nobody commits how far; that is not supported yet."
+        )
     declared = {one.topic for one in declares.input} | {one.topic for one in declares.output}
     for kind, topics in (("sources", declares.input), ("sinks", declares.output)):
         named = [topic for topic in told[kind] if not topic.endswith(INTERNAL)]

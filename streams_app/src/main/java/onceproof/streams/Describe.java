@@ -41,8 +41,9 @@ public final class Describe {
         Set<String> sources = new TreeSet<>();
         Set<String> sinks = new TreeSet<>();
         Set<String> stores = new TreeSet<>();
+        Set<String> globals = new TreeSet<>();
         TopologyDescription told = topology.describe();
-        told.globalStores().forEach(store -> sources.addAll(store.source().topicSet()));
+        told.globalStores().forEach(store -> globals.addAll(store.source().topicSet()));
         for (TopologyDescription.Subtopology part : told.subtopologies()) {
             for (TopologyDescription.Node node : part.nodes()) {
                 if (node instanceof TopologyDescription.Source) {
@@ -56,6 +57,7 @@ public final class Describe {
                 }
             }
         }
-        events.emit("topology", Events.fields("sources", sources, "sinks", sinks, "stores", stores));
+        events.emit("topology",
+                Events.fields("sources", sources, "globals", globals, "sinks", sinks, "stores", stores));
     }
 }
