@@ -31,15 +31,16 @@ class InstanceKill(DirectoryStrike):
     def ripe(self) -> bool:
         """Whether the victim's stores hold on disk what came after the last commit, if they are on disk at all.
 
-        Under exactly-once a commit flushes no store, so a file that is younger holds what came after it.
+        Under exactly-once a commit flushes no store, so a file that is younger holds what came after it. Standbys do not
+        count: they get what is committed only.
         """
         victim = self._busy()
         if (committed := self.ground.committed()) != self._committed[0]:
             self._committed = (committed, self.ground.now())
-        directory = self._directory(victim.name)
-        if not any(directory.glob("*_*/rocksdb")):
+        stores = [self._directory(victim.name) / task / "rocksdb" for task in victim.tasks("active")]
+        if not any(store.exists() for store in stores):
             return True
-        self._on_disk = _newest(directory) > self._committed[1]
+        self._on_disk = max(map(_newest, stores)) > self._committed[1]
         return self._on_disk
 
     def _busy(self) -> Instance:
@@ -77,10 +78,10 @@ class InstanceKill(DirectoryStrike):
         return proof, self._missing_work(), told
 
 
-def _newest(directory: Path) -> float:
-    """When the newest file of RocksDB's tables was written, in epoch seconds; 0 if there is none."""
+def _newest(stores: Path) -> float:
+    """When the newest file of RocksDB's tables below a folder was written, in epoch seconds; 0 if there is none."""
     newest = 0.0
-    for file in directory.glob("*_*/rocksdb/**/*.sst"):
+    for file in stores.glob("**/*.sst"):
         with suppress(FileNotFoundError):  # compaction removes files meanwhile
             newest = max(newest, file.stat().st_mtime)
     return newest
