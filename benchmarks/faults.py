@@ -45,6 +45,8 @@ CASES = (
     Case("broker-pause", "no-abort", {"nodes": 3, "broker-pause.seconds": 14.0}),
     Case("leader-election", "offsets-behind", {"nodes": 3}),
     Case("instance-kill", "restore-ends-early"),
+    Case("bounce", "offsets-left-out"),
+    Case("thread-removed", "offsets-left-out"),
     Case("state-lost", "restore-ends-early"),
     Case("state-restored", "restore-ends-early"),
     Case("state-copied", "restore-ends-early"),
