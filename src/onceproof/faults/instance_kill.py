@@ -31,8 +31,8 @@ class InstanceKill(DirectoryStrike):
     def ripe(self) -> bool:
         """Whether the victim's stores hold on disk what came after the last commit, if they are on disk at all.
 
-        Under exactly-once a commit flushes no store, so a file that is younger holds what came after it. Standbys do not
-        count: they get what is committed only.
+        Under exactly-once a commit flushes no store, so a file that is younger holds what came after it. Standbys do
+        not count: they get what is committed only.
         """
         victim = self._busy()
         if (committed := self.ground.committed()) != self._committed[0]:
