@@ -55,7 +55,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
     assert not act.folder.state.exists()
     console = Console(record=True, width=80)
     console.print(*act.told())
-    assert re.search(r"ID [\d,]+ was given to \d+ keys", console.export_text())
+    assert re.search(r"ID [\d,]+ was given to \d+ keys", " ".join(console.export_text().split()))  # wherever it wraps
     write_trials(run, "A trial", [act.trial], tmp_path / "page.html")
     assert "was active here, then standby, then active again" in (tmp_path / "page.html").read_text()
 
