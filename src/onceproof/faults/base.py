@@ -195,6 +195,7 @@ class Ground(Protocol):
 AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; their number is drawn
 AT_WORK_WITHIN = 5.0  # seconds
 RIPE_WITHIN = 6.0  # seconds
+SESSION = 4.0  # seconds after which a member that did not leave is missed
 AT_REST = 1.0  # seconds without a change of state, after which a group counts as at rest
 
 
@@ -340,6 +341,15 @@ def is_at_rest(ground: Ground) -> bool:
     """Whether each instance has been RUNNING for a while: in a rebalance one may just have given its tasks up."""
     since = (ground.now() - AT_REST) * 1_000
     return all(one.state == "RUNNING" and one.last["state"]["t"] <= since for one in ground.running.values())
+
+
+def tasks_come_back() -> dict[str, str]:
+    """Configuration of a group that misses a member soon, and gives tasks at once to one that comes back."""
+    return {
+        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
+        # With less, who was away or lost its state gets active tasks only with a probing rebalance, in ten minutes.
+        "acceptable.recovery.lag": "1000000",
+    }
 
 
 def told_in(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iterator[tuple[int, str]]:

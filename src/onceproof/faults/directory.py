@@ -25,10 +25,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import Ground, Instance, Strike, draw_busy, told_in
+from onceproof.faults.base import Ground, Instance, Strike, draw_busy, tasks_come_back, told_in
 from onceproof.model.timeline import Event
 
-SESSION = 4.0  # seconds after which a killed member is missed
 WRITE_BUFFER = 65_536  # bytes: the least that RocksDB takes
 WORKS = 200  # records that an instance must process after its restart
 GIVEN_UP_AFTER = 3.0  # seconds that an instance is given to die of a refused write
@@ -54,12 +53,7 @@ def small_write_buffer(size: int) -> dict[str, str]:
 
 def config(_values: Mapping[str, Any]) -> dict[str, str]:
     """Stores that write to disk all the time, and a group that gives tasks back to a returning member."""
-    return {
-        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
-        # With less, a member that lost its state gets active tasks back only with a probing rebalance, in ten minutes.
-        "acceptable.recovery.lag": "1000000",
-        **small_write_buffer(WRITE_BUFFER),
-    }
+    return tasks_come_back() | small_write_buffer(WRITE_BUFFER)
 
 
 def checkpointed(text: str) -> dict[str, int]:

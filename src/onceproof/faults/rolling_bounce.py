@@ -13,13 +13,12 @@ of them. An instance alone in its group would have them all.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, NoTargetError, Strike
+from onceproof.faults.base import Fault, Ground, Instance, NoTargetError, Strike, tasks_come_back
 from onceproof.model.errors import KafkaFailedError
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 
 NAME = "rolling-bounce"
-SESSION = 4.0  # seconds after which a member that did not leave is missed
 AWAY = 30.0  # seconds that a static member may stay away without losing its tasks
 AT_REST_WITHIN = 60.0  # seconds that the group has after each bounce
 WORKS_WITHIN = 8.0  # seconds that each instance has to process records beside the others
@@ -36,11 +35,7 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
     """A member that leaves is missed soon, and gets tasks as soon as it is back; a static one keeps them meanwhile."""
     if values.get(STATIC):
         return {"main.consumer.session.timeout.ms": str(int(AWAY * 1_000))}
-    return {
-        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
-        # With less, a member away for some seconds gets tasks back only with a probing rebalance, in ten minutes.
-        "acceptable.recovery.lag": "1000000",
-    }
+    return tasks_come_back()
 
 
 def started_with(upgrade_from: str | None) -> dict[str, str]:

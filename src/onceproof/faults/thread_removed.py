@@ -8,20 +8,15 @@ threads. On the way a task that is not active any longer may stay as a standby i
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest
+from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest, tasks_come_back
 from onceproof.faults.takeover import Takeover
 
-SESSION = 4.0  # seconds after which a thread that did not leave is missed, as on 4.1
 WORKS = 200  # records that the new threads must process
 
 
 def config(_values: Mapping[str, Any]) -> dict[str, str]:
-    """A group that misses a thread soon, and gives tasks to a new one at once."""
-    return {
-        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
-        # With less, tasks come back only with a probing rebalance, in ten minutes.
-        "acceptable.recovery.lag": "1000000",
-    }
+    """A group that misses a thread soon, on 4.1 where it does not leave, and gives tasks to a new one at once."""
+    return tasks_come_back()
 
 
 class ThreadRemoved(Strike):
