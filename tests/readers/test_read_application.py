@@ -123,7 +123,7 @@ def test_runs_agree_on_records_whatever_the_order(pairs, chaos):
 def test_what_the_oracle_put_out_is_well(pairs):
     oracle = oracle_of(outputs(pairs), outputs(pairs), {"out": OUT})
     roles = {"out": TopicPlan("out", 4, declared=OUT)}
-    topics = {"out": records(pairs), "out-oracle": records_of(oracle, "out", OUT)}
+    topics = {"out": records(pairs), "out-oracle": records_of(oracle.outputs, "out", OUT)}
     found = check_application(roles, topics, EXACTLY)
     assert found.anomalies == {}
     assert found.promises.get("differential", 0) == len({key for key, _ in pairs})
@@ -156,7 +156,7 @@ def test_fields_on_which_runs_differ_are_named_and_left_out():
     assert agreement(first, second, "json") == ("records", ("at", "by"))
     declared = replace(OUT, value="json", agreed="records", ignored=("at", "by"))
     oracle = oracle_of(outputs(first, "json"), outputs(second, "json"), {"out": declared})
-    assert [str(record.value) for record in records_of(oracle, "out", declared)] == [
+    assert [str(record.value) for record in records_of(oracle.outputs, "out", declared)] == [
         '{"n": "1"}',
         '{"n": "2"}',
         '{"n": "1"}',

@@ -23,7 +23,7 @@ from onceproof.faults import rolling_bounce
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded, unwritable
-from onceproof.model.judged import AppAnswer, Judgement, OnRelease
+from onceproof.model.judged import AppAnswer, Control, Judgement, OnRelease
 from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
@@ -82,6 +82,10 @@ def run(
         str | None,
         typer.Option("--plant", metavar="NAME", help="Put this bug into the trial with the fault: `onceproof plants`."),
     ] = None,
+    controls: Annotated[
+        bool,
+        typer.Option("--controls", help="Where it is green, plant bugs to see which of its promises they break."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run your application twice without a fault and once with it, on each release, and say whether it differs.
@@ -89,6 +93,7 @@ def run(
     Exit: 0 green on all, 1 an anomaly, 2 usage, 3 inconclusive on one, 4 error.
     """
     from onceproof.lab.agent import check_plantable
+    from onceproof.lab.application_controls import CONTROLS
     from onceproof.lab.application_run import Asked, fault_of, run_on_release
     from onceproof.lab.applications import check_topology
     from onceproof.lab.artifacts import check_published
@@ -113,7 +118,7 @@ def run(
         Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), Release.parse(brokers), restart_on)
         for name in dict.fromkeys(names)
     ]
-    asked = [Asked(where, cell, 1, drawn, parameters, plant_) for cell in cells]
+    asked = [Asked(where, cell, 1, drawn, parameters, plant_, controls) for cell in cells]
     installation = get_settings().installation
     require_java(installation.java, cells[0].broker.oldest_java, f"a broker of Kafka {brokers}")
     check_published(installation, {release for cell in cells for release in (cell.streams, cell.running, cell.broker)})
@@ -122,8 +127,8 @@ def run(
         SCENARIO.validate(wanted.whole)
         for release in sorted({wanted.cell.streams, wanted.cell.running}):
             check_topology(installation, application, release)
-        if plant_ is not None:
-            check_plantable(installation, plant(plant_), wanted.cell.running)
+        for name in [*([plant_] if plant_ else []), *(CONTROLS if controls else [])]:
+            check_plantable(installation, plant(name), wanted.cell.running)
     with interruptible(), progress(f"{application.name}, seed {drawn}") as report:
         found = tuple(run_on_release(installation, one, report) for one in asked)
     answer = AppAnswer(
@@ -143,6 +148,14 @@ def run(
     raise typer.Exit(answer.judgement.exit_code)
 
 
+def _effect(control: Control) -> str:
+    """What a planted bug did to the promises."""
+    if not control.fired:
+        return "never fired"
+    broke = "; ".join(f"{', '.join(names)} of {topic}" for topic, names in control.broke.items())
+    return f"breaks {broke}" if broke else "breaks nothing"
+
+
 def _print(one: OnRelease) -> None:
     """What an application showed on a release, for people."""
     releases = f"{one.streams} → {one.restart_on}" if one.restart_on else one.streams
@@ -157,6 +170,10 @@ def _print(one: OnRelease) -> None:
             told = (witness.anomaly, witness.expected, witness.observed, " ".join(witness.offsets))
             table.add_row(*map(Text, told))
         out.print(table)
+    for control in one.controls:
+        out.print(f"  {control.plant}, planted: {_effect(control)}", markup=False, soft_wrap=True)
+    for topic, names in one.vacuous.items():
+        out.print(f"  [yellow]vacuous[/]: {', '.join(names)} of {topic}: nothing planted breaks it", soft_wrap=True)
     for promise, reason in one.not_looked_at.items():
         out.print(f"  [yellow]not looked at[/]: {promise}: {reason}", soft_wrap=True)
     out.print(f"  folders: {' '.join(one.folders)}", markup=False, soft_wrap=True)

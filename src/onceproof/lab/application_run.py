@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from onceproof.faults import NONE
 from onceproof.installation import Installation
+from onceproof.lab.application_controls import CONTROLS, broke, broken_promises, vacuous
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.given import own_cluster
 from onceproof.lab.site import Report
@@ -14,7 +16,7 @@ from onceproof.model.anomaly import first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import StoodStillError
 from onceproof.model.files import Outcome, Reading, TrialPlan
-from onceproof.model.judged import Judgement, OnRelease, Output
+from onceproof.model.judged import Control, Judgement, OnRelease, Output
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.run_folder import RunFolder
 from onceproof.readers.application import oracle_of
@@ -35,18 +37,27 @@ class Asked:
     seed: int
     parameters: Mapping[str, Any]  # of the trial with the fault
     plant: str | None = None
+    controls: bool = False  # whether bugs are planted afterwards, to see which promises they break
 
     @property
     def whole(self) -> Trial:
         """The trial with the fault, as far as it is known before there is an oracle: what all of them need is in it."""
         return Trial(self.run.run_id, self.cell, self.first, self.seed, self.parameters)
 
-    def trial(self, number: int, oracle: str | None) -> Trial:
-        """The trial of this number: without the fault and the plant, unless there is an oracle."""
-        if oracle is None:
-            before = replace(self.cell, restart_on=None)
-            return Trial(self.run.run_id, before, number, self.seed, {**self.parameters, "fault": NONE})
-        return Trial(self.run.run_id, self.cell, number, self.seed, {**self.parameters, "oracle": oracle}, self.plant)
+    def undisturbed(self, number: int) -> Trial:
+        """A trial without the fault and the plant."""
+        before = replace(self.cell, restart_on=None)
+        return Trial(self.run.run_id, before, number, self.seed, {**self.parameters, "fault": NONE})
+
+    def disturbed(self, oracle: str) -> Trial:
+        """The trial with the fault, and the plant."""
+        parameters = {**self.parameters, "oracle": oracle}
+        return Trial(self.run.run_id, self.cell, self.first + WITHOUT, self.seed, parameters, self.plant)
+
+    def planted(self, number: int, oracle: str, plant: str) -> Trial:
+        """A control: without the fault, and with this plant."""
+        without = self.undisturbed(number)
+        return replace(without, parameters={**without.parameters, "oracle": oracle}, plant=plant)
 
 
 @dataclass(frozen=True)
@@ -70,22 +81,40 @@ def run_on_release(installation: Installation, asked: Asked, report: Report) -> 
     trials: list[_Done] = []
     with own_cluster(installation, whole, asked.run.trial(whole)) as cluster:
         for number in range(asked.first, asked.first + WITHOUT):
-            trials.append(_run(asked, number, None, cluster, report))
+            trials.append(_run(asked, asked.undisturbed(number), cluster, report))
             if trials[-1].found.anomalies:
                 return _told(asked, trials, "without any fault", {})
         file = asked.run.path / f"oracle-{asked.cell.streams}.json"
         oracle = _oracle(asked, trials)
         oracle.write(file)
-        trials.append(_run(asked, asked.first + WITHOUT, str(file), cluster, report))
-    outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
-    return _told(asked, trials, "under the fault", outputs)
+        trials.append(_run(asked, asked.disturbed(str(file)), cluster, report))
+        outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
+        told = _told(asked, trials, "under the fault", outputs)
+        if not asked.controls or told.judgement is not Judgement.GREEN:
+            return told
+        return _controlled(asked, told, str(file), cluster, report)
 
 
-def _run(asked: Asked, number: int, oracle: str | None, cluster: Cluster, report: Report) -> _Done:
+def _controlled(asked: Asked, told: OnRelease, oracle: str, cluster: Cluster, report: Report) -> OnRelease:
+    """What is told of a release that is green, with the promises that planted bugs break, and those that none does."""
+    known, controls = Oracle.read(Path(oracle)), []
+    for number, plant in enumerate(CONTROLS, asked.first + WITHOUT + 1):
+        done = _run(asked, asked.planted(number, oracle, plant), cluster, report)
+        fired = done.outcome.plant.fired if done.outcome.plant else 0
+        broken = broken_promises(asked.run.trial(done.trial), known)
+        controls.append(Control(plant, fired, broke(broken), done.folder))
+    made = broken_promises(asked.run.trial(asked.disturbed(oracle)), known)
+    if not any(control.broke for control in controls):
+        reason = f"No bug that was planted breaks any of its promises: {', '.join(CONTROLS)}."
+        told = replace(told, judgement=Judgement.INCONCLUSIVE, reason=reason)
+    return replace(told, controls=tuple(controls), vacuous=vacuous(made, controls))
+
+
+def _run(asked: Asked, trial: Trial, cluster: Cluster, report: Report) -> _Done:
     """Run a trial; again, if the machine stood still."""
-    trial = asked.trial(number, oracle)
     folder = asked.run.trial(trial)
-    what = "without a fault" if oracle is None else str(asked.parameters["fault"])
+    fault = trial.parameters["fault"]
+    what = trial.plant or ("without a fault" if fault == NONE else fault)
     told = f"{trial.cell.releases}, {what}"
     for _ in range(ATTEMPTS):
         outcome = run_trial(trial, folder, lambda phase: report(f"{told}: {phase}"), cluster=cluster)

@@ -87,7 +87,7 @@ def _beside_oracle(site: Site, read: Read) -> Read:
     path = site.plan.trial.parameters.get("oracle")
     if not path or site.failure is not None:
         return read
-    oracle = Oracle.read(Path(path))
+    oracle = Oracle.read(Path(path)).outputs
     known = {f"{role}-oracle": records_of(oracle, role, declared) for role, declared in outputs.items() if declared}
     return replace(read, records={**read.records, **known})
 

@@ -1,7 +1,7 @@
 """What is said of an application of people's own on each release: the form of `app run --json`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -36,6 +36,16 @@ class Output:
     ignored: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Control:
+    """A trial without a fault, with a planted bug, and the promises of each output that it broke."""
+
+    plant: str
+    fired: int
+    broke: Mapping[str, tuple[str, ...]]  # by topic
+    folder: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class OnRelease:
     """What an application showed on one release."""
@@ -55,6 +65,8 @@ class OnRelease:
     fault: Suffered | None
     seconds: float  # of all its trials
     folders: tuple[str, ...]  # of its trials: two without the fault, and the one with it
+    controls: tuple[Control, ...] = ()  # that were asked for
+    vacuous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # promises by topic that no control broke
 
 
 @dataclass(frozen=True, kw_only=True)

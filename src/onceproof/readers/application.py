@@ -33,14 +33,23 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
         topics: by role; `<role>-oracle` what a run without a fault put out, where there was one.
         facts: `exactly_once`.
     """
-    declared = {role: planned.declared for role, planned in roles.items() if planned.declared}
-    read = {plays: [r for r, d in declared.items() if d.plays == plays] for plays in ("input", "output")}
-    inputs, outputs = ([record for role in read[plays] for record in topics[role]] for plays in ("input", "output"))
-    at_least = not facts["exactly_once"]
-    comparisons = chain.from_iterable(
-        compare_output(role, declared[role], topics, at_least=at_least) for role in read["output"]
+    inputs, outputs = (
+        [record for role in declared_as(plays, roles) for record in topics[role]] for plays in ("input", "output")
     )
-    return findings_of(inputs, outputs, comparisons)
+    return findings_of(inputs, outputs, chain.from_iterable(compare_outputs(roles, topics, facts).values()))
+
+
+def declared_as(plays: str, roles: Mapping[str, TopicPlan]) -> dict[str, Declared]:
+    """What is declared of the topics that play `input`, or `output`, by role."""
+    return {role: one.declared for role, one in roles.items() if one.declared and one.declared.plays == plays}
+
+
+def compare_outputs(roles: Mapping[str, TopicPlan], topics: Topics, facts: Facts) -> dict[str, Iterator[Comparison]]:
+    """The comparisons of each output, by role; arguments as of `check_application`."""
+    return {
+        role: compare_output(role, declared, topics, at_least=not facts["exactly_once"])
+        for role, declared in declared_as("output", roles).items()
+    }
 
 
 def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: bool) -> Iterator[Comparison]:
@@ -135,11 +144,11 @@ def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) ->
     return Oracle(first, agreed, ignored)
 
 
-def records_of(oracle: Oracle, role: str, declared: Declared) -> list[Record]:
-    """What the oracle has for an output, as a reader would read it."""
+def records_of(outputs: Outputs, role: str, declared: Declared) -> list[Record]:
+    """What was written down of an output, as a reader would read it."""
     return [
         token_record(partition, offset, key, value, declared)
-        for offset, (partition, key, value) in enumerate(oracle.outputs.bytes_of(role))
+        for offset, (partition, key, value) in enumerate(outputs.bytes_of(role))
     ]
 
 

@@ -85,6 +85,7 @@ final class Plants {
                     Alteration.of(PRODUCER, "flush", Sending.OrderFlush.class),
                     Alteration.of(PRODUCER, "commitTransaction", Sending.OrderFlush.class)),
             new Plant("output-timestamp", Alteration.of(PRODUCER, "send", Sending.OtherTimestamp.class)),
+            new Plant("output-twice", Alteration.of(PRODUCER, "send", Sending.SentTwice.class)),
             new Plant("throttle-waited-out",
                     Alteration.of(CLIENTS + "NetworkClientUtils", "awaitReady", Committing.Awaiting.class),
                     Alteration.of(CLIENTS + "NetworkClient", "pollDelayMs", Committing.Throttle.class)));

@@ -64,6 +64,22 @@ public final class Sending {
         return left > 0;
     }
 
+    static final class SentTwice {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.Argument(0) ProducerRecord<byte[], byte[]> record, @Advice.Argument(1) Callback callback,
+                @Advice.FieldValue("producer") Producer<byte[], byte[]> producer) {
+            sendsAgain(record, callback, producer);
+        }
+    }
+
+    public static void sendsAgain(
+            ProducerRecord<byte[], byte[]> record, Callback callback, Producer<byte[], byte[]> producer) {
+        if (!isChange(record) && Fired.everyNth(RARELY)) {
+            producer.send(record, callback);
+        }
+    }
+
     static final class OtherPartition {
         @Advice.OnMethodEnter
         static void enter(
