@@ -24,6 +24,11 @@ class Settings(BaseSettings):
 
     project: Path = Path(__file__).parents[2]
     home: Path = Field(default_factory=lambda data: data["project"] / ".onceproof", validate_default=True)
+    applications: Path = Field(
+        default_factory=lambda data: data["home"] / "applications",
+        validate_default=True,
+        description="folder of the applications that DAG `applications` runs",
+    )
     database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['home']}/results.db")
     maven: str = "mvn"
     java: str = "java"
@@ -34,7 +39,7 @@ class Settings(BaseSettings):
 
     pre_releases: bool = Field(default=False, description="release_watch also takes candidates")
 
-    @field_validator("project", "home")
+    @field_validator("project", "home", "applications")
     @classmethod
     def _absolute(cls, path: Path) -> Path:
         """Processes run elsewhere, so a relative path would mean another place to them."""

@@ -20,15 +20,11 @@ from onceproof.cli.asking import (
 )
 from onceproof.cli.terminal import out, progress
 from onceproof.faults import rolling_bounce
-from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded, unwritable
-from onceproof.model.judged import AppAnswer, Control, Judgement, OnRelease
+from onceproof.model.judged import Control, Judgement, OnRelease
 from onceproof.model.matrices import BROKER
-from onceproof.model.plants import plant
-from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.scenarios import check_fault
 from onceproof.settings import get_settings
 
 group = typer.Typer()
@@ -92,58 +88,30 @@ def run(
 
     Exit: 0 green on all, 1 an anomaly, 2 usage, 3 inconclusive on one, 4 error.
     """
-    from onceproof.lab.agent import check_plantable
-    from onceproof.lab.application_controls import CONTROLS
-    from onceproof.lab.application_run import Asked, fault_of, run_on_release
-    from onceproof.lab.applications import check_topology
-    from onceproof.lab.artifacts import check_published
-    from onceproof.lab.java import require_java
     from onceproof.lab.processes import interruptible
-    from onceproof.scenarios.app import NAME, SCENARIO
-    from onceproof.scenarios.declared import application_of
+    from onceproof.pipeline import applying
 
     if roll_to is not None and fault not in (None, rolling_bounce.NAME):
         raise UsageError(f"--roll-to {roll_to} takes the place of --fault {fault}: take one.")
-    application = application_of(str(folder.absolute()))
-    fault = rolling_bounce.NAME if roll_to is not None else fault
-    settings = [*set_, *([f"fault={fault}"] if fault else []), *([f"nodes={nodes}"] if nodes else [])]
-    parameters = {**SCENARIO.parse(settings), "application": str(application.folder)}
-    parameters["fault"] = fault_of(parameters)
-    if parameters["fault"] != "none":
-        check_fault(NAME, parameters["fault"])
-    names, [brokers] = named_streams(streams, maven_repo), named_brokers([broker], maven_repo)
-    drawn, where = seed_or_random(seed), RunFolder(get_settings().runs / new_run_id())
-    [restart_on] = map(Release.parse, named_streams([roll_to], maven_repo)) if roll_to else [None]
-    cells = [
-        Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), Release.parse(brokers), restart_on)
-        for name in dict.fromkeys(names)
-    ]
-    asked = [Asked(where, cell, 1, drawn, parameters, plant_, controls) for cell in cells]
-    installation = get_settings().installation
-    require_java(installation.java, cells[0].broker.oldest_java, f"a broker of Kafka {brokers}")
-    check_published(installation, {release for cell in cells for release in (cell.streams, cell.running, cell.broker)})
-    application.messages(drawn, 0)
-    for wanted in asked:
-        SCENARIO.validate(wanted.whole)
-        for release in sorted({wanted.cell.streams, wanted.cell.running}):
-            check_topology(installation, application, release)
-        for name in [*([plant_] if plant_ else []), *(CONTROLS if controls else [])]:
-            check_plantable(installation, plant(name), wanted.cell.running)
-    with interruptible(), progress(f"{application.name}, seed {drawn}") as report:
-        found = tuple(run_on_release(installation, one, report) for one in asked)
-    answer = AppAnswer(
-        application=str(application.folder),
-        class_name=application.declares.class_,
+    [brokers], names = named_brokers([broker], maven_repo), named_streams(streams, maven_repo)
+    [rolled] = named_streams([roll_to], maven_repo) if roll_to else [None]
+    wanted = applying.app_run(
+        RunFolder(get_settings().runs / new_run_id()),
+        str(folder.absolute()),
+        names,
         broker=brokers,
-        fault=parameters["fault"],
-        parameters=SCENARIO.parse(settings),
-        seed=drawn,
-        releases=found,
+        seed=seed_or_random(seed),
+        settings=[*set_, *([f"fault={fault}"] if fault else []), *([f"nodes={nodes}"] if nodes else [])],
+        roll_to=rolled,
+        plant_name=plant_,
+        controls=controls,
     )
+    with interruptible(), progress(wanted.title) as report:
+        answer = applying.apply(wanted, report)
     if as_json:
         print(json.dumps(encoded(answer)))
     else:
-        for one in found:
+        for one in answer.releases:
             _print(one)
     raise typer.Exit(answer.judgement.exit_code)
 

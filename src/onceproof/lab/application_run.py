@@ -20,6 +20,7 @@ from onceproof.model.judged import Control, Judgement, OnRelease, Output
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.run_folder import RunFolder
 from onceproof.readers.application import oracle_of
+from onceproof.scenarios.app import LIKE
 from onceproof.scenarios.declared import application_of
 
 ATTEMPTS = 3  # of a trial during which the machine stands still
@@ -45,9 +46,10 @@ class Asked:
         return Trial(self.run.run_id, self.cell, self.first, self.seed, self.parameters)
 
     def undisturbed(self, number: int) -> Trial:
-        """A trial without the fault and the plant."""
+        """A trial without the fault and the plant, but with the configuration that the fault brings with it."""
         before = replace(self.cell, restart_on=None)
-        return Trial(self.run.run_id, before, number, self.seed, {**self.parameters, "fault": NONE})
+        parameters = {**self.parameters, "fault": NONE, LIKE: self.parameters["fault"]}
+        return Trial(self.run.run_id, before, number, self.seed, parameters)
 
     def disturbed(self, oracle: str) -> Trial:
         """The trial with the fault, and the plant."""

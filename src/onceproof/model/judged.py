@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from onceproof.model.anomaly import Witness
@@ -71,7 +72,7 @@ class OnRelease:
 
 @dataclass(frozen=True, kw_only=True)
 class AppAnswer(JsonFile):
-    """The form of `app run --json`."""
+    """`app.json`: the form of `app run --json`."""
 
     schema: int = 1  # it changes when a field goes or means something else, not when one is added
     application: str  # its folder
@@ -81,6 +82,11 @@ class AppAnswer(JsonFile):
     parameters: Mapping[str, Any]  # that were set
     seed: int
     releases: tuple[OnRelease, ...]
+
+    @property
+    def name(self) -> str:
+        """The application's: that of its folder."""
+        return Path(self.application).name
 
     @property
     def judgement(self) -> Judgement:

@@ -32,6 +32,8 @@ of its files.
   planted/                         trials with planted bugs, as a run folder of their own: run.json, clusters/, trials/,
                                    tables/
   sensitivity.json                 what became of planted bugs, if that was all the run was for
+  app.json                         what an application of people's own showed on each release, if the run is of one;
+                                   beside it, `oracle-<release>.json` is its output without a fault
   bisect.json                      boundaries, if the run is a bisection; it has nothing of the above but trials
 ```
 """
@@ -224,6 +226,11 @@ class RunFolder:
     def fix_file(self) -> Path:
         """Whether a build has the fix of an issue."""
         return self.path / "fix.json"
+
+    @property
+    def app_file(self) -> Path:
+        """What an application of people's own showed."""
+        return self.path / "app.json"
 
     @property
     def sensitivity_file(self) -> Path:

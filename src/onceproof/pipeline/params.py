@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from onceproof.faults import rolling_bounce
 from onceproof.model.errors import UsageError
 from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, MAX_TRIALS, NEWEST, Matrix, matrix_from
 from onceproof.model.matrix import Request
 from onceproof.model.plants import plants
 from onceproof.model.release import CLAIMED, OLDEST, PATTERN
-from onceproof.scenarios import CATALOGUE
+from onceproof.scenarios import CATALOGUE, app
 from onceproof.settings import get_settings
 
 CONNECTION = "onceproof_brokers"  # of Airflow: a client.properties, as JSON in its extra
@@ -176,6 +177,31 @@ SENSITIVITY_PARAMS: dict[str, dict[str, Any]] = {
         "minimum": 1,
         "maximum": MAX_TRIALS,
         "description": "Trials of each plant in each scenario; they add up over runs.",
+    },
+    "seed": _SEED,
+}
+
+
+APPLICATION_PARAMS: dict[str, dict[str, Any]] = {
+    "applications": {
+        "default": [],
+        "type": ["array", "null"],
+        "items": {"type": "string", "pattern": r"^[\w.\-]{1,200}$"},
+        "uniqueItems": True,
+        "description": f"Folders in {get_settings().applications} (ONCEPROOF_APPLICATIONS), one a line. Empty: all.",
+    },
+    "streams": SENSITIVITY_PARAMS["streams"] | {"description": "Releases of Kafka Streams to run them on, one a line."},
+    "broker": SENSITIVITY_PARAMS["broker"],
+    "fault": {
+        "default": None,
+        "type": ["string", "null"],
+        "enum": [None, *(name for name in app.PARAMETERS["fault"].choices if name != rolling_bounce.NAME)],
+        "description": "What befalls them (docs/faults.md). Empty: what each one's file says.",
+    },
+    "controls": {
+        "default": True,
+        "type": "boolean",
+        "description": "Plant bugs where they are green, to see which of their promises these break.",
     },
     "seed": _SEED,
 }

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults import OF_DISK, OF_GROUPS, chosen, parameters_of
+from onceproof.faults import NONE, OF_DISK, OF_GROUPS, chosen, parameters_of
 from onceproof.faults.base import processed, suffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Declared
@@ -43,10 +43,12 @@ NAME = "app"
 FIRST = 0.3  # share of the records that are processed before the instances are started again
 WITHOUT_FAULT = "No fault was to befall it: what it puts out is the oracle of trials in which one does."
 GUARANTEE = "processing.guarantee"
+LIKE = "fault.config"
 
 PARAMETERS = {
     "application": Parameter("", "folder of the application, which has an onceproof.toml"),
     "oracle": Parameter("", "file that has what it puts out without a fault"),
+    LIKE: Parameter(NONE, "fault whose configuration a trial without a fault has, so that nothing else differs"),
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
@@ -111,8 +113,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Its properties; exactly-once, unless they say otherwise."""
-    own = _application(trial).declares.properties
-    return {GUARANTEE: "exactly_once_v2", **{name: _text(value) for name, value in own.items()}}
+    properties, own = _application(trial).declares.properties, values(trial)
+    like = chosen({"fault": own[LIKE]})
+    return {
+        GUARANTEE: "exactly_once_v2",
+        **{name: _text(value) for name, value in properties.items()},
+        **(like.config(own) if like else {}),
+    }
 
 
 def _text(value: object) -> str:

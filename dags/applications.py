@@ -1,0 +1,82 @@
+"""**Do our own applications keep their promises?** Runs every night, and by hand with params of your own.
+
+`applications` says which: each folder with an `onceproof.toml` in `ONCEPROOF_APPLICATIONS`. `run_application` runs one
+of them on each release, on brokers of its own, twice without a fault and once with it, as `onceproof app run` does. It
+needs the machine and waits for the pool `drive`, so it takes turns with the trials of `regression`. Their code runs as
+the user that this worker runs as.
+
+**Where is the result?** In `app.json` of the run folder, whose path the task returns; the folders of the trials stand
+beside it.
+
+**It is red.** The last line of the log names the release, and says what came out wrong, why the run says nothing, or
+what to do. Marking it failed ends the trial and the brokers; nothing is left. Trigger it again, with the seed of
+`app.json` for the same records.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import CronTriggerTimetable, Param, dag, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from onceproof.model.errors import ExitCode, OnceproofError
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline import applying
+from onceproof.pipeline.params import APPLICATION_PARAMS, refuse_unknown
+from onceproof.pipeline.steps import new_run_id
+from onceproof.settings import get_settings
+
+
+@task(task_id="applications")
+def named_applications(params: Any = None) -> list[str]:
+    """The folders of the applications that are run; skipped where there is none."""
+    try:
+        refuse_unknown(params, APPLICATION_PARAMS)
+        found = applying.applications(params["applications"] or [])
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+    if not found:
+        raise AirflowSkipException(f"There is no application in {get_settings().applications}: docs/applications.md.")
+    return found
+
+
+@task(pool="drive", map_index_template="{{ task.op_kwargs['folder'] }}")
+def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str:
+    """Run an application on each release; returns the path of `app.json`."""
+    run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {folder}")
+    run = RunFolder(get_settings().runs / run_id)
+    try:
+        wanted = applying.app_run(
+            run,
+            folder,
+            params["streams"],
+            broker=params["broker"],
+            seed=int(run_id[-4:], 16) if params["seed"] is None else params["seed"],
+            settings=[f"fault={params['fault']}"] if params["fault"] else [],
+            controls=params["controls"],
+        )
+        answer = applying.apply(wanted)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+    if answer.judgement.exit_code is not ExitCode.OK:
+        raise AirflowFailException(applying.complaint(answer))
+    return str(run.app_file)
+
+
+@dag(
+    schedule=CronTriggerTimetable("15 6 * * *", timezone="UTC"),
+    catchup=False,  # what was missed yesterday says nothing that today's run does not
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=12),
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},  # a failure is a finding; a retry would hide it
+    params={name: Param(**schema) for name, schema in APPLICATION_PARAMS.items()},
+    doc_md=__doc__,
+    tags=["onceproof"],
+)
+def applications() -> None:
+    """The graph."""
+    run_application.expand(folder=named_applications())
+
+
+applications()

@@ -1,0 +1,147 @@
+"""The verb of DAG `applications`, and of `app run`: an application of people's own on releases."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onceproof.faults import NONE, rolling_bounce
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.judged import AppAnswer
+from onceproof.model.plants import plant
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.steps import ended_by_sigterm
+from onceproof.scenarios import check_fault
+from onceproof.scenarios.app import NAME, SCENARIO
+from onceproof.scenarios.declared import FILE, Application, application_of
+from onceproof.settings import get_settings
+
+# As in `steps`: heavy modules are imported by the verb that needs them.
+if TYPE_CHECKING:
+    from onceproof.lab.application_run import Asked
+
+
+@dataclass(frozen=True)
+class AppRun:
+    """An application that can be run: it can be built on each of the releases, and all of them exist."""
+
+    application: Application
+    broker: Release
+    settings: Mapping[str, Any]  # parameters that were set
+    asked: tuple["Asked", ...]  # by release
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return f"{self.application.name}, seed {self.asked[0].seed}"
+
+    @property
+    def fault(self) -> str:
+        """The fault that befalls it."""
+        return str(self.asked[0].parameters["fault"])
+
+
+def app_run(
+    run: RunFolder,
+    folder: str,
+    streams: Sequence[str],
+    *,
+    broker: str,
+    seed: int,
+    settings: Sequence[str] = (),
+    roll_to: str | None = None,
+    plant_name: str | None = None,
+    controls: bool = False,
+) -> AppRun:
+    """What is to be run, when all of it exists.
+
+    Args:
+        run: takes the trials.
+        folder: of the application.
+        streams: releases of Kafka Streams.
+        broker: release of the brokers.
+        seed: of records and schedule.
+        settings: parameters as `name=value`, the fault among them.
+        roll_to: the release to which it goes over instance by instance.
+        plant_name: of a bug that is put into the trial with the fault.
+        controls: whether bugs are planted where it is green.
+
+    Raises:
+        UsageError: the application, a release, the fault, a parameter or the plant is not there or does not fit.
+        HarnessError: Maven or Java failed.
+    """
+    from onceproof.lab.agent import check_plantable
+    from onceproof.lab.application_controls import CONTROLS
+    from onceproof.lab.application_run import Asked, fault_of
+    from onceproof.lab.applications import check_topology
+    from onceproof.lab.artifacts import check_published
+    from onceproof.lab.java import require_java
+
+    application = application_of(folder)
+    chosen = SCENARIO.parse([*settings, *([f"fault={rolling_bounce.NAME}"] if roll_to else [])])
+    parameters = {**chosen, "application": str(application.folder)}
+    parameters["fault"] = fault_of(parameters)
+    if parameters["fault"] != NONE:
+        check_fault(NAME, parameters["fault"])
+    brokers, restart_on = Release.parse(broker), Release.parse(roll_to) if roll_to else None
+    cells = [Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), brokers, restart_on) for name in dict.fromkeys(streams)]
+    asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, controls) for cell in cells)
+    installation = get_settings().installation
+    require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
+    check_published(installation, {release for cell in cells for release in (cell.streams, cell.running, cell.broker)})
+    application.messages(seed, 0)
+    for wanted in asked:
+        SCENARIO.validate(wanted.whole)
+        for release in sorted({wanted.cell.streams, wanted.cell.running}):
+            check_topology(installation, application, release)
+        for name in [*([plant_name] if plant_name else []), *(CONTROLS if controls else [])]:
+            check_plantable(installation, plant(name), wanted.cell.running)
+    return AppRun(application, brokers, chosen, asked)
+
+
+def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
+    """Run the application on each release; `app.json` in the run folder is what is returned.
+
+    Raises:
+        HarnessError: the harness failed.
+        StoodStillError: the machine stood still again and again.
+    """
+    from onceproof.lab.application_run import run_on_release
+
+    first = wanted.asked[0]
+    with ended_by_sigterm():
+        found = tuple(run_on_release(get_settings().installation, one, report) for one in wanted.asked)
+    answer = AppAnswer(
+        application=str(wanted.application.folder),
+        class_name=wanted.application.declares.class_,
+        broker=str(wanted.broker),
+        fault=wanted.fault,
+        parameters=wanted.settings,
+        seed=first.seed,
+        releases=found,
+    )
+    answer.write(first.run.app_file)
+    return answer
+
+
+def applications(named: Sequence[str]) -> list[str]:
+    """Folders of the applications that are run every night, or of those of these names.
+
+    Raises:
+        UsageError: there is none of a name; names those that are.
+    """
+    root = get_settings().applications
+    there = {file.parent.name: str(file.parent) for file in sorted(root.glob(f"*/{FILE}"))}
+    if unknown := [name for name in named if name not in there]:
+        raise UsageError(
+            f"There is no application {unknown[0]!r} in {root} (ONCEPROOF_APPLICATIONS); there is "
+            f"{', '.join(there) or 'none'}."
+        )
+    return [there[name] for name in named or there]
+
+
+def complaint(answer: AppAnswer) -> str:
+    """What is wrong, in a sentence, where not all is green."""
+    worst = next(one for one in answer.releases if one.judgement is answer.judgement)
+    return f"{answer.name} on {worst.streams}: {worst.judgement}: {worst.reason}"

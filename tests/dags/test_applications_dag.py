@@ -1,0 +1,142 @@
+"""DAG `applications`: its params, its turn with the machine, and applications of cardboard."""
+
+from pathlib import Path
+
+import pytest
+
+from onceproof.model.errors import UsageError
+from onceproof.model.judged import AppAnswer, Judgement, OnRelease
+from onceproof.pipeline import applying
+from onceproof.pipeline.params import APPLICATION_PARAMS
+
+DEFAULTS = {name: schema["default"] for name, schema in APPLICATION_PARAMS.items()}
+
+
+@pytest.fixture(scope="module")
+def dag(bag):
+    return bag.dags["applications"]
+
+
+def test_it_can_be_imported_and_serialised(bag, dag):
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    assert bag.import_errors == {}
+    told = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert set(told.task_ids) == {"applications", "run_application"}
+
+
+def test_it_runs_nightly_one_at_a_time_and_makes_up_for_nothing(dag):
+    assert dag.timetable.expression == "15 6 * * *"
+    assert (dag.catchup, dag.max_active_runs, dag.is_paused_upon_creation) == (False, 1, False)
+    assert {task.retries for task in dag.tasks} == {0}
+
+
+def test_it_takes_turns_with_the_trials_of_regression(bag, dag):
+    assert dag.get_task("run_application").pool == bag.dags["regression"].get_task("cell.drive").pool == "drive"
+
+
+def test_its_docstring_is_the_runbook(dag):
+    for name in ("applications", "run_application", "drive", "app.json"):
+        assert f"`{name}`" in dag.doc_md
+
+
+@pytest.mark.parametrize(
+    ("param", "bad"),
+    [
+        ("applications", ["../elsewhere"]),
+        ("streams", []),
+        ("fault", "flood"),
+        ("fault", "rolling-bounce"),
+        ("seed", -1),
+    ],
+)
+def test_params_that_cannot_be_run_are_refused(dag, param, bad):
+    from airflow.sdk.definitions.param import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        dag.params.get_param(param).resolve(bad)
+
+
+def test_the_folders_of_applications_are_those_with_a_file(home):
+    for name in ("a", "b"):
+        (home / "applications" / name).mkdir(parents=True)
+        (home / "applications" / name / "onceproof.toml").touch()
+    (home / "applications" / "notes").mkdir()
+    assert [Path(folder).name for folder in applying.applications([])] == ["a", "b"]
+    assert [Path(folder).name for folder in applying.applications(["b"])] == ["b"]
+    with pytest.raises(UsageError, match=r"There is no application 'notes' in .*; there is a, b\."):
+        applying.applications(["notes"])
+
+
+# --- a run, in one process
+
+
+@pytest.fixture
+def cardboard(home, monkeypatch):
+    """Two applications: `good` is green on all releases, `bad` is red on 4.1.2."""
+    for name in ("bad", "good"):
+        (home / "applications" / name).mkdir(parents=True)
+        (home / "applications" / name / "onceproof.toml").touch()
+
+    def app_run(run, folder, streams, **asked):
+        return run, folder, streams, asked
+
+    def apply(wanted):
+        run, folder, streams, asked = wanted
+        is_bad = Path(folder).name == "bad"
+        found = tuple(on_release(one, "red" if is_bad and one == "4.1.2" else "green") for one in streams)
+        answer = AppAnswer(
+            application=folder,
+            class_name="A",
+            broker=asked["broker"],
+            fault="instance-kill",
+            parameters={},
+            seed=asked["seed"],
+            releases=found,
+        )
+        answer.write(run.app_file)
+        return answer
+
+    monkeypatch.setattr(applying, "app_run", app_run)
+    monkeypatch.setattr(applying, "apply", apply)
+
+
+def on_release(streams: str, judgement: str) -> OnRelease:
+    return OnRelease(
+        streams=streams,
+        restart_on=None,
+        judgement=Judgement(judgement),
+        reason="Why.",
+        exercised=True,
+        anomalies={},
+        witnesses=(),
+        promises={},
+        not_looked_at={},
+        outputs={},
+        records=1,
+        plant=None,
+        fault=None,
+        seconds=1.0,
+        folders=(),
+    )
+
+
+def run_it(dag, **params: object):
+    run = dag.test(run_conf=DEFAULTS | params)
+    return run.state, {(t.task_id, t.map_index): t for t in run.get_task_instances()}
+
+
+@pytest.mark.system
+def test_each_application_is_run_and_a_red_one_fails_its_task_in_a_sentence(dag, database, cardboard, caplog, capfd):
+    state, tasks = run_it(dag, streams=["4.1.2", "4.3.1"])
+    assert state == "failed"
+    assert [tasks["run_application", n].state for n in (0, 1)] == ["failed", "success"]
+    answer = AppAnswer.read(Path(tasks["run_application", 1].xcom_pull(task_ids="run_application", map_indexes=1)))
+    assert (answer.name, [one.streams for one in answer.releases]) == ("good", ["4.1.2", "4.3.1"])
+    assert "bad on 4.1.2: red: Why." in caplog.text + "".join(capfd.readouterr())
+
+
+@pytest.mark.system
+def test_without_applications_the_night_is_skipped(dag, database, home):
+    state, tasks = run_it(dag)
+    assert (state, tasks["applications", -1].state) == ("success", "skipped")
