@@ -43,11 +43,12 @@ def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples)
 
 
 @pytest.mark.broker
-def test_words_are_counted_as_without_the_fault_and_a_plant_is_seen(examples):
-    _, [green] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1")
-    assert green["judgement"] == "green", green["reason"]
-    code, [red] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1", "--plant", "record-twice")
-    assert (code, red["judgement"]) == (1, "red"), red["reason"]
+def test_words_are_counted_as_without_the_fault_and_plants_are_seen(examples):
+    code, [green] = app_run(examples / "wordcount", "--streams", "4.3.1", "--seed", "1", "--controls")
+    assert (code, green["judgement"]) == (0, "green"), green["reason"]
+    broke = {control["plant"]: control["broke"] for control in green["controls"] if control["fired"]}
+    assert broke["record-twice"] == broke["record-skipped"] == {"counts": ["differential"]}
+    assert green["vacuous"] == {}
 
 
 @pytest.mark.broker
@@ -104,13 +105,40 @@ def test_a_topic_that_the_topology_has_and_the_file_does_not_is_named(examples):
         check_topology(HERE, application_of(str(examples / "orders")), NEWEST)
 
 
-@pytest.mark.broker
-def test_a_global_table_is_refused(examples):
+RATES = """
+[[input]]
+topic = "rates"
+key = "integer"
+global = true
+generate = { records = 40, key = "{1..40}", value = "rate {n}" }
+"""
+
+
+@pytest.fixture
+def with_rates(examples):
+    """Word count with a global table of which its file says nothing yet."""
     file = examples / "wordcount" / "src" / "wordcount" / "WordCount.java"
     made = "StreamsBuilder builder = new StreamsBuilder();"
     file.write_text(file.read_text().replace(made, f'{made}\n        builder.globalTable("rates");'))
-    with pytest.raises(UsageError, match="its topology reads rates into a global table or store"):
-        check_topology(HERE, application_of(str(examples / "wordcount")), NEWEST)
+    return examples / "wordcount"
+
+
+@pytest.mark.broker
+def test_what_is_read_into_a_global_table_is_declared_so(with_rates, examples):
+    with pytest.raises(UsageError, match=r"reads rates into a global table or store; declare it .* global = true\."):
+        check_topology(HERE, application_of(str(with_rates)), NEWEST)
+    orders = examples / "orders" / "onceproof.toml"
+    orders.write_text(orders.read_text() + RATES)
+    with pytest.raises(UsageError, match=r"has no global table or store of rates; leave out global = true\."):
+        check_topology(HERE, application_of(str(orders.parent)), NEWEST)
+
+
+@pytest.mark.broker
+def test_an_application_has_its_global_table_before_it_begins(with_rates):
+    file = with_rates / "onceproof.toml"
+    file.write_text(file.read_text() + RATES)
+    code, [green] = app_run(with_rates, "--streams", "3.9.1", "--fault", "bounce", "--seed", "1")
+    assert (code, green["judgement"]) == (0, "green"), green["reason"]
 
 
 @pytest.mark.broker

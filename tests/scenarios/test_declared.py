@@ -57,6 +57,7 @@ def test_what_is_not_said_has_its_default(tmp_path):
         (WHOLE + 'of = "elsewhere"\n', "out is of elsewhere, which is no input"),
         (WHOLE.replace(INPUT, '[properties]\n"application.id" = "x"\n' + INPUT), "application.id is set for each"),
         (WHOLE + 'promises = ["each-input-once"]\n' + SECOND, "needs `of`, one of in, more"),
+        (WHOLE.replace(OUTPUT, "global = true\n" + OUTPUT), "each input is global, so there is nothing to process"),
         (WHOLE.replace("generate", 'value = "long"\ngenerate').replace("{1..1}", "one"), "generated for in does not fit"),
         (HEAD + INPUT + 'file = "in.jsonl"\n' + OUTPUT, "names in.jsonl, which is not there"),
     ],
@@ -134,6 +135,11 @@ def test_inputs_flow_side_by_side_and_are_the_same_for_a_seed(tmp_path):
     assert [m.topic[0] for m in messages] == list("mimmimmim")
     assert application.messages(1, 0) == messages != application.messages(2, 0)
     assert [m.timestamp for m in messages] == [n * 1_000 // 2_000 for n in range(9)]
+
+
+def test_what_is_read_into_a_global_table_comes_first(tmp_path):
+    application = read(tmp_path, WHOLE + SECOND + "global = true\n")
+    assert [m.topic[0] for m in application.messages(1, 0)] == list("mmmmmmiii")
 
 
 def test_values_are_filled_up_to_a_size(tmp_path):

@@ -19,7 +19,7 @@ from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.judged import Control, Judgement, OnRelease, Output
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.run_folder import RunFolder
-from onceproof.readers.application import oracle_of
+from onceproof.readers.application import declared_as, oracle_of
 from onceproof.scenarios.app import LIKE
 from onceproof.scenarios.declared import application_of
 
@@ -127,9 +127,8 @@ def _run(asked: Asked, trial: Trial, cluster: Cluster, report: Report) -> _Done:
 
 def _oracle(asked: Asked, trials: list[_Done]) -> Oracle:
     plan = TrialPlan.read(asked.run.trial(trials[0].trial).trial_file)
-    outputs = {role: planned.declared for role, planned in plan.roles.items() if role not in plan.inputs}
     first, second = (Outputs.read(asked.run.trial(done.trial).outputs_file) for done in trials)
-    return oracle_of(first, second, {role: declared for role, declared in outputs.items() if declared})
+    return oracle_of(first, second, declared_as("output", plan.roles))
 
 
 def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:

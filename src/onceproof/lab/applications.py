@@ -3,7 +3,7 @@
 import hashlib
 import json
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +17,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 from onceproof.scenarios.app import GUARANTEE
-from onceproof.scenarios.declared import Application, application_of
+from onceproof.scenarios.declared import Application, Declaration, application_of
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds
@@ -95,7 +95,7 @@ def check_topology(installation: Installation, application: Application, release
     """Check, before anything is started, that the topology can be built on a release, from what the file declares.
 
     Raises:
-        UsageError: it cannot, or it reads or writes other topics, or has a global table or store.
+        UsageError: it cannot, or it reads or writes other topics, or reads them into other tables.
         HarnessError: Java could not be run.
     """
     declares = application.declares
@@ -112,21 +112,32 @@ def check_topology(installation: Installation, application: Application, release
             told = run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
-    if told["globals"]:
+    _check_topics(f"{application.name} on Kafka Streams {release}: its topology", told, declares)
+
+
+def _check_topics(topology: str, told: Mapping[str, Sequence[str]], declares: Declaration) -> None:
+    """Check that a topology, as `onceproof.streams.Describe` tells it, has the topics that are declared.
+
+    Raises:
+        UsageError: it has others, or reads them into other tables.
+    """
+    globals_ = {one.topic for one in declares.input if one.is_global}
+    if undeclared := sorted(set(told["globals"]) - globals_):
         raise UsageError(
-            f"{application.name} on Kafka Streams {release}: its topology reads {told['globals'][0]} into a global "
-            "table or store, and nobody commits how far; that is not supported yet."
+            f"{topology} reads {undeclared[0]} into a global table or store; declare it as an input with global = true."
         )
-    declared = {one.topic for one in declares.input} | {one.topic for one in declares.output}
-    for kind, topics in (("sources", declares.input), ("sinks", declares.output)):
+    if unknown := sorted(globals_ - set(told["globals"])):
+        raise UsageError(f"{topology} has no global table or store of {unknown[0]}; leave out global = true.")
+    inputs, outputs = {one.topic for one in declares.input} - globals_, {one.topic for one in declares.output}
+    for kind, topics in (("sources", inputs), ("sinks", outputs)):
         named = [topic for topic in told[kind] if not topic.endswith(INTERNAL)]
-        if unknown := [one.topic for one in topics if named and one.topic not in named]:
+        if unknown := sorted(topics - set(named) if named else ()):
             raise UsageError(
-                f"{application.name} on Kafka Streams {release}: its topology has no {unknown[0]} among its {kind} "
-                f"({', '.join(named)}); correct the topics in onceproof.toml."
+                f"{topology} has no {unknown[0]} among its {kind} ({', '.join(named)}); correct the topics in "
+                "onceproof.toml."
             )
-        if undeclared := sorted(set(named) - declared):
+        if undeclared := sorted(set(named) - inputs - outputs):
             raise UsageError(
-                f"{application.name} on Kafka Streams {release}: its topology has {undeclared[0]} among its {kind}, "
-                "which onceproof.toml does not declare, so there would be no such topic; add it."
+                f"{topology} has {undeclared[0]} among its {kind}, which onceproof.toml does not declare, so there "
+                "would be no such topic; add it."
             )

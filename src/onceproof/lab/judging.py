@@ -15,7 +15,7 @@ from onceproof.model.files import Reading
 from onceproof.model.known_issues import registry
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
-from onceproof.readers.application import check_application, records_of
+from onceproof.readers.application import check_application, declared_as, records_of
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.stores import compare_stores
 from onceproof.scenarios.app import GUARANTEE
@@ -82,13 +82,13 @@ def _beside_oracle(site: Site, read: Read) -> Read:
 
     The output is written down: other trials are compared with it. After a failed drive it is incomplete.
     """
-    outputs = {role: planned.declared for role, planned in site.plan.roles.items() if role not in site.plan.inputs}
+    outputs = declared_as("output", site.plan.roles)
     Outputs.of({role: read.records[role] for role in outputs}).write(site.folder.outputs_file)
     path = site.plan.trial.parameters.get("oracle")
     if not path or site.failure is not None:
         return read
     oracle = Oracle.read(Path(path)).outputs
-    known = {f"{role}-oracle": records_of(oracle, role, declared) for role, declared in outputs.items() if declared}
+    known = {f"{role}-oracle": records_of(oracle, role, declared) for role, declared in outputs.items()}
     return replace(read, records={**read.records, **known})
 
 

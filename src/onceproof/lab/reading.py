@@ -150,6 +150,6 @@ def logs_of(plan: TrialPlan) -> Logs:
     roles = {
         plan.topic(role): role
         for role, planned in plan.roles.items()
-        if planned.committed and (planned.declared is None or role not in plan.inputs)
+        if planned.committed and (planned.declared is None or planned.declared.plays == "output")
     }
     return Logs(plan.application_id, roles)

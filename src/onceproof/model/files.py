@@ -119,7 +119,7 @@ class Declared:
     """What users declare about a topic of their application."""
 
     name: str  # that brokers know it by
-    plays: str  # `input` or `output`
+    plays: str  # `input`, `output`, or `global`: what is read into a global table or store
     key: str  # serdes
     value: str
     promises: tuple[str, ...] = ()  # of an output, see `readers.application`

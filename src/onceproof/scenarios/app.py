@@ -9,7 +9,7 @@ checkpoint and were opened again (KAFKA-20685 needs it). The fault strikes while
 fault makes the same journey, and is exercised.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -67,8 +67,15 @@ def workload(trial: Trial) -> Workload:
     """Its records: those of files as they are, generated ones drawn from the seed."""
     messages = _messages(values(trial)["application"], trial.seed, _begin(trial))
     records = [(Token.of(m.key or b"", ""), place) for place, m in enumerate(messages)]
-    first = round(len(records) * FIRST)
+    first = _of_globals(trial, messages)
+    first += round((len(records) - first) * FIRST)
     return Workload(records[:first], records[first:], messages)
+
+
+def _of_globals(trial: Trial, messages: Sequence[Message]) -> int:
+    """How many of the records, the first ones, are for global tables: no task processes or commits them."""
+    topics = {one.topic for one in _application(trial).declares.input if one.is_global}
+    return sum(message.topic in topics for message in messages)
 
 
 @lru_cache(maxsize=2)
@@ -85,8 +92,12 @@ def system(trial: Trial) -> System:
     """Its topics, and what is promised about them."""
     declares = _application(trial).declares
     oracle = Oracle.read(Path(path)) if (path := values(trial)["oracle"]) else None
-    roles = {one.topic: Role(declared=Declared(one.topic, "input", one.key, one.value)) for one in declares.input}
-    roles |= {one.topic: Role(declared=_declared(one, declares.input[0].topic, oracle)) for one in declares.output}
+    roles = {
+        one.topic: Role(declared=Declared(one.topic, "global" if one.is_global else "input", one.key, one.value))
+        for one in declares.input
+    }
+    only = next(one for one in declares.input if not one.is_global)
+    roles |= {one.topic: Role(declared=_declared(one, only.topic, oracle)) for one in declares.output}
     made = {name for one in declares.output for name in one.promises}
     return System(NAME, roles, promises=("deliveries",) if "each-input-once" in made else (), stores=0)
 
@@ -143,7 +154,8 @@ def drive(lab: Lab) -> Exercise:
     names = [f"instance-{number}" for number in range(1, declares.instances + 1)]
     with lab.phase("first"):
         _start(lab, names)
-        enough = len(lab.workload.first)  # what is processed is committed when the instances close
+        # What is processed is committed when the instances close.
+        enough = len(lab.workload.first) - _of_globals(lab.trial, lab.workload.messages)
         while (done := processed(lab)) < enough:  # however slow the application is
             lab.await_(f"more than {done:,} of {enough:,} records to be processed", partial(_is_beyond, lab, done))
     with lab.phase("restart"):

@@ -66,6 +66,7 @@ class InputTopic(_Table):
     topic: Topic
     key: Serde = "string"
     value: Serde = "string"
+    is_global: bool = Field(default=False, alias="global")  # read into a global table or store
     file: Path | None = None
     generate: Generated | None = None
 
@@ -109,7 +110,9 @@ class Declaration(_Table):
             raise ValueError(f"the topic {twice} is there twice")
         if not (self.sources or self.jars or self.dependencies):
             raise ValueError("it takes sources, jars or dependencies, in which the class is")
-        inputs = [one.topic for one in self.input]
+        inputs = [one.topic for one in self.input if not one.is_global]
+        if not inputs:
+            raise ValueError("each input is global, so there is nothing to process")
         for output in self.output:
             if output.of is not None and output.of not in inputs:
                 raise ValueError(f"{output.topic} is of {output.of}, which is no input")
@@ -162,6 +165,8 @@ class Application:
     def messages(self, seed: int, begin: int) -> list[Message]:
         """The records of all inputs in the order in which they flow: side by side, each input evenly.
 
+        Those of global tables come first: an application has all of them before it processes anything.
+
         Args:
             seed: by which records are drawn.
             begin: timestamp of the first of those that have none of their own, in epoch milliseconds.
@@ -173,7 +178,8 @@ class Application:
         side_by_side = []
         for number, one in enumerate(self.declares.input):
             own = list(self._of_file(one) if one.generate is None else _generated(one, one.generate, rng))
-            side_by_side += [((place + 1) / len(own), number, one, drawn) for place, drawn in enumerate(own)]
+            turns = (0 if one.is_global else (place + 1) / len(own) for place in range(len(own)))
+            side_by_side += [(turn, number, one, drawn) for turn, drawn in zip(turns, own, strict=True)]
         side_by_side.sort(key=lambda item: item[:2])
         return [
             Message(
