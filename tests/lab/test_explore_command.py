@@ -1,16 +1,18 @@
 """`explore` as a person meets it, with searches whose answers are decreed."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.harness import harness_version
-from onceproof.lab import exploring
+from onceproof.lab import exploring, releases
 from onceproof.model.explored import Asked
+from onceproof.model.release import Release
 from onceproof.settings import get_settings
-from tests.specimens.files import a_finding, an_exploration
+from tests.specimens.files import a_bisection, a_finding, an_exploration
 
 
 @pytest.fixture
@@ -34,6 +36,7 @@ def explore(tmp_path, monkeypatch):
     def run(answer, *options):
         monkeypatch.setattr(exploring.Explorer, "explore", lambda _, *how: asked.append(how) or answer)
         monkeypatch.setattr(cli.exploring.out, "_width", 500)
+        monkeypatch.setattr(releases, "published_releases", lambda _: [Release.parse("4.3.0")])
         done = CliRunner().invoke(cli.app, ["explore", "--resume", "last", "--minutes", "2", *options])
         assert asked[-1][0] == 120
         return done.stdout, done.exit_code
@@ -69,3 +72,19 @@ def test_json_is_one_object(explore):
     assert code == 1
     assert answer["findings"][0]["smallest_rate"] == {"red": 3, "counted": 3}
     assert answer["known"][0]["issues"] == ["KAFKA-14172"]
+
+
+def test_a_search_that_is_under_way_can_be_told_to_bisect(explore):
+    told, _ = explore(an_exploration(findings=(a_finding(releases=a_bisection()),)), "--bisect")
+    assert "  The first bad release is 4.1.0, the last good one before it 4.0.1; the last bad one is 4.3.1, " in told
+    [file] = get_settings().explorations.glob("*/exploration.json")
+    assert Asked.read(file).bisect
+    assert "It is in" not in explore(an_exploration())[0]
+    assert Asked.read(file).bisect  # what was asked once stays asked
+
+
+def test_a_planted_bug_is_not_bisected(explore):
+    [file] = get_settings().explorations.glob("*/exploration.json")
+    replace(Asked.read(file), plant="no-abort").write(file)
+    done = CliRunner().invoke(cli.app, ["explore", "--resume", "last", "--bisect"])
+    assert "no-abort is only in the release that it is planted into" in str(done.exception)

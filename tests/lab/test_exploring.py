@@ -1,15 +1,16 @@
 """A search: its loop, what becomes of a red, and how it continues; the last test is on real brokers."""
 
 import json
+from dataclasses import replace
 from itertools import count
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from onceproof.lab.exploring import BROKEN, ExplorationFolder, Explorer, SharedBrokers, grammar_of, last_of
+from onceproof.lab.exploring import BROKEN, Explorer, SharedBrokers, begun, grammar_of, held, last_of
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.exploration import Grammar, Story
-from onceproof.model.explored import Asked, Finding
+from onceproof.model.explored import Asked, ExplorationFolder, Finding
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import Tally
 from tests.conftest import HERE, a_trial
@@ -53,11 +54,11 @@ class Decreed:
         return an_outcome(trial)
 
 
-def explorer(path, bench, **told):
+def explorer(path, bench, releases=(), **told):
     folder = ExplorationFolder(path / "20260101T000000-0001")
     folder.path.mkdir(exist_ok=True)
     said = []
-    return Explorer(folder, asked(**told), ENUMERATOR, bench, said.append, lambda: bench.time), folder, said
+    return Explorer(folder, asked(**told), ENUMERATOR, bench, said.append, lambda: bench.time, releases), folder, said
 
 
 def lines_of(folder):
@@ -171,6 +172,107 @@ def test_a_red_that_does_not_come_again_is_a_finding_with_its_rate(tmp_path):
     text = (folder.path / "findings" / finding.name / "finding.md").read_text()
     assert "red in 0 of 3 further trials" in text
     assert "So it was not shrunk." in text
+
+
+RELEASES = [Release.parse(text) for text in ("3.9.0", "3.9.1", "4.0.0", "4.0.1", "4.0.2", "4.3.0", "4.3.1")]
+
+
+def since_401(trial):
+    """The same bug, which came with 4.0.1."""
+    return uncached(trial) if trial.cell.streams >= Release(4, 0, 1) else showing({})
+
+
+def test_a_finding_is_bisected_over_releases(tmp_path):
+    search, folder, said = explorer(tmp_path, Decreed(since_401), RELEASES)
+    [finding] = search.explore(2_000).findings
+    found = finding.releases
+    assert found.sure
+    assert found.bad == ("4.0.1", "4.0.2", "4.3.0", "4.3.1")
+    assert found.good == ("3.9.0", "3.9.1", "4.0.0")
+    assert [(line["line"], line["last_good"], line["first_bad"]) for line in found.boundaries] == [
+        ("4.0", "4.0.0", "4.0.1"),
+        ("4.3", None, "4.3.0"),
+    ]
+    lines = [line for line in lines_of(folder) if line["purpose"] == "bisect"]
+    assert len(lines) == found.trials
+    assert all(f"--streams {line['streams']} " in line["command"] for line in lines)
+    assert all(line["schedule"]["parameters"] == finding.parameters for line in lines)
+    assert {line["streams"] for line in lines_of(folder) if line["purpose"] != "bisect"} == {None}
+    assert any("bisect: enumerator DEFAULT_CONFIG caching=False on 4.0.0: green" in line for line in said)
+    text = (folder.finding(finding) / "finding.md").read_text()
+    assert "The first bad release is 4.0.1, the last good one before it 4.0.0; the last bad one is 4.3.1" in text
+    assert "\n| 4.0 | 4.0.0 | 4.0.1 | 4.0.2 | — | ≤ " in text
+    assert "\nGood: 3.9.0, 3.9.1, 4.0.0.\n" in text
+    assert Finding.read(folder.finding(finding) / "finding.json") == finding
+
+
+@pytest.mark.parametrize("more", [10, 50, 110])
+def test_a_bisection_goes_on_where_it_was_left(tmp_path, more):
+    whole = Decreed(since_401)
+    (tmp_path / "whole").mkdir()
+    uncut = explorer(tmp_path / "whole", whole, RELEASES)[0].explore(600)
+    begins = next(
+        line["at"] for line in lines_of(ExplorationFolder(tmp_path / "whole" / asked().run)) if line["streams"]
+    )
+    bench = Decreed(since_401)
+    cut = explorer(tmp_path, bench, RELEASES)[0].explore(begins - 10 + more)
+    assert "Trials or time were used up before it was tried." in cut.findings[0].releases.unknown.values() or more > 50
+    assert not cut.findings[0].releases.sure
+    rest = Decreed(since_401)
+    rest.time = bench.time
+    told = explorer(tmp_path, rest, RELEASES)[0].explore(600 - bench.time)
+    assert [*bench.trials, *rest.trials] == whole.trials
+    assert told.findings == uncut.findings
+    assert told.findings[0].releases.sure
+
+
+def test_what_was_not_asked_to_be_bisected_can_be_later(tmp_path):
+    bench = Decreed(since_401)
+    [finding] = explorer(tmp_path, bench)[0].explore(600).findings
+    assert finding.releases is None
+    [finding] = explorer(tmp_path, bench, RELEASES)[0].explore(600).findings
+    assert finding.releases.sure
+
+
+def test_a_release_that_fails_or_shows_something_else_is_not_known_and_ends_nothing(tmp_path):
+    def shows(trial):
+        return showing({"duplicate-id": 1}, explained=True) if trial.cell.streams.line == "3.9" else since_401(trial)
+
+    def fails(trial):
+        return HarnessError("no class path") if trial.cell.streams.line == "4.0" else None
+
+    search, folder, _ = explorer(tmp_path, Decreed(shows, fails), RELEASES)
+    [finding] = search.explore(2_000).findings
+    found = finding.releases
+    assert (found.bad, found.good, found.sure) == (("4.3.0", "4.3.1"), (), False)
+    assert dict.fromkeys(["4.0.0", "4.0.1", "4.0.2"], "no class path").items() <= found.unknown.items()
+    assert found.unknown["3.9.0"].startswith("known: ")
+    assert found.told == "It is in every release that was tried: 4.3.0, 4.3.1. Not all of this is sure."
+    assert "Not known: 4.0.0, 4.0.1, 4.0.2: no class path" in (folder.finding(finding) / "finding.md").read_text()
+
+
+def test_a_release_that_refuses_the_schedule_is_not_tried(tmp_path):
+    def shows(trial):
+        return showing({"lost-record": 1} if trial.parameters.get("group.protocol") == "streams" else {})
+
+    folder = ExplorationFolder(tmp_path / "20260101T000000-0001")
+    folder.path.mkdir()
+    bench, grammar = (
+        Decreed(shows),
+        Grammar({"enumerator": Story("enumerator", {"group.protocol": ("classic", "streams")})}),
+    )
+    told = replace(asked(), broker="4.3.1")
+    search = Explorer(folder, told, grammar, bench, lambda _: None, lambda: bench.time, RELEASES)
+    [finding] = search.explore(1_000).findings
+    assert "lacks group.protocol=streams" in finding.releases.unknown["4.0.0"]
+    assert {str(trial.cell.streams) for trial in bench.trials} == {"4.3.0", "4.3.1"}
+
+
+def test_what_does_not_come_again_is_not_bisected(tmp_path):
+    once = count()
+    bench = Decreed(lambda trial: showing({"lost-record": 1} if next(once) == 2 else {}))
+    [finding] = explorer(tmp_path, bench, RELEASES)[0].explore(300).findings
+    assert finding.releases is None
 
 
 def test_brokers_that_die_after_a_trial_take_nothing_of_it_along(tmp_path, monkeypatch):
@@ -328,17 +430,17 @@ def test_the_last_search_is_the_one_that_goes_on(tmp_path):
 def test_a_search_of_another_version_does_not_go_on(tmp_path):
     folder = ExplorationFolder(tmp_path / "s")
     with pytest.raises(UsageError, match="is no search that could go on"):
-        folder.begun()
+        begun(folder)
     asked().write(folder.asked_file)
     with pytest.raises(UsageError, match="was begun by h, and this is"):
-        folder.begun()
+        begun(folder)
 
 
 def test_two_cannot_go_on_with_one_search(tmp_path):
     folder = ExplorationFolder(tmp_path / "s")
-    with folder.held(), pytest.raises(UsageError, match="The search s is under way"), folder.held():
+    with held(folder), pytest.raises(UsageError, match="The search s is under way"), held(folder):
         pass
-    with folder.held():
+    with held(folder):
         pass
 
 

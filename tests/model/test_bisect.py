@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceproof import statistics
-from onceproof.model.bisect import Bisection, Boundary, Probe, lines_of
+from onceproof.model.bisect import Bisected, Bisection, Boundary, Probe, lines_of
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import Tally
 
@@ -100,7 +100,7 @@ def test_what_the_trials_did_not_suffice_for_is_unknown():
     bisection, found = search(bad, budget=4)
     assert found == []
     assert {str(r) for r in bisection.unknown} >= {"3.2.0", "3.8.0", "4.3.0"}
-    assert set(bisection.unknown.values()) == {"The trials were used up before it was tried."}
+    assert set(bisection.unknown.values()) == {"Trials or time were used up before it was tried."}
 
 
 def test_if_nothing_is_red_nobody_knows_what_the_greens_say():
@@ -176,3 +176,32 @@ def test_a_trial_that_misses_now_and_then_rarely_misleads(seed):
         assert str(boundary.first_bad) in bad
         assert str(boundary.last_bad) in bad
     assert bisection.missed is not None
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "sure", "said"),
+    [
+        ((), ("4.0.0",), False, "Nothing was red."),
+        (("4.0.0", "4.0.1"), (), True, "It is in every release that was tried: 4.0.0, 4.0.1."),
+        (
+            ("3.3.2", "3.4.0"),
+            ("3.4.1",),
+            True,
+            "The first bad release is 3.3.2, none before it is good; "
+            "the last bad one is 3.4.0, the first good one after it 3.4.1.",
+        ),
+        (
+            ("4.1.0",),
+            ("4.0.0", "4.0.1"),
+            False,
+            "The first bad release is 4.1.0, the last good one before it 4.0.1; "
+            "the last bad one is 4.1.0, none after it is good. Not all of this is sure.",
+        ),
+    ],
+)
+def test_what_it_came_to_is_told_in_a_sentence(bad, good, sure, said):
+    found = Bisected(
+        boundaries=(), trials=1, sure=sure, missed=None, bad=bad, good=good, controls={}, unknown={"3.0.0": "why"}
+    )
+    assert found.told == said
+    assert found.why_unknown == {"why": ["3.0.0"]}

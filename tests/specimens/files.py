@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from onceproof.cli.trials import TrialAnswer
+from onceproof.model.bisect import Bisected
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.explored import Exploration, Finding, Known
 from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan, VerdictRow
@@ -153,6 +154,22 @@ def a_finding(**told: Any) -> Finding:
         folder="trials/5",
     )
     return replace(finding, **told)
+
+
+def a_bisection(**told: Any) -> Bisected:
+    """What came with a release."""
+    boundary = {"line": "4.1", "last_good": None, "first_bad": "4.1.0", "last_bad": "4.1.2", "first_good": None}
+    found = Bisected(
+        boundaries=({**boundary, "missed": None},),
+        trials=12,
+        sure=True,
+        missed=0.035,
+        bad=("4.1.0", "4.1.2", "4.3.1"),
+        good=("4.0.0", "4.0.1"),
+        controls={"4.1.0": (3, 3)},
+        unknown={},
+    )
+    return replace(found, **told)
 
 
 def an_exploration(**told: Any) -> Exploration:

@@ -1,6 +1,7 @@
 """The command that searches for failures that nobody knows."""
 
 import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -18,7 +19,7 @@ from onceproof.cli.asking import (
 )
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
-from onceproof.model.explored import Asked, Exploration
+from onceproof.model.explored import Asked, Exploration, ExplorationFolder
 from onceproof.model.json_file import encoded
 from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plant
@@ -46,6 +47,9 @@ def explore(
     plant_: Annotated[
         str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
     ] = None,
+    bisect: Annotated[
+        bool, typer.Option("--bisect", help="Also find the releases that show a finding, within the minutes.")
+    ] = False,
     resume: Annotated[
         str | None, typer.Option(metavar="ID|last", help="Go on with this search, as it was asked for.")
     ] = None,
@@ -55,27 +59,37 @@ def explore(
 
     Exit: 0 none found, 1 at least one, 2 usage, 3 no trial was exercised, 4 error.
     """
-    from onceproof.lab.exploring import ExplorationFolder, Explorer, SharedBrokers, grammar_of, last_of
+    from onceproof.lab.exploring import Explorer, SharedBrokers, begun, grammar_of, held, last_of
     from onceproof.lab.processes import interruptible
+    from onceproof.lab.releases import published_releases
 
     settings = get_settings()
     if resume is not None:
         if streams or broker != BROKER or maven_repo or scenario_ or seed is not None or plant_ or uniform:
-            raise UsageError(f"--resume {resume} goes on with what was asked for then: give --minutes alone beside it.")
+            raise UsageError(
+                f"--resume {resume} goes on with what was asked for then: give --minutes or --bisect beside it."
+            )
         root = settings.explorations
         folder = last_of(root) if resume == "last" else ExplorationFolder(root / resume)
-        asked = folder.begun()
+        asked = begun(folder)
     elif streams is not None:
         folder = ExplorationFolder(settings.explorations / new_run_id())
         asked = _asked(folder.path.name, streams, broker, maven_repo, scenario_, seed, plant_, uniform=uniform)
     else:
         raise UsageError("Name a release to search with --streams, or a search to go on with by --resume.")
+    asked = replace(asked, bisect=asked.bisect or bisect)
+    if asked.bisect and asked.plant:
+        raise UsageError(
+            f"{asked.plant} is only in the release that it is planted into: leave out --bisect, or the plant."
+        )
     grammar, left_out = grammar_of(settings.installation, asked, named=bool(scenario_))
+    releases = published_releases(settings.installation) if asked.bisect else ()
     bench = SharedBrokers(settings.installation, Release.parse(asked.broker), folder.path)
-    with interruptible(), folder.held(), progress(f"{asked.streams}, seed {asked.seed}") as report:
+    with interruptible(), held(folder), progress(f"{asked.streams}, seed {asked.seed}") as report:
         asked.write(folder.asked_file)
         try:
-            told = Explorer(folder, asked, grammar, bench, report).explore(60 * minutes, left_out)
+            explorer = Explorer(folder, asked, grammar, bench, report, releases=releases)
+            told = explorer.explore(60 * minutes, left_out)
         finally:
             bench.stop()
     if as_json:
@@ -149,6 +163,8 @@ def _print(told: Exploration) -> None:
         )
         out.print(f"  {finding.command}", markup=False, soft_wrap=True)
         out.print(f"  red in {finding.smallest_rate} more{'' if finding.is_settled else ', not shrunk to the end'}")
+        if finding.releases:
+            out.print(f"  {finding.releases.told}", markup=False, soft_wrap=True)
     if not told.findings:
         out.print("[green]nothing that no known issue explains[/]")
     for what, why in told.left_out.items():

@@ -14,7 +14,7 @@ from onceproof.model.bisect import Bisection, Probe, lines_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, Reading
-from onceproof.model.json_file import write_json
+from onceproof.model.json_file import encoded, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import RISK
 from onceproof.model.release import Release
@@ -119,9 +119,7 @@ def bisect_cell(
         given: brokers to run on; None for brokers of its own.
 
     Returns:
-        boundaries (line, last_good, first_bad, last_bad, first_good, missed), trials, sure, missed (the largest of all
-        good releases'; null if nothing was red), bad, good, controls (bad release -> red, trials), unknown (release ->
-        reason).
+        scenario, variant, and the entries of `model.bisect.Bisected`.
 
     Raises:
         UsageError: the given brokers cannot be reached, or do not allow what the trials need.
@@ -131,18 +129,7 @@ def bisect_cell(
     refused = {r: reason for r, cell in cells.items() if (reason := scenario(scenario_name).refuse(cell)) is not None}
     with probing(installation, run, list(cells.values()), seed, report, anomalies, given) as probe:
         search = Bisection(lines_of(releases), lambda r: probe(cells[r]), statistics, RISK, budget, unknown=refused)
-        boundaries = search.run()
-    found = {
-        "scenario": scenario_name,
-        "variant": variant,
-        "boundaries": [boundary.to_dict() for boundary in boundaries],
-        "trials": search.trials,
-        "sure": search.is_sure,
-        "missed": None if search.missed is None else round(search.missed, 4),
-        "bad": [str(release) for release in sorted(search.reds)],
-        "good": [str(release) for release in search.good],
-        "controls": {str(r): [tally.red, tally.counted] for r, tally in sorted(search.controls.items())},
-        "unknown": {str(release): reason for release, reason in sorted(search.unknown.items())},
-    }
+        search.run()
+    found = {"scenario": scenario_name, "variant": variant, **encoded(search.result)}
     write_json(run.bisection_file, found)
     return found

@@ -8,9 +8,9 @@ file, and a trial that was torn away is run again.
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaException
 from filelock import FileLock, Timeout
 
+from onceproof import statistics
 from onceproof.faults import partition
 from onceproof.harness import harness_version
 from onceproof.installation import Installation
@@ -26,6 +27,7 @@ from onceproof.lab.given import own_cluster
 from onceproof.lab.topics import Topics
 from onceproof.lab.toxiproxy import require_toxiproxy
 from onceproof.lab.trial import run_alone
+from onceproof.model.bisect import Bisected, Bisection, lines_of
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.coverage import reached, spans
@@ -34,27 +36,31 @@ from onceproof.model.exploration import Corpus, Grammar, Pick, Schedule
 from onceproof.model.explored import (
     Asked,
     Exploration,
+    ExplorationFolder,
     Finding,
     Log,
     Purpose,
     Tried,
     known_of,
     of_finding,
+    probed,
     rate_of,
 )
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import replacing
 from onceproof.model.known_issues import registry
+from onceproof.model.matrices import RISK
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import is_red
 from onceproof.scenarios import SCENARIOS, scenario
-from onceproof.scenarios.exploring import story
+from onceproof.scenarios.exploring import refusal, story
 from onceproof.scenarios.shrinking import shrink
 
 REPEATED = 3  # trials of a schedule for its rate
 TRIES = 3  # trials of a simpler schedule in one of which it must be red
+BISECTED = 100  # trials of the bisection of a finding, at most
 BROKEN = 5  # trials that fail one after the other, after which something must be wrong here
 TOGETHER = 1  # brokers that trials can share
 
@@ -70,60 +76,36 @@ class Bench(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class ExplorationFolder:
-    """The folder of a search; its trials lie in it as in that of a run."""
+def begun(folder: ExplorationFolder) -> Asked:
+    """What the search that was begun in a folder asks.
 
-    path: Path
+    Raises:
+        UsageError: none was, or by another version of Onceproof, which may see other things.
+    """
+    asked = Asked.known(folder.asked_file)
+    if asked is None:
+        raise UsageError(f"{folder.path} is no search that could go on; name one of {folder.path.parent}, or `last`.")
+    if asked.harness != harness_version():
+        raise UsageError(
+            f"The search {asked.run} was begun by {asked.harness}, and this is {harness_version()}, which may see "
+            "other things: begin another one."
+        )
+    return asked
 
-    @property
-    def run(self) -> RunFolder:
-        """The folder of its trials."""
-        return RunFolder(self.path)
 
-    @property
-    def asked_file(self) -> Path:
-        """What is searched."""
-        return self.path / "exploration.json"
+@contextmanager
+def held(folder: ExplorationFolder) -> Iterator[None]:
+    """Keep others from going on with a search for the time of a `with` block; the kernel ends that with the process.
 
-    @property
-    def log_file(self) -> Path:
-        """A line for each trial."""
-        return self.path / "exploration.jsonl"
-
-    def finding(self, finding: Finding) -> Path:
-        """The folder of a finding."""
-        return self.path / "findings" / finding.name
-
-    def begun(self) -> Asked:
-        """What the search that was begun here asks.
-
-        Raises:
-            UsageError: none was, or by another version of Onceproof, which may see other things.
-        """
-        asked = Asked.known(self.asked_file)
-        if asked is None:
-            raise UsageError(f"{self.path} is no search that could go on; name one of {self.path.parent}, or `last`.")
-        if asked.harness != harness_version():
-            raise UsageError(
-                f"The search {asked.run} was begun by {asked.harness}, and this is {harness_version()}, which may see "
-                "other things: begin another one."
-            )
-        return asked
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep others from going on with it for the time of a `with` block; the kernel ends that with the process.
-
-        Raises:
-            UsageError: somebody is at it.
-        """
-        self.path.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(self.path / "lock", blocking=False):
-                yield
-        except Timeout:
-            raise UsageError(f"The search {self.path.name} is under way; wait for it, or begin another one.") from None
+    Raises:
+        UsageError: somebody is at it.
+    """
+    folder.path.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder.path / "lock", blocking=False):
+            yield
+    except Timeout:
+        raise UsageError(f"The search {folder.path.name} is under way; wait for it, or begin another one.") from None
 
 
 def last_of(root: Path) -> ExplorationFolder:
@@ -187,19 +169,21 @@ class Explorer:
         bench: Bench,
         report: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
+        releases: Collection[Release] = (),
     ) -> None:
-        """Take in what was tried before.
+        """Take in what was tried before; findings are bisected over `releases`, if there are any.
 
         Raises:
             HarnessError: its lines are damaged.
         """
         self._folder, self._asked, self._bench, self._report, self._now = folder, asked, bench, report, now
-        self._grammar = grammar
+        self._grammar, self._releases = grammar, releases
         self._streams, self._broker = Release.parse(asked.streams), Release.parse(asked.broker)
         self._corpus = Corpus(grammar, asked.seed, uniform=asked.uniform)
         self._log = Log(folder.log_file)
         self._settled: set[int] = set()
         self._smallest: dict[int, Schedule] = {}
+        self._bisected: dict[int, Bisected] = {}
         for line in self._lines:
             if line.purpose is Purpose.SEARCH:
                 self._learn(line)
@@ -245,9 +229,15 @@ class Explorer:
         return self._corpus.learn(pick, reached(line.marks), line.signature, exercised=line.exercised)
 
     def _try(
-        self, schedule: Schedule, purpose: Purpose, *, parent: int | None = None, finding: int | None = None
+        self,
+        schedule: Schedule,
+        purpose: Purpose,
+        *,
+        parent: int | None = None,
+        finding: int | None = None,
+        streams: Release | None = None,
     ) -> Tried:
-        """Run a trial of a schedule, and keep its line.
+        """Run a trial of a schedule, and keep its line; on the release that is searched, or another one.
 
         Raises:
             OutOfTimeError: the time is up.
@@ -256,7 +246,7 @@ class Explorer:
         if began >= self._deadline:
             raise OutOfTimeError
         number = len(self._lines) + 1
-        cell = Cell(schedule.scenario, schedule.variant, self._streams, self._broker)
+        cell = Cell(schedule.scenario, schedule.variant, streams or self._streams, self._broker)
         trial = Trial(self._asked.run, cell, number, schedule.seed, dict(schedule.parameters), self._asked.plant)
         self._folder.run.set_aside(trial)
         folder = self._folder.run.trial(trial)
@@ -268,6 +258,7 @@ class Explorer:
             schedule=schedule,
             parent=parent,
             finding=finding,
+            streams=None if streams is None else str(streams),
             seconds=round(ended - began, 2),
             at=round(self._spent + ended - self._begin, 2),
             command=trial.command,
@@ -277,7 +268,8 @@ class Explorer:
         if purpose is Purpose.SEARCH:
             tried = replace(tried, gained=len(self._learn(tried)))
         self._log.add(tried)
-        self._report(f"trial {number}, {purpose}: {schedule.told}: {tried.said}; {tried.gained} new marks and pairs")
+        told = f"{schedule.told} on {streams}" if streams else schedule.told
+        self._report(f"trial {number}, {purpose}: {told}: {tried.said}; {tried.gained} new marks and pairs")
         self._check_harness()
         return tried
 
@@ -321,8 +313,8 @@ class Explorer:
         return {line.issues for line in self._lines if line.anomalies and not line.is_new}
 
     def _check_harness(self) -> None:
-        last = self._lines[-BROKEN:]
-        if len(last) == BROKEN and all(line.error for line in last):
+        last = self._lines[-BROKEN:]  # that a release fails, in a bisection, says nothing about this machine
+        if len(last) == BROKEN and all(line.error and line.purpose is not Purpose.BISECT for line in last):
             raise HarnessError(f"{BROKEN} trials failed one after the other, so the search ends: {last[-1].error}")
 
     # --- a finding -------------------------------------------------------------------------------------------
@@ -342,6 +334,32 @@ class Explorer:
             if not self._smallest[number].is_like(first.schedule):
                 list(self._trials(number, self._smallest[number], Purpose.RATE, REPEATED, after=TRIES))
         self._settled.add(number)
+        if self._releases and rate_of(repeated, first).red:
+            self._bisect(number)
+
+    def _bisect(self, number: int) -> None:
+        """Find the releases on which the smallest schedule of a finding shows it, from where this stands."""
+        first, smallest = self._first(number), self._smallest[number]
+        releases = {*self._releases, self._streams}
+        one, parameters = scenario(smallest.scenario), dict(smallest.parameters)
+        refused = {r: refusal(one, r, self._broker, smallest.variant, parameters) for r in releases - {self._streams}}
+        trials = {
+            release: self._trials(number, smallest, Purpose.BISECT, BISECTED, REPEATED + TRIES, release)
+            for release in releases
+        }
+        bisection = Bisection(
+            lines_of(releases),
+            lambda release: probed(next(trials[release]), first),
+            statistics,
+            RISK,
+            BISECTED,
+            reds={self._streams: 1},
+            unknown={release: reason for release, reason in refused.items() if reason},
+        )
+        try:
+            bisection.run()
+        finally:
+            self._bisected[number] = bisection.result
 
     def _shows(self, number: int, simpler: Schedule) -> bool:
         first = self._first(number)
@@ -350,12 +368,22 @@ class Explorer:
             self._smallest[number] = simpler
         return shows
 
-    def _trials(self, number: int, schedule: Schedule, purpose: Purpose, count: int, after: int = 0) -> Iterator[Tried]:
+    def _trials(
+        self,
+        number: int,
+        schedule: Schedule,
+        purpose: Purpose,
+        count: int,
+        after: int = 0,
+        streams: Release | None = None,
+    ) -> Iterator[Tried]:
         """Trials of a schedule, each with the next seed `after` so many: first those that were run before."""
-        before = of_finding(self._lines, number, purpose, schedule)[:count]
+        told = None if streams is None else str(streams)
+        like = of_finding(self._lines, number, purpose, schedule)
+        before = [line for line in like if line.streams == told][:count]
         yield from before
         for n in range(len(before) + 1, count + 1):
-            yield self._try(replace(schedule, seed=schedule.seed + after + n), purpose, finding=number)
+            yield self._try(replace(schedule, seed=schedule.seed + after + n), purpose, finding=number, streams=streams)
 
     def _write(self, number: int) -> None:
         finding = self._finding(number)
@@ -397,6 +425,7 @@ class Explorer:
             smallest_rate=rate_of(rated if is_smaller else repeated, first),
             others=len(of_finding(self._lines, number, Purpose.SEARCH)) - 1,
             folder=red.folder,
+            releases=self._bisected.get(number),
         )
 
     # --- the answer ------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from onceproof.model.release import Release
 from onceproof.model.sensitivity import NOTHING, Tally
 
 ATTEMPTS = 3  # trials of a release, until one is exercised
+COLUMNS = ("line", "last_good", "first_bad", "last_bad", "first_good", "missed")
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,49 @@ class Boundary:
         return {"line": self.line, **releases, "missed": None if self.missed is None else round(self.missed, 4)}
 
 
+def row(boundary: Mapping[str, Any]) -> tuple[str, ...]:
+    """A boundary's JSON form as texts, by `COLUMNS`."""
+    missed = "—" if boundary["missed"] is None else f"≤ {boundary['missed']:.1%}".replace("%", " %")
+    return (*("—" if boundary[name] is None else str(boundary[name]) for name in COLUMNS[:-1]), missed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bisected:
+    """What a bisection came to, as `bisect.json` has it."""
+
+    boundaries: tuple[Mapping[str, str | float | None], ...]  # `Boundary.to_dict`
+    trials: int
+    sure: bool
+    missed: float | None  # the largest of all good releases'; None if nothing was red
+    bad: tuple[str, ...]
+    good: tuple[str, ...]
+    controls: Mapping[str, tuple[int, int]]  # bad release -> red, trials
+    unknown: Mapping[str, str]  # release -> reason
+
+    @property
+    def told(self) -> str:
+        """For people: where it begins and ends."""
+        bad, good = ([Release.parse(text) for text in texts] for texts in (self.bad, self.good))
+        doubt = "" if self.sure else " Not all of this is sure."
+        if not bad or not good:
+            return (
+                f"It is in every release that was tried: {', '.join(self.bad)}.{doubt}" if bad else "Nothing was red."
+            )
+        before = max((release for release in good if release < bad[0]), default=None)
+        after = min((release for release in good if release > bad[-1]), default=None)
+        begins = f"the last good one before it {before}" if before else "none before it is good"
+        ends = f"the first good one after it {after}" if after else "none after it is good"
+        return f"The first bad release is {bad[0]}, {begins}; the last bad one is {bad[-1]}, {ends}.{doubt}"
+
+    @property
+    def why_unknown(self) -> Mapping[str, list[str]]:
+        """By reason the releases of which nothing is known."""
+        reasons: dict[str, list[str]] = defaultdict(list)
+        for release, reason in self.unknown.items():
+            reasons[reason].append(release)
+        return reasons
+
+
 def lines_of(releases: Iterable[Release]) -> dict[str, list[Release]]:
     """The releases by line, for example `3.4`, both in order."""
     lines: dict[str, list[Release]] = defaultdict(list)
@@ -91,16 +135,32 @@ class Bisection:
     def run(self) -> list[Boundary]:
         """The boundaries of every line that has a bad release, in order."""
         tried = -1
-        while self.trials > tried:  # until nothing is left to try, or the budget is used up
-            tried = self.trials
+        try:
+            while self.trials > tried:  # until nothing is left to try, or the budget is used up
+                tried = self.trials
+                for releases in self.lines.values():
+                    self._settle(releases)
+                for release in self.good:
+                    self._add_trials(release)
+        finally:  # also where whoever probes has no more time
             for releases in self.lines.values():
-                self._settle(releases)
-            for release in self.good:
-                self._add_trials(release)
-        for releases in self.lines.values():
-            for release in self._open(releases):
-                self.unknown.setdefault(release, "The trials were used up before it was tried.")
+                for release in self._open(releases):
+                    self.unknown.setdefault(release, "Trials or time were used up before it was tried.")
         return self._boundaries()
+
+    @property
+    def result(self) -> Bisected:
+        """What it has come to."""
+        return Bisected(
+            boundaries=tuple(boundary.to_dict() for boundary in self._boundaries()),
+            trials=self.trials,
+            sure=self.is_sure,
+            missed=None if self.missed is None else round(self.missed, 4),
+            bad=tuple(str(release) for release in sorted(self.reds)),
+            good=tuple(map(str, self.good)),
+            controls={str(r): (tally.red, tally.counted) for r, tally in sorted(self.controls.items())},
+            unknown={str(release): reason for release, reason in sorted(self.unknown.items())},
+        )
 
     @property
     def good(self) -> list[Release]:

@@ -13,11 +13,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from onceproof.model.bisect import COLUMNS, Bisected, Probe, row
 from onceproof.model.coverage import Span
 from onceproof.model.errors import ExitCode, HarnessError
 from onceproof.model.exploration import Schedule, Signature
 from onceproof.model.json_file import JsonFile, decoded, encoded, unwritable
 from onceproof.model.promise import ANOMALIES, PROMISES
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import NOTHING, Tally
 
 
@@ -28,6 +30,7 @@ class Purpose(StrEnum):
     REPEAT = "repeat"  # of the first schedule of a finding, for its rate
     SHRINK = "shrink"  # whether a simpler schedule shows it, too
     RATE = "rate"  # of the smallest schedule
+    BISECT = "bisect"  # whether the smallest schedule shows it on another release, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,7 @@ class Asked(JsonFile):
     uniform: bool
     plant: str | None
     harness: str  # its version: another one may see other things
+    bisect: bool = False  # whether the releases are told that show a finding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +57,7 @@ class Tried:
     schedule: Schedule
     parent: int | None = None  # that it is a variation of, counted among the trials for something new
     finding: int | None = None  # that it belongs to
+    streams: str | None = None  # the release, where a finding is bisected; else that of the search
     marks: Mapping[str, Span] = field(default_factory=dict)  # that it left
     gained: int = 0  # of these and their pairs, what no trial of the search before it had reached
     exercised: bool = False
@@ -106,27 +111,39 @@ def _counts(anomalies: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
 
 
+def read_lines(path: Path) -> list[Tried]:
+    """The trials of a search; a last line that was cut off is not missed.
+
+    Raises:
+        HarnessError: it cannot be read, or is damaged.
+    """
+    try:
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+    except OSError as error:
+        raise HarnessError(f"{path} could not be read ({error.strerror}): make it readable.") from error
+    lines = []
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            lines.append(decoded(Tried, json.loads(line), f"line {number}"))
+        except ValueError as error:
+            raise HarnessError(f"{path} is damaged in line {number}: {error}.") from error
+    return lines
+
+
 class Log:
     """The lines of a search, in memory and in their file."""
 
     def __init__(self, path: Path) -> None:
-        """Go on with what the file has; a last line that was cut off is not missed.
+        """Go on with what the file has, without what was cut off.
 
         Raises:
-            HarnessError: it cannot be read, or is damaged.
+            HarnessError: it cannot be read or written, or is damaged.
         """
         self._path = path
-        self.lines: list[Tried] = []
+        self.lines = read_lines(path)
         try:
-            text = path.read_text() if path.exists() else ""
-            whole, _, torn = text.rpartition("\n")
-            for number, line in enumerate(whole.splitlines(), 1):
-                try:
-                    self.lines.append(decoded(Tried, json.loads(line), f"line {number}"))
-                except ValueError as error:
-                    raise HarnessError(f"{path} is damaged in line {number}: {error}.") from error
-            if torn:
-                os.truncate(path, len(f"{whole}\n".encode()) if whole else 0)
+            if path.exists():
+                os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
         except OSError as error:
             raise unwritable(error, path) from error
 
@@ -178,6 +195,7 @@ class Finding(JsonFile):
     smallest_rate: Tally  # of the smallest, without the trial by which it was found
     others: int  # further schedules of the search that look like it
     folder: str | None  # of what the trial left that shows it
+    releases: Bisected | None = None  # that show it, by as many trials as there were so far; None if not bisected
 
     @property
     def title(self) -> str:
@@ -225,13 +243,53 @@ The promises that are broken:
 ```
 {self.first}
 ```
-
+{"".join(_releases(self.releases)) if self.releases else ""}
 Brokers {self.broker}. What the trial left: `{self.folder or "not kept"}`.
 """
 
 
+def _releases(of: Bisected) -> Iterator[str]:
+    yield f"\n**The releases that show it**, by {of.trials:,} trials of the smallest schedule: {of.told}\n\n"
+    if of.boundaries:
+        yield f"| {' | '.join(name.replace('_', ' ') for name in COLUMNS)} |\n|{'---|' * len(COLUMNS)}\n"
+        yield from (f"| {' | '.join(row(boundary))} |\n" for boundary in of.boundaries)
+    yield f"\nGood: {', '.join(of.good) or 'none'}.\n"
+    yield from (f"Not known: {', '.join(releases)}: {why}\n" for why, releases in of.why_unknown.items())
+
+
 def _of(rate: Tally) -> str:
     return f"{rate.red} of {rate.counted} further trials"
+
+
+@dataclass(frozen=True)
+class ExplorationFolder:
+    """The folder of a search; its trials lie in it as in that of a run."""
+
+    path: Path
+
+    @property
+    def run(self) -> RunFolder:
+        """The folder of its trials."""
+        return RunFolder(self.path)
+
+    @property
+    def asked_file(self) -> Path:
+        """What is searched."""
+        return self.path / "exploration.json"
+
+    @property
+    def log_file(self) -> Path:
+        """A line for each trial."""
+        return self.path / "exploration.jsonl"
+
+    @property
+    def findings(self) -> Path:
+        """The folder of the folders of findings."""
+        return self.path / "findings"
+
+    def finding(self, finding: Finding) -> Path:
+        """The folder of a finding."""
+        return self.findings / finding.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,6 +339,12 @@ def of_finding(lines: Iterable[Tried], number: int, purpose: Purpose, like: Sche
         for line in lines
         if (line.finding, line.purpose) == (number, purpose) and (like is None or like.is_like(line.schedule))
     ]
+
+
+def probed(line: Tried, first: Tried) -> Probe:
+    """What a trial on some release says of a finding: one that shows anything else is neither good nor bad."""
+    why = line.said if line.error or line.anomalies else line.reason
+    return Probe(first.looks_like(line), line.exercised and not line.anomalies, why)
 
 
 def rate_of(lines: Sequence[Tried], first: Tried) -> Tally:

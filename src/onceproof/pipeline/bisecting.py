@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from onceproof.model.bisect import COLUMNS, row
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.release import Release
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from onceproof.lab.given import GivenCluster
 
 # As in `steps`: heavy modules are imported by the verb that needs them.
-
-COLUMNS = ("line", "last_good", "first_bad", "last_bad", "first_good", "missed")
 
 
 @dataclass(frozen=True)
@@ -117,8 +116,7 @@ def told(found: Mapping[str, Any], title: str) -> str:
     """A bisection as text: the boundaries, one row per release line, and what is good or unknown."""
     table = Table(*(name.replace("_", " ") for name in COLUMNS), title=title, title_justify="left", box=None)
     for boundary in found["boundaries"]:
-        missed = "—" if boundary["missed"] is None else f"≤ {boundary['missed']:.1%}".replace("%", " %")
-        table.add_row(*("—" if boundary[n] is None else str(boundary[n]) for n in COLUMNS[:-1]), missed)
+        table.add_row(*row(boundary))
     console = Console(width=120, highlight=False)
     with console.capture() as text:
         console.print(table)

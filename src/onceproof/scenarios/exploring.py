@@ -52,7 +52,7 @@ def story(name: str, streams: Release, broker: Release, never: Collection[str] =
         for name in SIZES
         if name in parameters and isinstance(parameters[name].default, int)
     }
-    return Story(name, domains, variants, _tidy, partial(_refusal, one, streams, broker), sizes)
+    return Story(name, domains, variants, _tidy, partial(refusal, one, streams, broker), sizes)
 
 
 def _domain(one: Scenario, name: str, without: Collection[str]) -> tuple[object, ...]:
@@ -70,7 +70,8 @@ def _tidy(settings: Settings) -> Settings:
     return own | ({NODES: nodes} if nodes > 1 else {})
 
 
-def _refusal(one: Scenario, streams: Release, broker: Release, variant: str, settings: Settings) -> str | None:
+def refusal(one: Scenario, streams: Release, broker: Release, variant: str, settings: Settings) -> str | None:
+    """Why a variant cannot be run with these values of parameters on these releases, if it cannot."""
     try:
         one.validate(Trial("", Cell(one.name, variant, streams, broker), 1, 0, settings))
     except UsageError as error:
