@@ -63,14 +63,15 @@ def make_run(runs: Path, run_id: str, verdicts: dict[Cell, str], judged: bool = 
     )
     for trial in trials:
         is_red = verdicts[trial.cell] in ("known", "regression") and trial.number == 2
-        _make_trial(run, trial, is_red)
+        make_trial(run, trial, is_red)
     if judged:
         _make_tables(run, trials)
         VerdictRow.write_all(run.verdicts_file, [_judged(cell, verdict) for cell, verdict in verdicts.items()])
     return run
 
 
-def _make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
+def make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
+    """What a trial leaves that is drawn and read."""
     folder = run.trial(trial)
     a_plan(trial, description=f"The variant {SCRIPT}", partitions=1, preloaded=10).write(folder.trial_file)
     told = {"streams_version": "3.3.1", "streams_commit": None, "clients_version": "3.3.1", "java": "17.0.15"}

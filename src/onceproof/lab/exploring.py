@@ -29,7 +29,7 @@ from onceproof.lab.toxiproxy import require_toxiproxy
 from onceproof.lab.trial import run_alone
 from onceproof.model.bisect import Bisected, Bisection, lines_of
 from onceproof.model.capability import Capability
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import Trial
 from onceproof.model.coverage import reached, spans
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.exploration import Corpus, Grammar, Pick, Schedule
@@ -246,8 +246,8 @@ class Explorer:
         if began >= self._deadline:
             raise OutOfTimeError
         number = len(self._lines) + 1
-        cell = Cell(schedule.scenario, schedule.variant, streams or self._streams, self._broker)
-        trial = Trial(self._asked.run, cell, number, schedule.seed, dict(schedule.parameters), self._asked.plant)
+        on = None if streams is None else str(streams)
+        trial = self._asked.trial(number, schedule, on)
         self._folder.run.set_aside(trial)
         folder = self._folder.run.trial(trial)
         seen = self._seen(trial, folder)
@@ -258,7 +258,7 @@ class Explorer:
             schedule=schedule,
             parent=parent,
             finding=finding,
-            streams=None if streams is None else str(streams),
+            streams=on,
             seconds=round(ended - began, 2),
             at=round(self._spent + ended - self._begin, 2),
             command=trial.command,

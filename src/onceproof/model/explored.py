@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.model.bisect import COLUMNS, Bisected, Probe, row
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.coverage import Span
 from onceproof.model.errors import ExitCode, HarnessError
 from onceproof.model.exploration import Schedule, Signature
 from onceproof.model.json_file import JsonFile, decoded, encoded, unwritable
 from onceproof.model.promise import ANOMALIES, PROMISES
+from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import NOTHING, Tally
 
@@ -46,6 +48,12 @@ class Asked(JsonFile):
     plant: str | None
     harness: str  # its version: another one may see other things
     bisect: bool = False  # whether the releases are told that show a finding
+
+    def trial(self, number: int, schedule: Schedule, streams: str | None = None) -> Trial:
+        """A trial of the search; on another release, if one is given."""
+        on, brokers = Release.parse(streams or self.streams), Release.parse(self.broker)
+        cell = Cell(schedule.scenario, schedule.variant, on, brokers)
+        return Trial(self.run, cell, number, schedule.seed, dict(schedule.parameters), self.plant)
 
 
 @dataclass(frozen=True, kw_only=True)

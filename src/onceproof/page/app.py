@@ -25,8 +25,9 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.run_folder import RunFolder
-from onceproof.page import docs
+from onceproof.page import coverage, docs
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
+from onceproof.page.exploring import explored_trial, find_search, finding_view, search_view, searches_view
 from onceproof.page.matrix import Filters, matrix_of, minute, worst_first
 from onceproof.page.rendering import STATIC, Links, render
 from onceproof.page.runs import (
@@ -107,6 +108,12 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
         "/sensitivity": page.sensitivity,
         "/planted/{run}/{trial}": page.planted,
         "/planted/{run}/{trial}/timeline.json": page.planted_timeline,
+        "/explorations": page.explorations,
+        "/explorations/{search}": page.exploration,
+        "/explorations/{search}/coverage.json": page.coverage,
+        "/explorations/{search}/findings/{number}": page.finding,
+        "/explorations/{search}/trials/{number}": page.explored,
+        "/explorations/{search}/trials/{number}/timeline.json": page.explored_timeline,
         "/static/{name}": page.static,
     }
     for path, answer in routes.items():
@@ -139,7 +146,8 @@ def _handle_errors(app: FastAPI, login: str | None) -> None:
     async def damaged(request: Request, error: Exception) -> Response:
         logging.getLogger(__name__).error("%s could not be shown", request.url.path, exc_info=error)
         run = request.path_params.get("run") or request.query_params.get("run")
-        what = f"Run {run}" if run else "A run"
+        search = request.path_params.get("search")
+        what = f"Run {run}" if run else f"Search {search}" if search else "A run"
         told = f"{what} is damaged: its files are not as they were written ({type(error).__name__}: {error})."
         return _refusal(request, 500, told)
 
@@ -171,6 +179,7 @@ class _Page:
 
     def __init__(self, settings: Settings) -> None:
         self._runs, self._url = settings.runs, settings.database_url
+        self._explorations = settings.explorations
         self._archiving = Lock()
 
     def matrix(
@@ -312,6 +321,36 @@ class _Page:
     def planted_timeline(self, run: str, trial: str, theme: str = "light") -> Response:
         """Its timeline, for Plotly to draw."""
         folder = find_timeline(self._runs, find_planted(self._url, run, trial))
+        return Response(timeline_json(folder, dark=theme == "dark"), media_type="application/json")
+
+    def explorations(self, request: Request) -> Response:
+        """What was searched."""
+        searches, damaged = searches_view(self._explorations)
+        return HTMLResponse(render("searches.html", _links(request), searches=searches, damaged=damaged))
+
+    def exploration(self, request: Request, search: str, page: str = "1") -> Response:
+        """A search, with a page of its trials."""
+        view = search_view(find_search(self._explorations, search), page)
+        return HTMLResponse(render("search.html", _links(request), search=view))
+
+    def coverage(self, search: str, theme: str = "light") -> Response:
+        """What a search has reached over time, for Plotly to draw."""
+        drawn = coverage.figure(find_search(self._explorations, search), dark=theme == "dark")
+        return Response(drawn.to_json(), media_type="application/json")
+
+    def finding(self, request: Request, search: str, number: str) -> Response:
+        """A finding of a search."""
+        view = finding_view(find_search(self._explorations, search), number)
+        return HTMLResponse(render("finding.html", _links(request), view=view))
+
+    def explored(self, request: Request, search: str, number: str) -> Response:
+        """A trial of a search, of which the folder was kept."""
+        trial, _ = explored_trial(find_search(self._explorations, search), number)
+        return HTMLResponse(render("explored_trial.html", _links(request), run=search, trial=trial))
+
+    def explored_timeline(self, search: str, number: str, theme: str = "light") -> Response:
+        """Its timeline, for Plotly to draw."""
+        _, folder = explored_trial(find_search(self._explorations, search), number)
         return Response(timeline_json(folder, dark=theme == "dark"), media_type="application/json")
 
     def data_docs(self, run: str, path: str) -> Response:

@@ -72,6 +72,30 @@ class Links:
         """The timeline of such a trial, as JSON."""
         return f"{self.base}planted/{quote(run)}/{quote(trial)}/timeline.json"
 
+    def explorations(self) -> str | None:
+        """The searches."""
+        return f"{self.base}explorations"
+
+    def exploration(self, search: str, page: int = 1) -> str | None:
+        """A search, with a page of its trials."""
+        return f"{self.base}explorations/{quote(search)}{f'?page={page}' if page > 1 else ''}"
+
+    def coverage(self, search: str) -> str | None:
+        """What it has reached over time, as JSON."""
+        return f"{self.base}explorations/{quote(search)}/coverage.json"
+
+    def finding(self, search: str, number: int) -> str | None:
+        """A finding of a search."""
+        return f"{self.base}explorations/{quote(search)}/findings/{number}"
+
+    def explored(self, search: str, number: int) -> str | None:
+        """A trial of a search, of which the folder was kept."""
+        return f"{self.base}explorations/{quote(search)}/trials/{number}"
+
+    def explored_timeline(self, search: str, number: int) -> str | None:
+        """The timeline of such a trial, as JSON."""
+        return f"{self.base}explorations/{quote(search)}/trials/{number}/timeline.json"
+
     def docs(self, run: str, path: str = "index.html") -> str | None:
         """A page of the Data Docs."""
         return self._of_run(run, "data_docs", path)

@@ -65,7 +65,7 @@ def verdicts_in(run: RunFolder) -> dict[str, VerdictRow]:
     if not run.verdicts_file.exists():
         raise NotThereError(f"Run {run.run_id} has no verdicts.")
     try:
-        verdicts = VerdictRow.read_all(_own(run, run.verdicts_file))
+        verdicts = VerdictRow.read_all(own_file(run, run.verdicts_file))
         if not [verdict.as_cell for verdict in verdicts]:
             raise ValueError("no verdict")
         return {verdict.cell: verdict for verdict in verdicts}
@@ -128,8 +128,8 @@ def check_plan(run: RunFolder) -> None:
 
 
 def _planned(run: RunFolder) -> list[Trial]:
-    _own(run, run.run_file)
-    _own(run, run.further_trials_file)
+    own_file(run, run.run_file)
+    own_file(run, run.further_trials_file)
     try:
         return list(run.trials())
     except SHAPELESS as error:
@@ -146,14 +146,19 @@ def own_folder(run: RunFolder, folder: TrialFolder) -> None:
     Raises:
         NotThereError: a link does.
     """
-    _own(run, folder.path)
+    own_file(run, folder.path)
     for parent, folders, files in os.walk(folder.path):
         for name in (*folders, *files):
             if Path(parent, name).is_symlink():
-                _own(run, Path(parent, name))
+                own_file(run, Path(parent, name))
 
 
-def _own(run: RunFolder, path: Path) -> Path:
+def own_file(run: RunFolder, path: Path) -> Path:
+    """The path.
+
+    Raises:
+        NotThereError: it leads out of the run.
+    """
     if path.exists() and not is_within(run.path, path):
         raise NotThereError(f"{path.name} of run {run.run_id} is a link to somewhere else, which is not shown.")
     return path
@@ -228,7 +233,7 @@ def run_of_dag_run(runs: Path, dag_run: str) -> str:
     for name in sorted((path.name for path in runs.glob("*") if is_run_id(path.name)), reverse=True):
         with suppress(HarnessError, NotThereError, AttributeError):  # damaged, or a link to somewhere else
             folder = find_folder(runs, name)
-            planned = read_json(_own(folder, folder.run_file)).get("dag_run") or ""
+            planned = read_json(own_file(folder, folder.run_file)).get("dag_run") or ""
             if dag_run in (planned, planned.replace("+", " ")):
                 return name
     raise NotThereError(f"No run folder belongs to the DAG run {dag_run!r}: it has made no plan yet.")

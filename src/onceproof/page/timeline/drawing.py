@@ -181,7 +181,7 @@ class Drawing:
                 "line": {"width": 1.5, "color": [RED if mark.kind in FAILURES else self._ink for mark in shown]},
             },
             hovertext=[
-                f"<b>{_plain(mark.label)}</b><br>{self._when(mark.t)}<br>{_wrapped(mark.text)}" for mark in shown
+                f"<b>{_plain(mark.label)}</b><br>{self._when(mark.t)}<br>{wrapped(mark.text)}" for mark in shown
             ],
             hovertemplate="%{hovertext}<extra></extra>",
             name="what was done, what failed",
@@ -452,13 +452,13 @@ def _anomaly_hover(kind: str, seen: Sequence[Witness], when: str) -> str:
     for witness in seen[:3]:
         key = "" if witness.key is None else f", key {witness.key}"
         told = f"{' '.join(witness.offsets)}{key}: expected {witness.expected}, observed {witness.observed}"
-        lines.append(_wrapped(told))
+        lines.append(wrapped(told))
     if len(seen) > 3:
         lines.append(f"and {len(seen) - 3} more at this moment")
     return "<br>".join(lines)
 
 
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
     """In lines that a hover label can show."""
     return "<br>".join(_plain(part) for line in text.splitlines() for part in textwrap.wrap(line, 90))
 

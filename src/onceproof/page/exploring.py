@@ -1,0 +1,206 @@
+"""The tab *Searches*: which there are, what each has reached over time, and what it found.
+
+What is shown follows from the lines of a search; of its trials only those are served that a line names.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.bisect import COLUMNS, row
+from onceproof.model.cell import is_run_id
+from onceproof.model.errors import HarnessError
+from onceproof.model.exploration import Schedule
+from onceproof.model.explored import Asked, ExplorationFolder, Finding, Purpose, Tried, known_of, read_lines
+from onceproof.model.promise import PROMISES, meaning
+from onceproof.model.run_folder import TrialFolder
+from onceproof.page.cell import JIRA, trial_view
+from onceproof.page.matrix import moment
+from onceproof.page.runs import SHAPELESS, NotThereError, is_within, own_file, own_folder
+
+RECENT = 30  # searches in the list
+SHOWN = 200  # trials at once
+# What a trial showed, in the order of the legend.
+FOUND, KNOWN, GREEN, IDLE, FAILED = "nobody knows", "known issue", "green", "not exercised", "says nothing"
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search as its folder tells it."""
+
+    folder: ExplorationFolder
+    asked: Asked
+    lines: Sequence[Tried]
+    findings: Mapping[int, Finding]
+
+    @property
+    def searched(self) -> list[Tried]:
+        """The trials for something new."""
+        return [line for line in self.lines if line.purpose is Purpose.SEARCH]
+
+
+def find_search(explorations: Path, name: str) -> Search:
+    """A search.
+
+    Raises:
+        NotThereError: it has no folder of its own there, or a link in that leads elsewhere.
+        HarnessError: it is damaged.
+    """
+    folder = ExplorationFolder(explorations / name)
+    if not is_run_id(name) or not is_within(explorations, folder.path) or not folder.asked_file.exists():
+        raise NotThereError(f"There is no search {name!r}: it was removed, or it was never here.")
+    for file in (folder.asked_file, folder.log_file, folder.findings):
+        own_file(folder.run, file)
+    files = [own_file(folder.run, file) for file in folder.findings.glob("*/finding.json")]
+    findings = {found.number: found for file in files if (found := Finding.known(file))}
+    return Search(folder, Asked.read(folder.asked_file), _lines(folder.log_file), dict(sorted(findings.items())))
+
+
+def _lines(file: Path) -> Sequence[Tried]:
+    stat = file.stat() if file.exists() else None
+    return _read(file, stat.st_size, stat.st_mtime_ns) if stat else ()
+
+
+@lru_cache(maxsize=RECENT)
+def _read(file: Path, _size: int, _mtime: int) -> Sequence[Tried]:
+    """The lines of a file that has not changed since."""
+    return tuple(read_lines(file))
+
+
+def searches_view(explorations: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """The last searches, newest first, each as `_summary` has it, and why others cannot be shown."""
+    names = sorted((path.name for path in explorations.glob("*") if is_run_id(path.name)), reverse=True)
+    shown, damaged = [], []
+    for name in names[:RECENT]:
+        try:
+            shown.append(_summary(find_search(explorations, name)))
+        except (HarnessError, *SHAPELESS) as error:
+            damaged.append(f"The search {name} cannot be shown: {error}")
+        except NotThereError:  # nothing was asked there yet
+            continue
+    return shown, damaged
+
+
+def _summary(search: Search) -> dict[str, Any]:
+    """A search in a row: what was asked, how far it has come, and what it came upon."""
+    asked, lines = search.asked, search.lines
+    return {
+        "run": asked.run,
+        "begun": moment(datetime.strptime(asked.run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).isoformat()),
+        "streams": asked.streams,
+        "broker": asked.broker,
+        "how": "drawn uniformly" if asked.uniform else "steered",
+        "plant": asked.plant,
+        "scenarios": asked.scenarios,
+        "minutes": lines[-1].at / 60 if lines else 0.0,
+        "trials": len(lines),
+        "exercised": sum(line.exercised for line in lines),
+        "errors": sum(line.error is not None for line in lines),
+        "coverage": sum(line.gained for line in search.searched),
+        "known": list(dict.fromkeys(key for known in known_of(search.searched) for key in known.issues)),
+        "findings": [{"number": one.number, "title": one.title} for one in search.findings.values()],
+    }
+
+
+def search_view(search: Search, number: str) -> dict[str, Any]:
+    """A search with its findings, the known issues that it met, and a page of its trials, newest first.
+
+    Raises:
+        NotThereError: there is no page of this number.
+    """
+    pages = max(1, -(-len(search.lines) // SHOWN))
+    page, newest = int(number) if number.isdecimal() else 0, search.lines[::-1]
+    if not 1 <= page <= pages:
+        raise NotThereError(f"The trials of the search {search.asked.run} have no page {number!r}.")
+    return {
+        **_summary(search),
+        "seed": search.asked.seed,
+        "harness": search.asked.harness,
+        "resume": f"onceproof explore --resume {search.asked.run} --minutes 60",
+        "found": list(search.findings.values()),
+        "met": [
+            {"known": known, "issues": [{"key": key, "jira": bool(JIRA.fullmatch(key))} for key in known.issues]}
+            for known in known_of(search.searched)
+        ],
+        "lines": [_line(line) for line in newest[(page - 1) * SHOWN : page * SHOWN]],
+        "page": page,
+        "pages": pages,
+    }
+
+
+def finding_view(search: Search, number: str) -> dict[str, Any]:
+    """A finding with all that was tried of it.
+
+    Raises:
+        NotThereError: there is none of this number.
+    """
+    found = search.findings.get(int(number)) if number.isdecimal() else None
+    if found is None:
+        raise NotThereError(f"The search {search.asked.run} has no finding {number!r}.")
+    own = [line for line in search.lines if line.finding == found.number]
+    evidence = [line for line in own if line.folder is not None and line.folder == found.folder]
+    return {
+        "run": search.asked.run,
+        "finding": found,
+        "schedule": Schedule(found.scenario, found.variant, tuple(found.parameters.items()), 0).told,
+        "anomalies": [{"name": name, "count": n, "meaning": meaning(name)} for name, n in found.anomalies.items()],
+        "promises": [{"name": name, "sentence": PROMISES[name].sentence} for name in found.promises],
+        "columns": [name.replace("_", " ") for name in COLUMNS],
+        "rows": [row(boundary) for boundary in found.releases.boundaries] if found.releases else [],
+        "evidence": next((line.number for line in evidence if _kept(search, line)), None),
+        "lines": [_line(line) for line in own],
+    }
+
+
+def explored_trial(search: Search, number: str) -> tuple[dict[str, Any], TrialFolder]:
+    """What is told about a trial of which the folder was kept, and that.
+
+    Raises:
+        NotThereError: there is no such trial, it was not kept, or a link in its folder leads elsewhere.
+    """
+    line = next((line for line in search.lines if number.isdecimal() and line.number == int(number)), None)
+    if line is None or (folder := _kept(search, line)) is None:
+        raise NotThereError(f"The search {search.asked.run} has kept nothing of a trial {number!r} but its line.")
+    trial = search.asked.trial(line.number, line.schedule, line.streams)
+    own_folder(search.folder.run, folder)
+    view = trial_view(search.folder.run, {trial.key: line.error} if line.error else {}, trial, ())
+    return {**view, "finding": line.finding, "purpose": str(line.purpose)}, folder
+
+
+def _kept(search: Search, line: Tried) -> TrialFolder | None:
+    """The folder of a trial, if it was kept and still is."""
+    trial = search.asked.trial(line.number, line.schedule, line.streams)
+    folder = search.folder.run.trial(trial)
+    return folder if line.folder and folder.path.is_dir() else None
+
+
+def _line(line: Tried) -> dict[str, Any]:
+    """A trial in a row."""
+    return {
+        "number": line.number,
+        "minutes": line.at / 60,
+        "purpose": str(line.purpose),
+        "schedule": line.schedule.told,
+        "streams": line.streams,
+        "state": state_of(line),
+        "said": line.said,
+        "gained": line.gained,
+        "seconds": line.seconds,
+        "finding": line.finding,
+        "is_kept": line.folder is not None,
+        "command": line.command,
+    }
+
+
+def state_of(line: Tried) -> str:
+    """What a trial showed, in two words."""
+    if line.error:
+        return FAILED
+    if line.is_new:
+        return FOUND
+    if line.anomalies:
+        return KNOWN
+    return GREEN if line.exercised else IDLE
