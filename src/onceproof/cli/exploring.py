@@ -19,11 +19,9 @@ from onceproof.cli.asking import (
 )
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
-from onceproof.model.explored import Asked, Exploration, ExplorationFolder
+from onceproof.model.explored import Exploration, ExplorationFolder
 from onceproof.model.json_file import encoded
 from onceproof.model.matrices import BROKER
-from onceproof.model.plants import plant
-from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
 group = typer.Typer()
@@ -59,90 +57,44 @@ def explore(
 
     Exit: 0 none found, 1 at least one, 2 usage, 3 no trial was exercised, 4 error.
     """
-    from onceproof.lab.exploring import Explorer, SharedBrokers, begun, grammar_of, held, last_of
+    from onceproof.lab.exploring import begun, last_of
     from onceproof.lab.processes import interruptible
-    from onceproof.lab.releases import published_releases
+    from onceproof.pipeline import exploring
 
-    settings = get_settings()
+    root = get_settings().explorations
     if resume is not None:
         if streams or broker != BROKER or maven_repo or scenario_ or seed is not None or plant_ or uniform:
             raise UsageError(
                 f"--resume {resume} goes on with what was asked for then: give --minutes or --bisect beside it."
             )
-        root = settings.explorations
         folder = last_of(root) if resume == "last" else ExplorationFolder(root / resume)
         asked = begun(folder)
+        asked = replace(asked, bisect=asked.bisect or bisect)
     elif streams is not None:
-        folder = ExplorationFolder(settings.explorations / new_run_id())
-        asked = _asked(folder.path.name, streams, broker, maven_repo, scenario_, seed, plant_, uniform=uniform)
+        folder = ExplorationFolder(root / new_run_id())
+        [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
+        asked = exploring.asked_from_params(
+            {
+                "streams": streams,
+                "broker": broker,
+                "scenario": scenario_,
+                "seed": seed,
+                "bisect": bisect,
+                "uniform": uniform,
+                "plant": plant_,
+            },
+            folder.path.name,
+            seed_or_random(seed),
+        )
     else:
         raise UsageError("Name a release to search with --streams, or a search to go on with by --resume.")
-    asked = replace(asked, bisect=asked.bisect or bisect)
-    if asked.bisect and asked.plant:
-        raise UsageError(
-            f"{asked.plant} is only in the release that it is planted into: leave out --bisect, or the plant."
-        )
-    grammar, left_out = grammar_of(settings.installation, asked, named=bool(scenario_))
-    releases = published_releases(settings.installation) if asked.bisect else ()
-    bench = SharedBrokers(settings.installation, Release.parse(asked.broker), folder.path)
-    with interruptible(), held(folder), progress(f"{asked.streams}, seed {asked.seed}") as report:
-        asked.write(folder.asked_file)
-        try:
-            explorer = Explorer(folder, asked, grammar, bench, report, releases=releases)
-            told = explorer.explore(60 * minutes, left_out)
-        finally:
-            bench.stop()
+    with interruptible(), progress(f"{asked.streams}, seed {asked.seed}") as report:
+        told = exploring.explore(folder, asked, 60 * minutes, report, named=bool(scenario_))
     if as_json:
         print(json.dumps(encoded(told)))
     else:
         _print(told)
     raise typer.Exit(told.exit_code)
-
-
-def _asked(
-    run: str,
-    streams: str,
-    broker: str,
-    maven_repo: list[str],
-    scenarios: list[str],
-    seed: int | None,
-    plant_: str | None,
-    *,
-    uniform: bool,
-) -> Asked:
-    """What is asked for, when the releases are there and the bug can be planted.
-
-    Raises:
-        UsageError: they are not, or it cannot.
-    """
-    from onceproof.harness import harness_version
-    from onceproof.lab.agent import check_plantable
-    from onceproof.lab.artifacts import check_published, streams_class_path
-    from onceproof.lab.java import require_java
-    from onceproof.scenarios import scenario
-    from onceproof.scenarios.exploring import quick
-
-    for name in scenarios:
-        scenario(name)
-    planted = None if plant_ is None else plant(plant_)
-    installation = get_settings().installation
-    [named], [brokers] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
-    release, of_brokers = Release.parse(named), Release.parse(brokers)
-    require_java(installation.java, of_brokers.oldest_java, f"a broker of Kafka {brokers}")
-    check_published(installation, {release, of_brokers})
-    streams_class_path(installation, release)
-    if planted is not None:
-        check_plantable(installation, planted, release)
-    return Asked(
-        run=run,
-        streams=named,
-        broker=brokers,
-        scenarios=tuple(dict.fromkeys(scenarios)) or quick(),
-        seed=seed_or_random(seed),
-        uniform=uniform,
-        plant=plant_,
-        harness=harness_version(),
-    )
 
 
 def _print(told: Exploration) -> None:

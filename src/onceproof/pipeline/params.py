@@ -207,6 +207,33 @@ APPLICATION_PARAMS: dict[str, dict[str, Any]] = {
 }
 
 
+EXPLORE_PARAMS: dict[str, dict[str, Any]] = {
+    "streams": SENSITIVITY_PARAMS["streams"]
+    | {"description": "Releases of Kafka Streams that are searched, one a line."},
+    "broker": SENSITIVITY_PARAMS["broker"],
+    "scenario": SENSITIVITY_PARAMS["scenario"] | {"description": "Empty: all whose trials do not mostly wait."},
+    "minutes": {
+        "default": None,
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "maximum": 24 * 60,
+        "description": "Of searching, for each release. Empty: until the hour below.",
+    },
+    "until": {
+        "default": "06:00",
+        "type": ["string", "null"],
+        "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$",
+        "description": "Local time at which the night is over, for example 06:00; if no minutes are given.",
+    },
+    "bisect": {
+        "default": True,
+        "type": "boolean",
+        "description": "Also find the releases that show a finding.",
+    },
+    "seed": _SEED | {"description": "From which all schedules follow. Empty: drawn from the run's id."},
+}
+
+
 def refuse_unknown(params: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     """Check that each of a run's params is one that its DAG knows: Airflow lets any name pass.
 

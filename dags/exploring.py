@@ -1,0 +1,93 @@
+"""**What does nobody know yet?** Takes what is left of every night, and runs by hand with params of your own.
+
+`releases` says which are searched. `search` searches each of them, as `onceproof explore` does: for `minutes`, or else
+until the local hour `until`. It needs the machine and waits for the pool `drive`. After a quarter of an hour it gives
+its turn to whatever else waits, trials of `regression` first, and goes on when nothing does; several releases take
+turns.
+
+**Where is the result?** On the page, tab *Searches*, while it is going on, too, and in the folder of
+`exploration.jsonl`, whose path the task returns.
+
+**It is red.** It found something that no known issue explains: the last line of the log has the command that repeats
+it. Any other last line says what to do. Marking it failed ends the trial and the brokers, and clearing the task goes on
+with the search, as `onceproof explore --resume` does. It is skipped if nothing was left of the night.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow.sdk import CronTriggerTimetable, Param, PokeReturnValue, dag, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from pendulum import local_timezone
+
+from onceproof.model.errors import OnceproofError
+from onceproof.model.explored import ExplorationFolder
+from onceproof.pipeline import exploring, steps
+from onceproof.pipeline.params import EXPLORE_PARAMS, refuse_unknown
+from onceproof.settings import get_settings
+
+
+@task
+def releases(params: Any = None, dag_run: Any = None) -> list[str]:
+    """The releases that are searched."""
+    if dag_run.run_type == "scheduled" and steps.was_missed(dag_run.run_after):
+        raise AirflowSkipException("Airflow was not up when the night began; trigger a run to search now.")
+    try:
+        refuse_unknown(params, EXPLORE_PARAMS)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+    return list(params["streams"])
+
+
+@task.sensor(
+    pool="drive",
+    priority_weight=0,  # after everything else
+    weight_rule="absolute",
+    mode="reschedule",  # between two parts of the search the pool is free
+    poke_interval=10,
+    timeout=timedelta(days=2),
+    map_index_template="{{ task.op_kwargs['streams'] }}",
+    doc_md=exploring.explore.__doc__,
+)
+def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnValue:
+    """Search a release for a while; returns the path of `exploration.jsonl` when the time is up."""
+    run_id = steps.new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
+    folder = ExplorationFolder(get_settings().explorations / run_id)
+    named = params["scenario"] or []
+
+    def left() -> float:
+        return exploring.seconds_left(params, folder, dag_run.run_after.astimezone(), datetime.now().astimezone())
+
+    try:
+        if (seconds := left()) > 0:
+            asked = exploring.asked_in(folder, {**params, "streams": streams, "scenario": named}, int(run_id[-4:], 16))
+            exploring.explore(folder, asked, min(seconds, exploring.SLICE), named=bool(named))
+        if left() > 0:
+            return PokeReturnValue(is_done=False)
+        found = exploring.complaint(folder)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+    if found:
+        raise AirflowFailException(found)
+    if not folder.log_file.exists():
+        raise AirflowSkipException(f"Nothing was left of the night, which is over at {params['until']}.")
+    return PokeReturnValue(is_done=True, xcom_value=str(folder.log_file))
+
+
+@dag(
+    schedule=CronTriggerTimetable("30 3 * * *", timezone=local_timezone()),
+    catchup=False,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(days=2),
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},  # a failure is a finding; a retry would hide it
+    params={name: Param(**schema) for name, schema in EXPLORE_PARAMS.items()},
+    doc_md=__doc__,
+    tags=["onceproof"],
+)
+def explore() -> None:
+    """The graph."""
+    search.expand(streams=releases())
+
+
+explore()

@@ -1,0 +1,131 @@
+"""The verb of DAG `explore`: what is searched, how long, and a part of the search."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from onceproof.model.errors import UsageError
+from onceproof.model.explored import Asked, Exploration, ExplorationFolder, Finding, read_lines
+from onceproof.model.plants import plant
+from onceproof.model.release import Release
+from onceproof.pipeline.steps import ended_by_sigterm
+from onceproof.scenarios import scenario
+from onceproof.scenarios.exploring import quick
+from onceproof.settings import get_settings
+
+# As in `steps`: heavy modules are imported by the verb that needs them.
+
+SLICE = 15 * 60.0  # seconds of searching after which others that wait for the machine have their turn
+
+
+def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
+    """What the params ask for: `streams` (one), `broker`, `scenario` (a list, empty for all), `seed`, `bisect`, and, if
+    they have them, `uniform` and `plant`; `seed` is taken if they have none.
+
+    Raises:
+        UsageError: a scenario, plant or release does not exist, or it cannot be run here; nothing can be planted there;
+            a planted bug is to be bisected.
+        HarnessError: the agent does not fit the release.
+    """
+    from onceproof.harness import harness_version
+    from onceproof.lab.agent import check_plantable
+    from onceproof.lab.artifacts import check_published, streams_class_path
+    from onceproof.lab.java import require_java
+
+    for name in params["scenario"]:
+        scenario(name)
+    planted = None if params.get("plant") is None else plant(params["plant"])
+    installation = get_settings().installation
+    release, brokers = Release.parse(params["streams"]), Release.parse(params["broker"])
+    require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
+    check_published(installation, {release, brokers})
+    streams_class_path(installation, release)
+    if planted is not None:
+        check_plantable(installation, planted, release)
+    return Asked(
+        run=run,
+        streams=params["streams"],
+        broker=params["broker"],
+        scenarios=tuple(dict.fromkeys(params["scenario"])) or quick(),
+        seed=seed if params["seed"] is None else params["seed"],
+        uniform=params.get("uniform", False),
+        plant=params.get("plant"),
+        harness=harness_version(),
+        bisect=params["bisect"],
+    )
+
+
+def asked_in(folder: ExplorationFolder, params: Mapping[str, Any], seed: int) -> Asked:
+    """What the search in a folder asks: as it was begun, or else as the params say.
+
+    Raises:
+        UsageError, HarnessError: as `asked_from_params` and `begun` do.
+    """
+    from onceproof.lab.exploring import begun
+
+    return begun(folder) if folder.asked_file.exists() else asked_from_params(params, folder.path.name, seed)
+
+
+def explore(
+    folder: ExplorationFolder,
+    asked: Asked,
+    seconds: float,
+    report: Callable[[str], None] = print,
+    *,
+    named: bool = False,
+) -> Exploration:
+    """Search for some time, from where the search stands; `named` scenarios are not left out.
+
+    Raises:
+        UsageError: nothing can be searched here, or somebody is at it.
+        HarnessError: nothing can be run here, or the disk is full.
+    """
+    from onceproof.lab.exploring import Explorer, SharedBrokers, grammar_of, held
+    from onceproof.lab.releases import published_releases
+
+    if asked.bisect and asked.plant:
+        raise UsageError(
+            f"{asked.plant} is only in the release that it is planted into: leave out --bisect, or the plant."
+        )
+    installation = get_settings().installation
+    grammar, left_out = grammar_of(installation, asked, named=named)
+    releases = published_releases(installation) if asked.bisect else ()
+    bench = SharedBrokers(installation, Release.parse(asked.broker), folder.path)
+    with ended_by_sigterm(), held(folder):
+        asked.write(folder.asked_file)
+        try:
+            return Explorer(folder, asked, grammar, bench, report, releases=releases).explore(seconds, left_out)
+        finally:
+            bench.stop()
+
+
+def seconds_left(params: Mapping[str, Any], folder: ExplorationFolder, since: datetime, now: datetime) -> float:
+    """How long is to be searched yet: `minutes` of searching, or else until the hour `until` has come.
+
+    Args:
+        params: that say it.
+        folder: of the search.
+        since: when it was asked for.
+        now: is, like `since`, of the time zone that the hour is of.
+
+    Raises:
+        UsageError: neither is given.
+        HarnessError: the lines of the search are damaged.
+    """
+    if params["minutes"] is not None:
+        lines = read_lines(folder.log_file)
+        return float(60 * params["minutes"] - (lines[-1].at if lines else 0))
+    if params["until"] is None:
+        raise UsageError("Say how long is to be searched: set minutes or until.")
+    hour, minute = map(int, params["until"].split(":"))
+    ends = since.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return (ends + timedelta(days=ends <= since) - now).total_seconds()
+
+
+def complaint(folder: ExplorationFolder) -> str | None:
+    """What a search found, in a sentence with the first command; None if it is nothing."""
+    found = [Finding.read(file) for file in sorted(folder.findings.glob("*/finding.json"))]
+    if not found:
+        return None
+    titles = "; ".join(finding.title for finding in found)
+    return f"No known issue explains {titles}: {found[0].command} repeats it, and {folder.findings} has all."

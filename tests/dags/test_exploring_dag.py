@@ -1,0 +1,152 @@
+"""DAG `explore`: its params, its turn with the machine, and searches whose answers are decreed."""
+
+from pathlib import Path
+
+import pytest
+
+from onceproof.model.exploration import Schedule
+from onceproof.model.explored import Asked, Log, Purpose, Tried
+from onceproof.pipeline import exploring
+from onceproof.pipeline.params import EXPLORE_PARAMS
+from tests.specimens.files import a_finding
+
+DEFAULTS = {name: schema["default"] for name, schema in EXPLORE_PARAMS.items()}
+
+
+@pytest.fixture(scope="module")
+def dag(bag):
+    return bag.dags["explore"]
+
+
+def test_it_can_be_imported_and_serialised(bag, dag):
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    assert bag.import_errors == {}
+    assert set(DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids) == {"releases", "search"}
+
+
+def test_it_runs_every_night_one_at_a_time_and_makes_up_for_nothing(dag):
+    assert dag.timetable.expression == "30 3 * * *"
+    assert (dag.catchup, dag.max_active_runs, dag.is_paused_upon_creation) == (False, 1, False)
+    assert {task.retries for task in dag.tasks} == {0}
+
+
+def test_it_takes_turns_with_the_trials_of_regression_and_comes_last(bag, dag):
+    search, drive = dag.get_task("search"), bag.dags["regression"].get_task("cell.drive")
+    assert search.pool == drive.pool == "drive"
+    assert search.partial_kwargs["mode"] == "reschedule"  # the pool is free between two parts
+    for name in ("regression", "bisect", "sensitivity", "applications"):
+        tasks = [task for task in bag.dags[name].tasks if task.pool == "drive"]
+        assert tasks
+        assert all(task.priority_weight > search.priority_weight for task in tasks)
+
+
+def test_its_docstring_is_the_runbook(dag):
+    for name in ("releases", "search", "drive", "exploration.jsonl"):
+        assert f"`{name}`" in dag.doc_md
+
+
+@pytest.mark.parametrize(
+    ("param", "bad"),
+    [
+        ("streams", []),
+        ("streams", ["3.3"]),
+        ("scenario", ["elevator"]),
+        ("minutes", 0),
+        ("until", "6"),
+        ("until", "24:00"),
+        ("bisect", "maybe"),
+        ("broker", "latest"),
+        ("seed", -1),
+    ],
+)
+def test_params_that_cannot_be_run_are_refused(dag, param, bad):
+    from airflow.sdk.definitions.param import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        dag.params.get_param(param).resolve(bad)
+
+
+# --- a run, in one process
+
+
+@pytest.fixture
+def findings():
+    """What is found."""
+    return []
+
+
+@pytest.fixture
+def cardboard(home, findings, monkeypatch):
+    """Searches of one trial that takes as long as there is; returns what was searched, and for how long."""
+    searched = []
+
+    def asked_in(folder, params, seed):
+        told = {name: params[name] for name in ("streams", "broker", "bisect")}
+        return Asked(
+            run=folder.path.name, **told, scenarios=("crash",), seed=seed, uniform=False, plant=None, harness="h"
+        )
+
+    def explore(folder, asked, seconds, named):
+        searched.append((asked.streams, seconds))
+        asked.write(folder.asked_file)
+        log = Log(folder.log_file)
+        at = (log.lines[-1].at if log.lines else 0) + seconds
+        schedule = Schedule("crash", "DEFAULT_CONFIG", (), 1)
+        log.add(Tried(number=1, purpose=Purpose.SEARCH, schedule=schedule, seconds=seconds, at=at, command="c"))
+        for finding in findings:
+            finding.write(folder.finding(finding) / "finding.json")
+
+    monkeypatch.setattr(exploring, "asked_in", asked_in)
+    monkeypatch.setattr(exploring, "explore", explore)
+    return searched
+
+
+def run_it(dag, **params: object):
+    run = dag.test(run_conf=DEFAULTS | params)
+    return run.state, [task for task in run.get_task_instances() if task.task_id == "search"]
+
+
+@pytest.mark.system
+def test_each_release_is_searched_for_its_minutes(dag, database, cardboard, home):
+    state, tasks = run_it(dag, streams=["4.3.1", "3.9.2"], minutes=10)
+    assert state == "success"
+    assert sorted(cardboard) == [("3.9.2", 600), ("4.3.1", 600)]
+    files = {Path(task.xcom_pull(task_ids="search", map_indexes=task.map_index)) for task in tasks}
+    assert len(files) == 2
+    assert all(file.is_relative_to(home / "explorations") and file.name == "exploration.jsonl" for file in files)
+
+
+@pytest.mark.system
+def test_a_finding_fails_the_task_in_one_sentence(dag, database, cardboard, home, findings, caplog, capfd):
+    findings.append(a_finding())
+    state, _ = run_it(dag, minutes=10)
+    assert state == "failed"
+    said = capfd.readouterr()
+    assert f"No known issue explains {a_finding().title}" in caplog.text + said.out + said.err
+
+
+@pytest.mark.system
+def test_what_cannot_be_searched_fails_in_one_sentence(dag, database, cardboard, home, caplog, capfd):
+    state, _ = run_it(dag, until=None)
+    assert state == "failed"
+    said = capfd.readouterr()
+    assert "set minutes or until" in caplog.text + said.out + said.err
+    assert cardboard == []
+
+
+@pytest.mark.system
+def test_a_night_of_which_nothing_is_left_is_skipped(dag, database, cardboard, home, monkeypatch):
+    monkeypatch.setattr(exploring, "seconds_left", lambda *_: -1.0)
+    state, [task] = run_it(dag)
+    assert (state, task.state) == ("success", "skipped")
+    assert cardboard == []
+
+
+@pytest.mark.system
+def test_a_long_search_gives_others_their_turn_and_goes_on(dag, database, cardboard, home, monkeypatch):
+    monkeypatch.setitem(dag.get_task("search").partial_kwargs, "poke_interval", 0)
+    monkeypatch.setattr(exploring, "SLICE", 400.0)
+    state, _ = run_it(dag, minutes=10)
+    assert state == "success"
+    assert cardboard == [("4.3.1", 400), ("4.3.1", 200)]
