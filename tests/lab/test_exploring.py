@@ -120,6 +120,7 @@ def test_a_red_is_repeated_shrunk_and_written(tmp_path):
     [finding] = told.findings
     assert told.exit_code is ExitCode.ANOMALY
     assert finding.anomalies == {"lost-record": 3}
+    assert finding.promises == ("identities", "changelog")  # those of the scenario
     assert finding.parameters == {"caching": False}
     assert finding.command == (
         "onceproof trial enumerator --streams 4.3.1 --broker 3.9.1 --variant DEFAULT_CONFIG "

@@ -405,13 +405,15 @@ class Explorer:
             if is_smaller and first.looks_like(line)
         ]
         red = reds[0] if reds else first
+        trial = self._asked.trial(first.number, first.schedule)
+        looked_at = scenario(first.schedule.scenario).system(trial).promises
         return Finding(
             number=number,
             streams=self._asked.streams,
             broker=self._asked.broker,
             plant=self._asked.plant,
             scenario=first.schedule.scenario,
-            promises=first.promises,
+            promises=tuple(name for name in first.promises if name in looked_at),
             anomalies=first.unexplained,
             issues=first.issues,
             after=first.at,

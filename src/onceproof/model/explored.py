@@ -99,7 +99,7 @@ class Tried:
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """Those that its signature breaks."""
+        """Those that its signature breaks, of any scenario."""
         names = self.signature.anomalies if self.signature else ()
         return tuple(name for name, promise in PROMISES.items() if not set(promise.anomalies).isdisjoint(names))
 
