@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.cli.schemas import Published, schema
+from onceproof.lab import applications
 from onceproof.lab.applications import check_topology
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios.declared import Application, application_of
 from tests.conftest import HERE
@@ -95,6 +96,77 @@ def test_what_cannot_be_built_is_said_before_anything_is_started(examples, befor
     with pytest.raises(UsageError) as refused:
         check_topology(HERE, application_of(str(examples / "wordcount")), NEWEST)
     assert sentence in str(refused.value)
+
+
+PREFIX = "onceproof.20260101T000000-abcd.app-t1-"
+
+
+@pytest.fixture
+def described(examples, monkeypatch):
+    """What is said of the topology of `orders` on brokers of somebody else, if it tells this of itself."""
+
+    def check(sources, sinks=(), globals_=(), at_runtime=()):
+        told = {"sources": sources, "sinks": list(sinks), "globals": list(globals_), "open": list(at_runtime)}
+        monkeypatch.setattr(applications, "application_class_path", lambda *_: [])
+        monkeypatch.setattr(applications, "run_program", lambda *_, **__: told)
+        application = application_of(str(examples / "orders"))
+        with pytest.raises(UsageError) as refused:
+            check_topology(HERE, application, NEWEST, PREFIX)
+        return str(refused.value)
+
+    return check
+
+
+def test_a_topology_that_does_not_take_the_prefix_is_refused_on_brokers_of_somebody_else(described):
+    told = described([f"{PREFIX}orders", "payments"])
+    assert "its topology has the topic payments, which may be one of yours" in told
+    assert "where {prefix} stands for that (docs/applications.md), or leave out --brokers" in told
+    assert "has the topic revenue, which" in described([f"{PREFIX}orders"], [f"{PREFIX}paid-orders", "revenue"])
+    assert "has the topic rates, which" in described([f"{PREFIX}orders"], globals_=["rates"])
+
+
+def test_topics_that_are_chosen_while_it_runs_are_refused_on_brokers_of_somebody_else(described):
+    told = described([f"{PREFIX}orders", f"{PREFIX}payments"], at_runtime=["KSTREAM-SINK-0000000007"])
+    assert "chooses topics while it runs (KSTREAM-SINK-0000000007), which may be some of yours" in told
+
+
+def test_with_the_prefix_topics_are_held_against_the_file_as_ever(described):
+    told = described([f"{PREFIX}orders", f"{PREFIX}payments"], [f"{PREFIX}accepted-orders"])
+    assert "its topology has no paid-orders among its sinks (accepted-orders)" in told
+
+
+@pytest.mark.broker
+def test_a_topology_takes_the_prefix_and_one_that_chooses_its_topics_is_told(examples):
+    check_topology(HERE, application_of(str(examples / "orders")), NEWEST, PREFIX)
+    with pytest.raises(UsageError, match=r"its topology has the topic (lines|counts), which may be one of yours"):
+        check_topology(HERE, application_of(str(examples / "wordcount")), NEWEST, PREFIX)
+    file = examples / "orders" / "src" / "orders" / "Orders.java"
+    file.write_text(file.read_text().replace('.to(prefix + "revenue",', '.to((key, value, record) -> "revenue",'))
+    with pytest.raises(UsageError, match=r"chooses topics while it runs \(KSTREAM-SINK-\d+\)"):
+        check_topology(HERE, application_of(str(examples / "orders")), NEWEST, PREFIX)
+
+
+def test_given_brokers_are_asked_before_an_application_is_run_on_them(examples, monkeypatch, tmp_path):
+    done = []
+
+    def run_on_release(_installation, asked, _report, given):
+        done.append(("run on", given.bootstrap_servers, str(asked.cell.broker)))
+        raise HarnessError("It ends here.")
+
+    monkeypatch.setattr(applications, "check_topology", lambda *asked: done.append(("checked", asked[-1])))
+    monkeypatch.setattr("onceproof.lab.artifacts.check_published", lambda _, releases: done.append(set(releases)))
+    monkeypatch.setattr("onceproof.lab.given.check_access", lambda given, *trials: done.append(("asked", len(trials))))
+    monkeypatch.setattr("onceproof.lab.application_run.run_on_release", run_on_release)
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1")
+    command = ["app", "run", str(examples / "orders"), "--streams", "4.3.1", "--brokers", str(file)]
+    refused = CliRunner().invoke(cli.app, [*command, "--nodes", "3"]).exception
+    assert "--nodes says how many brokers are started, and with --brokers none is" in str(refused)
+    assert "It ends here" in str(CliRunner().invoke(cli.app, command).exception)
+    published, (_, prefix), *rest = done
+    assert published == {NEWEST}  # whatever the brokers are
+    assert prefix.startswith("onceproof.")
+    assert rest == [("asked", 1), ("run on", "127.0.0.1:1", "3.9.1-claimed")]
 
 
 @pytest.mark.broker

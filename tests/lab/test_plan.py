@@ -1,5 +1,6 @@
 """A trial's plan is read from its file as it was planned, in every variant: the trial is driven and judged by it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from onceproof.scenarios import CATALOGUE
 from tests.conftest import HERE, a_trial
 from tests.specimens.brokers import given
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 OURS = EmbeddedCluster(HERE, Release(3, 9, 1), "127.0.0.1:1", Path("brokers"))
 VARIANTS = [(name, variant) for name, what in CATALOGUE.items() for variant in what.variants]
 
@@ -89,6 +91,16 @@ def test_what_brokers_do_not_allow_is_never_done(act):
     assert OURS.capabilities == set(Capability)
     with pytest.raises(HarnessError, match="do not allow"):
         act(given())
+
+
+def test_a_topic_of_theirs_is_left_alone():
+    """An application whose topics do not bear the trial's id: those of that name would be deleted."""
+    trial = a_trial("4.3.1", scenario="app", application=str(EXAMPLES / "orders"))
+    assert plan_of(trial, OURS).topic("orders") == "orders"
+    with pytest.raises(HarnessError, match=r"^orders may be a topic of theirs at 127\.0\.0\.1:1: it is left alone"):
+        plan_of(trial, given())
+    theirs = replace(trial, cell=replace(trial.cell, broker=trial.cell.broker.claimed))
+    assert plan_of(theirs, given()).topic("orders") == theirs.topic("orders")
 
 
 def test_given_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):

@@ -56,6 +56,7 @@ def test_what_is_not_said_has_its_default(tmp_path):
         (WHOLE + 'promises = ["fast"]\n', r"output\.1\.promises\.1 = 'fast'"),
         (WHOLE + 'of = "elsewhere"\n', "out is of elsewhere, which is no input"),
         (WHOLE.replace(INPUT, '[properties]\n"application.id" = "x"\n' + INPUT), "application.id is set for each"),
+        (WHOLE.replace(INPUT, '[properties]\n"main.consumer.sasl.jaas.config" = "x"\n' + INPUT), "belongs into the file"),
         (WHOLE + 'promises = ["each-input-once"]\n' + SECOND, "needs `of`, one of in, more"),
         (WHOLE.replace(OUTPUT, "global = true\n" + OUTPUT), "each input is global, so there is nothing to process"),
         (WHOLE.replace("generate", 'value = "long"\ngenerate').replace("{1..1}", "one"), "generated for in does not fit"),

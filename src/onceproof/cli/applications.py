@@ -11,8 +11,10 @@ from rich.text import Text
 
 from onceproof.cli.asking import (
     BrokerOption,
+    BrokersOption,
     JsonOption,
     MavenRepoOption,
+    check_own_nodes,
     named_brokers,
     named_streams,
     new_run_id,
@@ -24,6 +26,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded, unwritable
 from onceproof.model.judged import Control, Judgement, OnRelease
 from onceproof.model.matrices import BROKER
+from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
 
@@ -60,6 +63,7 @@ def run(
         typer.Option("--streams", metavar="V|DIR", help="Kafka Streams release, or the folder of a build; repeatable."),
     ],
     broker: BrokerOption = BROKER,
+    brokers: BrokersOption = None,
     maven_repo: MavenRepoOption = [],
     fault: Annotated[
         str | None,
@@ -88,23 +92,29 @@ def run(
 
     Exit: 0 green on all, 1 an anomaly, 2 usage, 3 inconclusive on one, 4 error.
     """
+    from onceproof.lab.given import GivenCluster
     from onceproof.lab.processes import interruptible
     from onceproof.pipeline import applying
 
     if roll_to is not None and fault not in (None, rolling_bounce.NAME):
         raise UsageError(f"--roll-to {roll_to} takes the place of --fault {fault}: take one.")
-    [brokers], names = named_brokers([broker], maven_repo), named_streams(streams, maven_repo)
+    check_own_nodes(brokers, nodes)
+    [broker], names = named_brokers([broker], maven_repo), named_streams(streams, maven_repo)
     [rolled] = named_streams([roll_to], maven_repo) if roll_to else [None]
+    given = None
+    if brokers is not None:
+        given = GivenCluster.read(get_settings().installation, brokers, Release.parse(broker).claimed)
     wanted = applying.app_run(
         RunFolder(get_settings().runs / new_run_id()),
         str(folder.absolute()),
         names,
-        broker=brokers,
+        broker=broker,
         seed=seed_or_random(seed),
         settings=[*set_, *([f"fault={fault}"] if fault else []), *([f"nodes={nodes}"] if nodes else [])],
         roll_to=rolled,
         plant_name=plant_,
         controls=controls,
+        given=given,
     )
     with interruptible(), progress(wanted.title) as report:
         answer = applying.apply(wanted, report)

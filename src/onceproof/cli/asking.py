@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
 from onceproof.model.matrices import DEFAULT_MATRIX
 from onceproof.model.matrix import Request, expand
 from onceproof.scenarios import CATALOGUE, scenario
@@ -62,6 +63,18 @@ def named_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[st
     from onceproof.lab.builds import name_release
 
     return tuple(name_release(get_settings().installation, text, repositories, BROKER) for text in texts)
+
+
+def check_own_nodes(brokers: Path | None, nodes: int | None) -> None:
+    """Check that it is not said how many brokers are to be started where none is.
+
+    Raises:
+        UsageError: it is.
+    """
+    if brokers is not None and nodes is not None:
+        raise UsageError(
+            "--nodes says how many brokers are started, and with --brokers none is; leave out one of them."
+        )
 
 
 def cell_of(

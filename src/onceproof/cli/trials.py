@@ -21,6 +21,7 @@ from onceproof.cli.asking import (
     StreamsOption,
     VariantOption,
     cell_of,
+    check_own_nodes,
     named_brokers,
     named_streams,
     new_run_id,
@@ -130,10 +131,7 @@ def trial(
     from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_alone
 
-    if brokers is not None and nodes is not None:
-        raise UsageError(
-            "--nodes says how many brokers are started, and with --brokers none is; leave out one of them."
-        )
+    check_own_nodes(brokers, nodes)
     for wanted in anomaly:
         check_anomaly(wanted)
     settings = [*set_, *([f"program={program}"] if program is not None else [])]
@@ -159,7 +157,7 @@ def trial(
         check_access(given, trial_)
     folder = RunFolder(get_settings().runs / trial_.run).trial(trial_)
     with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
-        cluster = own_cluster(installation, trial_, folder) if given is None else lent(given, trial_)
+        cluster = own_cluster(installation, trial_, folder) if given is None else lent(given, trial_.run)
         outcome = run_alone(trial_, folder, cluster, report)
     found, plan = Reading.read(folder.reader_file), TrialPlan.read(folder.trial_file)
     answer = TrialAnswer(

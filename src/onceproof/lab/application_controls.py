@@ -35,7 +35,7 @@ def _inputs(plan: TrialPlan) -> dict[str, list[Record]]:
     """What was produced to each input. Partitions do not matter to promises about keys."""
     messages = scenario(plan.trial.cell.scenario).workload(plan.trial).messages
     return {
-        role: [token_record(0, place, m.key, m.value, one) for place, m in enumerate(messages) if m.topic == role]
+        role: [token_record(0, place, m.key, m.value, one) for place, m in enumerate(messages) if m.topic == one.name]
         for role, one in declared_as("input", plan.roles).items()
     }
 

@@ -9,7 +9,7 @@ from onceproof.faults import NONE
 from onceproof.installation import Installation
 from onceproof.lab.application_controls import CONTROLS, broke, broken_promises, vacuous
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.given import own_cluster
+from onceproof.lab.given import GivenCluster, lent, own_cluster
 from onceproof.lab.site import Report
 from onceproof.lab.trial import run_trial
 from onceproof.model.anomaly import first_of_each
@@ -72,8 +72,16 @@ class _Done:
     folder: str
 
 
-def run_on_release(installation: Installation, asked: Asked, report: Report) -> OnRelease:
+def run_on_release(
+    installation: Installation, asked: Asked, report: Report, given: GivenCluster | None = None
+) -> OnRelease:
     """Run an application on a release, and say what it showed.
+
+    Args:
+        installation: for brokers of its own.
+        asked: what is to be run.
+        report: called with the name of each phase as it begins.
+        given: brokers to run on, asked before what they allow (`given.check_access`); None for brokers of its own.
 
     Raises:
         HarnessError: the harness failed.
@@ -81,7 +89,8 @@ def run_on_release(installation: Installation, asked: Asked, report: Report) -> 
     """
     whole = asked.whole
     trials: list[_Done] = []
-    with own_cluster(installation, whole, asked.run.trial(whole)) as cluster:
+    own = own_cluster(installation, whole, asked.run.trial(whole))
+    with own if given is None else lent(given, asked.run.run_id) as cluster:
         for number in range(asked.first, asked.first + WITHOUT):
             trials.append(_run(asked, asked.undisturbed(number), cluster, report))
             if trials[-1].found.anomalies:

@@ -17,7 +17,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 from onceproof.scenarios.app import GUARANTEE
-from onceproof.scenarios.declared import Application, Declaration, application_of
+from onceproof.scenarios.declared import PREFIX, Application, Declaration, application_of
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds
@@ -26,6 +26,7 @@ INTERNAL = (
     "-subscription-registration-topic",
     "-subscription-response-topic",
 )  # Kafka Streams makes them
+TOPICS = ("sources", "globals", "sinks")  # of a topology
 COMPILED = ".compiled"  # marks classes that are all there
 
 
@@ -91,16 +92,17 @@ def _resolved(installation: Installation, dependencies: Collection[str]) -> list
     return remembered(file)
 
 
-def check_topology(installation: Installation, application: Application, release: Release) -> None:
+def check_topology(installation: Installation, application: Application, release: Release, prefix: str = "") -> None:
     """Check, before anything is started, that the topology can be built on a release, from what the file declares.
 
     Raises:
-        UsageError: it cannot, or it reads or writes other topics, or reads them into other tables.
+        UsageError: it cannot, or it reads or writes other topics, or some without the prefix, or reads them into other
+            tables.
         HarnessError: Java could not be run.
     """
     declares = application.declares
     config = {"application.id": "described", "bootstrap.servers": "localhost:1", GUARANTEE: "exactly_once_v2"}
-    config |= {name: str(value) for name, value in declares.properties.items()}
+    config |= application.properties(prefix)
     app = {"application": str(application.folder), "class": declares.class_}
     line = json.dumps({"topology": "app", "app": app, "config": config})
     beside = application_class_path(installation, str(application.folder), release)
@@ -112,7 +114,29 @@ def check_topology(installation: Installation, application: Application, release
             told = run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
-    _check_topics(f"{application.name} on Kafka Streams {release}: its topology", told, declares)
+    topology = f"{application.name} on Kafka Streams {release}: its topology"
+    _check_topics(topology, _without(prefix, topology, told) if prefix else told, declares)
+
+
+def _without(prefix: str, topology: str, told: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The same topics of a topology, without the prefix that all of them must bear.
+
+    Raises:
+        UsageError: one does not, or they are chosen while it runs.
+    """
+    if told["open"]:
+        raise UsageError(
+            f"{topology} chooses topics while it runs ({', '.join(told['open'])}), which may be some of yours; leave "
+            "out --brokers."
+        )
+    named = (topic for kind in TOPICS for topic in told[kind] if not topic.endswith(INTERNAL))
+    if bare := [topic for topic in named if not topic.startswith(prefix)]:
+        raise UsageError(
+            f"{topology} has the topic {bare[0]}, which may be one of yours; have it take the names, or what all of "
+            f"them begin with, from its properties, where {PREFIX} stands for that (docs/applications.md), or leave "
+            "out --brokers."
+        )
+    return {kind: [topic.removeprefix(prefix) for topic in told[kind]] for kind in TOPICS}
 
 
 def _check_topics(topology: str, told: Mapping[str, Sequence[str]], declares: Declaration) -> None:

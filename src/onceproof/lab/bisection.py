@@ -56,7 +56,7 @@ def probing(
         check_access(given, Trial(run.run_id, cells[0], 0, seed))
 
         def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
-            return run_alone(trial, folder, lent(given, trial))
+            return run_alone(trial, folder, lent(given, run.run_id))
 
     tried = 0
 

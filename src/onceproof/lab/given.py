@@ -14,7 +14,7 @@ from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions, check_quotas
 from onceproof.lab.plan import check_capabilities
-from onceproof.lab.topics import Topics
+from onceproof.lab.sweep import remove_run
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Trial
 from onceproof.model.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
@@ -128,8 +128,8 @@ def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -
 
 
 @contextmanager
-def lent(given: GivenCluster, trial: Trial) -> Iterator[Cluster]:
-    """Given brokers, from which everything that bears the trial's id is removed at the end of a `with` block.
+def lent(given: GivenCluster, run_id: str) -> Iterator[Cluster]:
+    """Given brokers, from which everything that bears the run's id is removed at the end of a `with` block.
 
     Raises:
         HarnessError: something was left there.
@@ -137,8 +137,4 @@ def lent(given: GivenCluster, trial: Trial) -> Iterator[Cluster]:
     try:
         yield given
     finally:
-        topics = Topics(given, trial.application_id)
-        try:
-            topics.remove()
-        finally:
-            topics.close()
+        remove_run(given, run_id)

@@ -15,7 +15,6 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.quota import set_producer_quota
-from onceproof.lab.topics import COORDINATOR_MOVES
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
@@ -28,7 +27,12 @@ REFUSED = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: GROUP,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: TRANSACTION,
 }
-NOT_YET = {*COORDINATOR_MOVES, KafkaError.UNKNOWN_TOPIC_OR_PART}  # right after something was created
+NOT_YET = {  # what is answered right after something was created
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
 ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND}  # for deleting what is not there
 
 

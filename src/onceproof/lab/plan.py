@@ -7,7 +7,7 @@ from onceproof.lab.cluster import Cluster
 from onceproof.lab.load import producer_config
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.plants import plant
 from onceproof.model.promise import PROMISES, TRANSACTION_ATOMICITY, least_of, promises_of
@@ -30,7 +30,11 @@ SESSION = "main.consumer.session.timeout.ms"
 
 
 def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
-    """The plan of a trial that is not provisioned yet: the brokers' files may still change."""
+    """The plan of a trial that is not provisioned yet: the brokers' files may still change.
+
+    Raises:
+        HarnessError: on brokers that are not ours, a topic does not bear the trial's id.
+    """
     scenario_ = scenario(trial.cell.scenario)
     system, partitions = scenario_.system(trial), scenario_.partitions(trial)
     values = scenario_.values(trial)
@@ -43,7 +47,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         config[SESSION] = str(max(int(config[SESSION]), cluster.least_session_ms))
     wanted = [*system.promises, LIVENESS, *ATOMICITY]
     not_looked_at = _not_looked_at(wanted, cluster, config["processing.guarantee"])
-    return TrialPlan(
+    plan = TrialPlan(
         trial=trial,
         application_id=trial.application_id,
         description=scenario_.variant(trial.cell.variant).description,
@@ -64,6 +68,10 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         broker_is_claimed=cluster.is_claimed,
         seconds={},
     )
+    bare = [topic for topic in map(plan.topic, plan.roles) if not topic.startswith(trial.topic(""))]
+    if cluster.is_claimed and bare:  # an earlier one of that name would be deleted
+        raise HarnessError(f"{bare[0]} may be a topic of theirs at {cluster.bootstrap_servers}: it is left alone.")
+    return plan
 
 
 def reads_segments(plan: TrialPlan) -> bool:

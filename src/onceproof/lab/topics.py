@@ -31,13 +31,6 @@ MOVED = {  # what a broker answers when asked about a former leader
 }
 
 
-COORDINATOR_MOVES = {  # what is answered about a group whose coordinator is moving
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-}
-
-
 def _may_pass(error: BaseException) -> bool:
     """Whether topics may have been created after all.
 
@@ -126,32 +119,6 @@ class Topics:
             with contextlib.suppress(KafkaException):
                 future.result(TIMEOUT)
         await_condition(f"the topics of {self._prefix} to go", lambda: not self.names(), timeout=TIMEOUT)
-
-    def remove(self) -> None:
-        """Delete the topics, and the group as soon as its last member is missed.
-
-        Raises:
-            HarnessError: something is left.
-        """
-        try:
-            self.delete()
-            await_condition(f"the group {self._prefix} to go", self._group_is_deleted, timeout=TIMEOUT, interval=0.2)
-        except KafkaException as error:
-            raise HarnessError(
-                f"Not all of {self._prefix} could be removed from the brokers at {self._cluster.bootstrap_servers}: "
-                f"{error}."
-            ) from error
-
-    def _group_is_deleted(self) -> bool:
-        [future] = self._admin.delete_consumer_groups([self._prefix]).values()
-        try:
-            future.result(TIMEOUT)
-        except KafkaException as error:
-            if error.args[0].code() in (KafkaError.NON_EMPTY_GROUP, *COORDINATOR_MOVES):
-                return False
-            if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise
-        return True
 
     def committed(self, topic: str, partitions: int) -> int:
         """Sum of the offsets that the application's group has committed for a topic."""

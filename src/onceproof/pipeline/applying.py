@@ -13,13 +13,14 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.steps import ended_by_sigterm
 from onceproof.scenarios import check_fault
-from onceproof.scenarios.app import NAME, SCENARIO
+from onceproof.scenarios.app import NAME, SCENARIO, prefix
 from onceproof.scenarios.declared import FILE, Application, application_of
 from onceproof.settings import get_settings
 
 # As in `steps`: heavy modules are imported by the verb that needs them.
 if TYPE_CHECKING:
     from onceproof.lab.application_run import Asked
+    from onceproof.lab.given import GivenCluster
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class AppRun:
     broker: Release
     settings: Mapping[str, Any]  # parameters that were set
     asked: tuple["Asked", ...]  # by release
+    given: "GivenCluster | None" = None  # that allow all of it
 
     @property
     def title(self) -> str:
@@ -53,6 +55,7 @@ def app_run(
     roll_to: str | None = None,
     plant_name: str | None = None,
     controls: bool = False,
+    given: "GivenCluster | None" = None,
 ) -> AppRun:
     """What is to be run, when all of it exists.
 
@@ -66,9 +69,11 @@ def app_run(
         roll_to: the release to which it goes over instance by instance.
         plant_name: of a bug that is put into the trial with the fault.
         controls: whether bugs are planted where it is green.
+        given: brokers to run on, of a claimed release; None for brokers of its own.
 
     Raises:
-        UsageError: the application, a release, the fault, a parameter or the plant is not there or does not fit.
+        UsageError: the application, a release, the fault, a parameter or the plant is not there or does not fit; or the
+            given brokers do not answer, or do not allow what a trial does.
         HarnessError: Maven or Java failed.
     """
     from onceproof.lab.agent import check_plantable
@@ -76,6 +81,7 @@ def app_run(
     from onceproof.lab.application_run import Asked, fault_of
     from onceproof.lab.applications import check_topology
     from onceproof.lab.artifacts import check_published
+    from onceproof.lab.given import check_access
     from onceproof.lab.java import require_java
 
     application = application_of(folder)
@@ -84,20 +90,26 @@ def app_run(
     parameters["fault"] = fault_of(parameters)
     if parameters["fault"] != NONE:
         check_fault(NAME, parameters["fault"])
-    brokers, restart_on = Release.parse(broker), Release.parse(roll_to) if roll_to else None
+    brokers = given.release if given else Release.parse(broker)
+    restart_on = Release.parse(roll_to) if roll_to else None
     cells = [Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), brokers, restart_on) for name in dict.fromkeys(streams)]
     asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, controls) for cell in cells)
     installation = get_settings().installation
-    require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
-    check_published(installation, {release for cell in cells for release in (cell.streams, cell.running, cell.broker)})
+    needed = {release for cell in cells for release in (cell.streams, cell.running)}
+    if given is None:
+        require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
+        needed.add(brokers)
+    check_published(installation, needed)
     application.messages(seed, 0)
     for wanted in asked:
         SCENARIO.validate(wanted.whole)
         for release in sorted({wanted.cell.streams, wanted.cell.running}):
-            check_topology(installation, application, release)
+            check_topology(installation, application, release, prefix(wanted.whole))
         for name in [*([plant_name] if plant_name else []), *(CONTROLS if controls else [])]:
             check_plantable(installation, plant(name), wanted.cell.running)
-    return AppRun(application, brokers, chosen, asked)
+    if given is not None:
+        check_access(given, *(wanted.whole for wanted in asked))
+    return AppRun(application, brokers, chosen, asked, given)
 
 
 def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
@@ -111,7 +123,7 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
 
     first = wanted.asked[0]
     with ended_by_sigterm():
-        found = tuple(run_on_release(get_settings().installation, one, report) for one in wanted.asked)
+        found = tuple(run_on_release(get_settings().installation, one, report, wanted.given) for one in wanted.asked)
     answer = AppAnswer(
         application=str(wanted.application.folder),
         class_name=wanted.application.declares.class_,

@@ -7,6 +7,9 @@ and records of the scenario come from there.
 The first records are processed by instances that are then closed cleanly, so that a fault meets stores which have a
 checkpoint and were opened again (KAFKA-20685 needs it). The fault strikes while the others flow. A trial without a
 fault makes the same journey, and is exercised.
+
+On brokers of ours its topics are called as it calls them. On those of somebody else that might be a topic of theirs:
+there all names begin as those of any trial do, and the application takes them from its properties.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +40,7 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.declared import FILE, Application, OutputTopic, application_of
+from onceproof.scenarios.declared import FILE, Application, InputTopic, OutputTopic, application_of
 
 NAME = "app"
 FIRST = 0.3  # share of the records that are processed before the instances are started again
@@ -63,9 +66,14 @@ def _application(trial: Trial) -> Application:
     return application_of(values(trial)["application"])
 
 
+def prefix(trial: Trial) -> str:
+    """What the names of its topics begin with."""
+    return trial.topic("") if trial.cell.broker.is_claimed else ""
+
+
 def workload(trial: Trial) -> Workload:
     """Its records: those of files as they are, generated ones drawn from the seed."""
-    messages = _messages(values(trial)["application"], trial.seed, _begin(trial))
+    messages = _messages(values(trial)["application"], trial.seed, _begin(trial), prefix(trial))
     records = [(Token.of(m.key or b"", ""), place) for place, m in enumerate(messages)]
     first = _of_globals(trial, messages)
     first += round((len(records) - first) * FIRST)
@@ -74,13 +82,13 @@ def workload(trial: Trial) -> Workload:
 
 def _of_globals(trial: Trial, messages: Sequence[Message]) -> int:
     """How many of the records, the first ones, are for global tables: no task processes or commits them."""
-    topics = {one.topic for one in _application(trial).declares.input if one.is_global}
+    topics = {prefix(trial) + one.topic for one in _application(trial).declares.input if one.is_global}
     return sum(message.topic in topics for message in messages)
 
 
 @lru_cache(maxsize=2)
-def _messages(folder: str, seed: int, begin: int) -> list[Message]:
-    return application_of(folder).messages(seed, begin)
+def _messages(folder: str, seed: int, begin: int, prefix: str) -> list[Message]:
+    return application_of(folder).messages(seed, begin, prefix)
 
 
 def _begin(trial: Trial) -> int:
@@ -92,19 +100,21 @@ def system(trial: Trial) -> System:
     """Its topics, and what is promised about them."""
     declares = _application(trial).declares
     oracle = Oracle.read(Path(path)) if (path := values(trial)["oracle"]) else None
-    roles = {
-        one.topic: Role(declared=Declared(one.topic, "global" if one.is_global else "input", one.key, one.value))
-        for one in declares.input
-    }
+    named = prefix(trial)
+    roles = {one.topic: Role(declared=_read(one, named)) for one in declares.input}
     only = next(one for one in declares.input if not one.is_global)
-    roles |= {one.topic: Role(declared=_declared(one, only.topic, oracle)) for one in declares.output}
+    roles |= {one.topic: Role(declared=_written(one, named, only.topic, oracle)) for one in declares.output}
     made = {name for one in declares.output for name in one.promises}
     return System(NAME, roles, promises=("deliveries",) if "each-input-once" in made else (), stores=0)
 
 
-def _declared(one: OutputTopic, only: str, oracle: Oracle | None) -> Declared:
+def _read(one: InputTopic, named: str) -> Declared:
+    return Declared(named + one.topic, "global" if one.is_global else "input", one.key, one.value)
+
+
+def _written(one: OutputTopic, named: str, only: str, oracle: Oracle | None) -> Declared:
     return Declared(
-        one.topic,
+        named + one.topic,
         "output",
         one.key,
         one.value,
@@ -124,17 +134,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Its properties; exactly-once, unless they say otherwise."""
-    properties, own = _application(trial).declares.properties, values(trial)
+    own = values(trial)
     like = chosen({"fault": own[LIKE]})
     return {
         GUARANTEE: "exactly_once_v2",
-        **{name: _text(value) for name, value in properties.items()},
+        **_application(trial).properties(prefix(trial)),
         **(like.config(own) if like else {}),
     }
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from onceproof.model.client_properties import KEYS
 from onceproof.model.errors import UsageError
 from onceproof.model.serde import SERDES, encode, from_text, value_text
 from onceproof.scenarios.base import Message
@@ -25,6 +26,7 @@ COORDINATES = r"[\w.\-]+:[\w.\-]+:[\w.\-]+"
 RANGE = re.compile(r"\{(n|(-?\d+)\.\.(-?\d+))\}")
 # What the lab sets itself, so that an application cannot.
 OURS = ("application.id", "bootstrap.servers", "client.id", "state.dir")
+PREFIX = "{prefix}"  # in a property: what the topics' names begin with
 
 
 def _serde(name: str) -> str:
@@ -36,6 +38,8 @@ def _serde(name: str) -> str:
 def _not_ours(properties: dict[str, str]) -> dict[str, str]:
     if ours := [name for name in OURS if name in properties]:
         raise ValueError(f"{ours[0]} is set for each instance by Onceproof, leave it out")
+    if told := next((name for name in properties if name.endswith(tuple(KEYS))), None):
+        raise ValueError(f"{told} belongs into the file that --brokers names, which is not written down anywhere")
     return properties
 
 
@@ -162,7 +166,11 @@ class Application:
         """Paths of the file, from anywhere."""
         return [self.folder / name for name in names]
 
-    def messages(self, seed: int, begin: int) -> list[Message]:
+    def properties(self, prefix: str) -> dict[str, str]:
+        """Its configuration of Kafka Streams, if the names of topics begin with a prefix."""
+        return {name: _text(value).replace(PREFIX, prefix) for name, value in self.declares.properties.items()}
+
+    def messages(self, seed: int, begin: int, prefix: str = "") -> list[Message]:
         """The records of all inputs in the order in which they flow: side by side, each input evenly.
 
         Those of global tables come first: an application has all of them before it processes anything.
@@ -170,6 +178,7 @@ class Application:
         Args:
             seed: by which records are drawn.
             begin: timestamp of the first of those that have none of their own, in epoch milliseconds.
+            prefix: of the names of topics.
 
         Raises:
             UsageError: a record is not of the serdes; names its line.
@@ -183,7 +192,7 @@ class Application:
         side_by_side.sort(key=lambda item: item[:2])
         return [
             Message(
-                one.topic,
+                prefix + one.topic,
                 drawn.key,
                 drawn.value,
                 begin + place * 1_000 // self.declares.rate if drawn.timestamp is None else drawn.timestamp,
@@ -204,6 +213,10 @@ class Application:
                 yield _parsed(one, row)
             except ValueError as error:
                 raise UsageError(f"{file}, {'row' if is_table else 'line'} {number}: {error}.") from None
+
+
+def _text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:

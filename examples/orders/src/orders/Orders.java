@@ -33,24 +33,25 @@ public final class Orders {
     public static Topology topology(Properties config) {
         JoinWindows window = JoinWindows.ofTimeDifferenceWithNoGrace(
                 Duration.ofMinutes(Long.parseLong(config.getProperty("orders.join.minutes"))));
+        String prefix = config.getProperty("orders.topics.prefix");
         boolean inMemory = config.getProperty("orders.join.stores").equals("in-memory");
         StreamsBuilder builder = new StreamsBuilder();
         KStream<String, String> accepted =
-                builder.stream("orders", Consumed.with(TEXT, TEXT)).process(new AcceptOnce());
-        accepted.to("accepted-orders", Produced.with(TEXT, TEXT));
+                builder.stream(prefix + "orders", Consumed.with(TEXT, TEXT)).process(new AcceptOnce());
+        accepted.to(prefix + "accepted-orders", Produced.with(TEXT, TEXT));
         KStream<String, String> paid = accepted.join(
-                builder.stream("payments", Consumed.with(TEXT, TEXT)),
+                builder.stream(prefix + "payments", Consumed.with(TEXT, TEXT)),
                 (order, payment) -> order + " by " + payment,
                 window,
                 StreamJoined.with(TEXT, TEXT, TEXT)
                         .withThisStoreSupplier(store("join-orders", window, inMemory))
                         .withOtherStoreSupplier(store("join-payments", window, inMemory)));
-        paid.to("paid-orders", Produced.with(TEXT, TEXT));
+        paid.to(prefix + "paid-orders", Produced.with(TEXT, TEXT));
         paid.map((id, order) -> KeyValue.pair(order.split(" ")[0], Long.valueOf(order.split(" ")[1])))
                 .groupByKey(Grouped.with(TEXT, Serdes.Long()))
                 .reduce(Long::sum)
                 .toStream()
-                .to("revenue", Produced.with(TEXT, Serdes.Long()));
+                .to(prefix + "revenue", Produced.with(TEXT, Serdes.Long()));
         return builder.build();
     }
 

@@ -42,6 +42,7 @@ public final class Describe {
         Set<String> sinks = new TreeSet<>();
         Set<String> stores = new TreeSet<>();
         Set<String> globals = new TreeSet<>();
+        Set<String> open = new TreeSet<>(); // nodes whose topics are only known while they run
         TopologyDescription told = topology.describe();
         told.globalStores().forEach(store -> globals.addAll(store.source().topicSet()));
         for (TopologyDescription.Subtopology part : told.subtopologies()) {
@@ -49,15 +50,17 @@ public final class Describe {
                 if (node instanceof TopologyDescription.Source) {
                     Set<String> topics = ((TopologyDescription.Source) node).topicSet();
                     sources.addAll(topics == null ? Set.of() : topics); // null: by a pattern
+                    open.addAll(topics == null ? Set.of(node.name()) : Set.of());
                 } else if (node instanceof TopologyDescription.Sink) {
                     String topic = ((TopologyDescription.Sink) node).topic();
                     sinks.addAll(topic == null ? Set.of() : Set.of(topic)); // null: chosen record by record
+                    open.addAll(topic == null ? Set.of(node.name()) : Set.of());
                 } else if (node instanceof TopologyDescription.Processor) {
                     stores.addAll(((TopologyDescription.Processor) node).stores());
                 }
             }
         }
-        events.emit("topology",
-                Events.fields("sources", sources, "globals", globals, "sinks", sinks, "stores", stores));
+        events.emit("topology", Events.fields(
+                "sources", sources, "globals", globals, "sinks", sinks, "stores", stores, "open", open));
     }
 }
