@@ -15,6 +15,7 @@ from onceproof.lab import given as given_module
 from onceproof.lab.given import GivenCluster, check_access
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.processes import await_condition
+from onceproof.lab.quota import clients_with_quota, set_producer_quota
 from onceproof.lab.sweep import sweep_brokers
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import UsageError
@@ -163,14 +164,22 @@ def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secur
     assert broker.left() == (set(), [])
 
 
-def test_a_sweep_removes_what_an_old_run_left_and_nothing_else(broker: Secured):
+def test_a_sweep_removes_what_an_old_run_left_and_nothing_else(tmp_path, broker: Secured):
     broker.allow(USER)
+    broker.allow_quotas(USER)
     old, young, foreign = "onceproof.20260101T000000-abcd.x-input", "onceproof.29990101T000000-abcd.x-input", "orders"
     for future in broker.admin.create_topics([NewTopic(name, 1) for name in (old, young, foreign)]).values():
         future.result(10)
+    cluster, log = given(broker, broker.scram_properties()), tmp_path / "quota.log"
+    for client in (old, foreign):
+        set_producer_quota(cluster, RELEASE, client, 1_000, log)
+    broker.allow(USER)  # and to see no quotas
     try:
-        assert list(sweep_brokers(given(broker, broker.scram_properties()))) == [f"topic {old}"]
+        assert list(sweep_brokers(cluster)) == [f"topic {old}"]
         await_condition("the topic to go", lambda: broker.left()[0] == {young, foreign}, timeout=10)
+        broker.allow_quotas(USER)
+        assert list(sweep_brokers(cluster)) == [f"quota of {old}"]
+        assert clients_with_quota(cluster, RELEASE, log) == [foreign]
     finally:
         for future in broker.admin.delete_topics([young, foreign]).values():
             future.result(10)

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from onceproof.lab import sweep as sweeping
 from onceproof.lab.processes import await_condition, marked, spawn
-from onceproof.lab.sweep import _is_of_old_run, sweep
+from onceproof.lab.sweep import _is_of_old_run, sweep, sweep_brokers
+from tests.specimens.brokers import given
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -79,3 +82,17 @@ def test_the_runs_of_another_home_are_not_touched(tmp_path, orphan):
 )
 def test_on_brokers_only_what_an_old_run_of_ours_left_is_swept(name, is_ours):
     assert _is_of_old_run(name) == is_ours
+
+
+def test_quotas_of_old_runs_are_lifted_unless_their_group_has_a_member(monkeypatch):
+    idle, busy, young = (f"onceproof.{run}-abcd.x" for run in ("20260101T000000", "20260102T000000", "29990101T000000"))
+    clients = [f"{group}-instance-1-StreamThread-1-producer" for group in (idle, busy, young)]
+    lifted = []
+    monkeypatch.setattr(
+        sweeping, "AdminClient", lambda _: SimpleNamespace(delete_consumer_groups=None, delete_topics=None)
+    )
+    monkeypatch.setattr(sweeping, "_named", lambda _, is_ours: ({busy: True} if is_ours(busy) else {}, []))
+    monkeypatch.setattr(sweeping, "clients_with_quota", lambda *_: [*clients, "orders"])
+    monkeypatch.setattr(sweeping, "set_producer_quota", lambda *told: lifted.append(told[2:4]))
+    assert list(sweep_brokers(given())) == [f"quota of {clients[0]}"]
+    assert lifted == [(clients[0], None)]

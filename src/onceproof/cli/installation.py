@@ -90,7 +90,7 @@ def preflight(brokers: RequiredBrokersOption) -> None:
 def sweep(brokers: BrokersOption = None) -> None:
     """Remove leftovers of Onceproof: processes without an owner, data of brokers, state of instances.
 
-    With --brokers, topics and groups there, too, of runs that began more than an hour ago and have no member.
+    With --brokers, topics, groups and quotas there, too, of runs that began more than an hour ago and have no member.
     """
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.sweep import sweep as sweep_lab

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.programs import run_program
@@ -24,9 +25,27 @@ def set_producer_quota(
     Raises:
         HarnessError: the brokers refused, or did not answer.
     """
+    asked = {"client_id": client_id, "producer_byte_rate": bytes_per_second}
+    _run(cluster, release, "ProducerQuota", asked, log, f"the quota of {client_id} to be set")
+
+
+def clients_with_quota(cluster: Cluster, release: Release, log: Path) -> list[str]:
+    """The client ids whose producer has a quota; none if we may not see them, and so may not have set any.
+
+    Args:
+        cluster: the brokers.
+        release: of the Kafka clients that ask for it.
+        log: takes what the asking process logs.
+
+    Raises:
+        HarnessError: the brokers did not answer.
+    """
+    told: list[str] = _run(cluster, release, "ProducerQuotas", {}, log, "the quotas to be told")["client_ids"]
+    return told
+
+
+def _run(cluster: Cluster, release: Release, program: str, asked: dict[str, Any], log: Path, what: str) -> Any:
     config = cluster.java_client(release)
-    asked = {"config": config, "client_id": client_id, "producer_byte_rate": bytes_per_second}
-    main = ("onceproof.streams.ProducerQuota",)
-    what = f"the quota of {client_id} to be set"
-    told, options = json.dumps(asked), java_options(config)
-    run_program(cluster.installation, release, main, log, what, told, cluster.check_alive, options)
+    line, options = json.dumps({"config": config, **asked}), java_options(config)
+    main = (f"onceproof.streams.{program}",)
+    return run_program(cluster.installation, release, main, log, what, line, cluster.check_alive, options)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 from confluent_kafka import ConsumerGroupState, KafkaException
@@ -14,10 +15,14 @@ from confluent_kafka.admin import AdminClient
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.processes import await_condition, has_reaper, marked
+from onceproof.lab.quota import clients_with_quota, set_producer_quota
 from onceproof.model.cell import MARK, is_run_id
 from onceproof.model.errors import HarnessError
+from onceproof.model.matrices import BROKER
+from onceproof.model.release import Release
 
 TIMEOUT = 30.0
+CLIENT = Release.parse(BROKER)  # of the Java clients that ask for quotas
 OLD = timedelta(hours=1)  # a run that is younger may be at work on another machine
 STARTING = 60.0  # seconds within which a process that uses new data may be about to start
 # Data of brokers (shared by a run, of a trial, of a bisection, of a search, of plants), and state of instances.
@@ -54,13 +59,23 @@ def sweep(runs: Path) -> Iterator[str]:
 
 
 def sweep_brokers(cluster: Cluster) -> Iterator[str]:
-    """Delete groups and topics of old runs from brokers that are not ours, unless a group still has a member.
+    """Remove groups, topics and quotas of old runs from brokers that are not ours, unless a group still has a member.
 
     Yields:
         What was removed, in words.
+
+    Raises:
+        HarnessError: the quotas cannot be asked for, or not be lifted.
     """
     admin = AdminClient(cluster.client())
-    yield from _delete_idle(admin, *_named(admin, _is_of_old_run))
+    groups, topics = _named(admin, _is_of_old_run)
+    yield from _delete_idle(admin, groups, topics)
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "quota.log"
+        for client in filter(_is_of_old_run, clients_with_quota(cluster, CLIENT, log)):
+            if not client.startswith(_prefixes_in_use(groups)):
+                set_producer_quota(cluster, CLIENT, client, None, log)
+                yield f"quota of {client}"
 
 
 def remove_run(cluster: Cluster, run_id: str) -> None:
@@ -98,7 +113,7 @@ def _named(admin: AdminClient, is_ours: Callable[[str], bool]) -> tuple[dict[str
 
 def _delete_idle(admin: AdminClient, groups: Mapping[str, bool], topics: Iterable[str]) -> Iterator[str]:
     """Delete groups without members, and topics but those of the others; yields what was removed."""
-    in_use = tuple(f"{group}-" for group, has_members in groups.items() if has_members)
+    in_use = _prefixes_in_use(groups)
     for kind, names, delete in (
         ("group", [group for group, has_members in groups.items() if not has_members], admin.delete_consumer_groups),
         ("topic", [topic for topic in topics if not topic.startswith(in_use)], admin.delete_topics),
@@ -107,6 +122,11 @@ def _delete_idle(admin: AdminClient, groups: Mapping[str, bool], topics: Iterabl
             with suppress(KafkaException):  # somebody else was quicker, or it is not allowed
                 future.result(TIMEOUT)
                 yield f"{kind} {name}"
+
+
+def _prefixes_in_use(groups: Mapping[str, bool]) -> tuple[str, ...]:
+    """What the names of all begin with that belongs to groups with members."""
+    return tuple(f"{group}-" for group, has_members in groups.items() if has_members)
 
 
 def _is_of_old_run(name: str) -> bool:

@@ -19,7 +19,7 @@ import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 public final class ProducerQuota {
 
     private static final String CLIENT = "client_id";
-    private static final String RATE = "producer_byte_rate";
+    static final String RATE = "producer_byte_rate";
 
     private ProducerQuota() {}
 
