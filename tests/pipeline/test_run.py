@@ -7,7 +7,9 @@ import os
 import pytest
 from filelock import FileLock
 from rich.console import Console
+from typer.testing import CliRunner
 
+from onceproof import cli
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import write_json
@@ -90,6 +92,19 @@ def test_given_brokers_are_a_connection_as_long_as_the_run_lasts():
     with _connected(api, RUN, None) as params:  # a run on brokers of our own removes it, too
         assert params == {}
         assert api.known.keys() == {mine}
+
+
+@pytest.mark.parametrize("wanted", ["last", RUN])
+@pytest.mark.parametrize("options", [[], ["--brokers", "client.properties"]], ids=["alone", "with the brokers"])
+def test_a_run_on_brokers_of_ones_own_is_not_resumed_and_says_why(lab, home, monkeypatch, tmp_path, wanted, options):
+    monkeypatch.setattr("onceproof.lab.given.check_access", lambda *_: None)
+    begun = steps.plan(RUN, Request("seed", brokers=("3.9.1-claimed",)), given=lambda: given().properties)
+    steps.start_cluster(begun, "3.9.1-claimed", lambda: given().properties)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "client.properties").write_text("bootstrap.servers=127.0.0.1:1")
+    refused = CliRunner().invoke(cli.app, ["run", "--resume", wanted, *options]).exception
+    assert isinstance(refused, UsageError)
+    assert f"Run {RUN} cannot be resumed: its topics were on brokers of your own" in str(refused)
 
 
 def test_an_interrupted_run_is_found_with_its_request(lab, home):

@@ -172,6 +172,13 @@ def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(t
     assert lab.stopped == [f"{RUN} on 127.0.0.1:1"]
 
 
+def test_a_run_on_them_cannot_be_resumed_once_it_has_begun(theirs, lab):
+    with pytest.raises(UsageError, match=rf"^Run {RUN} cannot be resumed: .* brokers of your own \(3\.9\.1-claimed\)"):
+        steps.plan(RUN, THEIRS, given=given)
+    theirs.cluster_file("3.9.1-claimed").unlink()
+    assert steps.plan(RUN, THEIRS, given=given).path == theirs.path  # nothing was there to be removed
+
+
 def test_a_claimed_release_without_brokers_is_refused(lab):
     with pytest.raises(UsageError, match="name them with --brokers"):
         steps.plan(RUN, THEIRS)

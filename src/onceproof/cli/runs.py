@@ -152,9 +152,10 @@ def run(
     )
     interrupted = None
     if resume is not None:
+        interrupted, requested = pipeline.find_interrupted(resume)
         if request != Request():
             raise UsageError(f"--resume {resume} resumes that run as it was requested; leave the other options out.")
-        interrupted, request = pipeline.find_interrupted(resume)
+        request = requested
     if dry_run:
         from onceproof.pipeline.estimate import estimate, table
 

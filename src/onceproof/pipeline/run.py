@@ -112,7 +112,10 @@ def find_interrupted(wanted: str) -> tuple[str, Request]:
         UsageError: there is none of this id, or it is finished, or its brokers' data is gone.
     """
     runs = [RunFolder(file.parent) for file in sorted(get_settings().runs.glob("*/run.json"), reverse=True)]
-    can = [run for run in runs if not run.is_finished and any(run.path.glob("clusters/*/data-1"))]
+    unfinished = [run for run in runs if not run.is_finished]
+    for run in [run for run in unfinished if wanted in (run.run_id, "last")][:1]:
+        steps.check_resumable(run)
+    can = [run for run in unfinished if any(run.path.glob("clusters/*/data-1"))]
     found = next((run for run in can if wanted in (run.run_id, "last")), None)
     if found is None:
         there_is = f"there is {', '.join(run.run_id for run in can)}" if can else "there is none"

@@ -105,7 +105,8 @@ def plan(
 
     Raises:
         UsageError: the request names something that does not exist, a release that is not published, or a run that
-            has its verdicts, or was planned with another request; or brokers that do not let a trial do what it does.
+            has its verdicts, cannot be resumed, or was planned with another request; or brokers that do not let a trial
+            do what it does.
         HarnessError: the run folder cannot be written.
     """
     from onceproof.lab.given import check_access
@@ -186,12 +187,27 @@ def new_trial(run: RunFolder, cell: Cell, number: int) -> Trial:
     return Trial(run.run_id, cell, number, int.from_bytes(digest[:4]) >> 1)
 
 
+def check_resumable(run: RunFolder) -> None:
+    """Check that the topics of a run may outlast it.
+
+    Raises:
+        UsageError: it has begun on brokers that are not ours, from which they are removed however it ends.
+    """
+    for broker in read_json(run.run_file)["brokers"]:
+        if Release.of_brokers(broker).is_claimed and run.cluster_file(broker).exists():
+            raise UsageError(
+                f"Run {run.run_id} cannot be resumed: its topics were on brokers of your own ({broker}), where they do "
+                "not outlast it; start it again, and `onceproof sweep --brokers` removes what a kill left there."
+            )
+
+
 def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
     """Prepare an interrupted run, or one whose checks failed, to be resumed: failed trials are open again.
 
     Raises:
-        UsageError: it was planned with another request.
+        UsageError: it was planned with another request, or its topics are gone.
     """
+    check_resumable(run)
     planned = read_json(run.run_file)["request"]
     if request_from_params(planned) != request_from_params(asked):
         raise UsageError(
