@@ -2,23 +2,32 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 from confluent_kafka.admin import NewTopic
 from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.lab import given as given_module
-from onceproof.lab.given import GivenCluster, check_access
+from onceproof.lab.given import GivenCluster, check_access, lent
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.processes import await_condition
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
 from onceproof.lab.sweep import sweep_brokers
+from onceproof.lab.trial import run_trial
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import UsageError
+from onceproof.model.files import Outcome, Reading
+from onceproof.model.json_file import write_json
+from onceproof.model.run_folder import RunFolder
+from spark_jobs.collect import collect
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.specimens.secured import (
     PASSWORD,
@@ -32,6 +41,7 @@ from tests.specimens.secured import (
 )
 
 pytestmark = pytest.mark.broker
+ENUMERATOR = ("trial", "enumerator", "--streams")
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +52,15 @@ def broker(tmp_path_factory):
         yield started
 
 
-def trial(properties: str, streams: str, home: Path, project: Path) -> tuple[int, dict, set[str]]:
-    """Exit code and answer of `onceproof trial`, and where the password was seen meanwhile."""
+def onceproof(properties: str, home: Path, project: Path, *words: str) -> tuple[int, dict, set[str]]:
+    """Exit code and answer of a command that runs trials, and where the password was seen meanwhile."""
     home.mkdir(exist_ok=True)
     if not (home / "artifacts").exists():
         (home / "artifacts").symlink_to(project / ".onceproof" / "artifacts")
     file = home.parent / "client.properties"
     file.write_text(properties)
-    command = [sys.executable, "-m", "onceproof.cli", "trial", "enumerator", "--brokers", str(file)]
     process = subprocess.Popen(
-        [*command, "--streams", streams, "--json"],
+        [sys.executable, "-m", "onceproof.cli", *words, "--brokers", str(file), "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -73,7 +82,7 @@ def void(told: tuple[int, dict, set[str]]) -> str | None:
 def test_the_affected_release_is_red_over_scram_and_the_password_is_nowhere(tmp_path, broker: Secured, project):
     broker.allow(USER)
     code, answer, seen = undisturbed(
-        lambda: trial(broker.scram_properties(), "3.3.1", tmp_path / "home", project), void
+        lambda: onceproof(broker.scram_properties(), tmp_path / "home", project, *ENUMERATOR, "3.3.1"), void
     )
     assert (code, seen) == (1, set()), answer
     assert answer["anomalies"]["duplicate-id"] > 0
@@ -82,12 +91,57 @@ def test_the_affected_release_is_red_over_scram_and_the_password_is_nowhere(tmp_
     assert broker.left() == (set(), [])
 
 
-def test_the_fixed_release_is_green_with_a_certificate(tmp_path, broker: Secured, project):
-    broker.allow("CN=member")
-    properties = broker.mutual_properties(broker.authority.signs("member"))
-    code, answer, _ = undisturbed(lambda: trial(properties, "3.4.1", tmp_path / "home", project), void)
-    assert (code, answer.get("anomalies")) == (0, {}), answer
+def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tmp_path, broker: Secured, project):
+    """Its topics are called as one that is somebody else's, which stays as it is."""
+    broker.allow(USER)
+    folder = shutil.copytree(project / "examples" / "orders", tmp_path / "orders")
+    declared = (folder / "onceproof.toml").read_text()
+    (folder / "onceproof.toml").write_text(re.sub(r"records = (\d+)00", r"records = \1", declared))
+    broker.admin.create_topics([NewTopic("orders", 1)])["orders"].result(10)
+    try:
+        words = ("app", "run", str(folder), "--streams", "4.3.1", "--fault", "none")
+        code, answer, seen = onceproof(broker.plain_properties(), tmp_path / "home", project, *words)
+        assert (code, seen) == (0, set()), answer
+        [green] = answer["releases"]
+        assert set(green["not_looked_at"]) == {"atomicity", "isolation", "fencing"}
+        assert answer["broker"] == "3.9.1-claimed"
+        assert broker.left() == ({"orders"}, [])
+    finally:
+        broker.admin.delete_topics(["orders"])["orders"].result(10)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("login", "streams"), [("mutual", "3.4.1"), ("plain", "4.3.1"), ("oauth", "4.3.1")])
+def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
+    tmp_path, broker: Secured, spark, login, streams
+):
+    broker.allow("CN=member" if login == "mutual" else USER)
+    properties = {
+        "mutual": lambda: broker.mutual_properties(broker.authority.signs("member")),
+        "plain": broker.plain_properties,
+        "oauth": broker.oauth_properties,
+    }[login]()
+    cluster = replace(given(broker, properties), release=RELEASE.claimed)
+
+    def attempt() -> Outcome:
+        trial = a_trial(streams, scenario="scan")
+        trial = replace(trial, cell=replace(trial.cell, broker=cluster.release))
+        run = RunFolder(tmp_path / trial.run)
+        write_json(run.run_file, {"trials": [trial.to_dict()]})
+        with lent(cluster, trial.run):
+            outcome = run_trial(trial, run.trial(trial), cluster=cluster)
+            if not outcome.void:
+                assert collect(spark, run, cluster.properties) == {}
+                assert records_in(run, "input") == Reading.read(run.trial(trial).reader_file).records > 0
+        return outcome
+
+    assert undisturbed(attempt).error is None
     assert broker.left() == (set(), [])
+
+
+def records_in(run: RunFolder, role: str) -> int:
+    """How many records a table has of a role."""
+    return ds.dataset(run.table("records"), partitioning="hive").count_rows(filter=ds.field("role") == role)
 
 
 def given(broker: Secured, properties: str) -> GivenCluster:
@@ -160,7 +214,12 @@ def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secur
     ]
     broker.allow(USER)
     told = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
-    assert (told.exit_code, told.stdout) == (0, f"The brokers at {broker.scram} allow what every trial needs.\n")
+    every, quotas = told.stdout.splitlines()
+    assert (told.exit_code, every) == (0, f"The brokers at {broker.scram} allow what every trial needs.")
+    assert "do not let a trial set a quota: " in quotas
+    assert quotas.endswith(f"User:{USER} --operation AlterConfigs --operation DescribeConfigs --cluster")
+    broker.allow_quotas(USER)
+    assert CliRunner().invoke(cli.app, ["preflight", "--brokers", file]).stdout == f"{every}\n"
     assert broker.left() == (set(), [])
 
 

@@ -91,15 +91,19 @@ def test_client_credentials_are_translated_for_each_release(read):
         "sasl.oauthbearer.client.secret": "s",
         "sasl.oauthbearer.scope": "k",
     }
-    handlers = [properties.java(Release.parse(r))["sasl.login.callback.handler.class"] for r in ("3.3.1", "3.4.0")]
+    releases = ("3.3.1", "3.4.0", "4.3.1")
+    handlers = [properties.java(Release.parse(r))["sasl.login.callback.handler.class"] for r in releases]
+    validator = "sasl.oauthbearer.jwt.validator.class"
+    assert validator not in properties.java(Release(4, 0, 1))
+    assert properties.java(Release(4, 1, 0))[validator] == f"{JAAS}.oauthbearer.ClientJwtValidator"
     assert java_options(properties.java(Release(4, 0, 0))) == (
         "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=https://id/token",
     )
-    assert handlers == [f"{JAAS}.oauthbearer{p}.OAuthBearerLoginCallbackHandler" for p in (".secured", "")]
-    with pytest.raises(UsageError, match=r"Kafka 3\.0\.0 has no client credentials of OAUTHBEARER"):
+    assert handlers == [f"{JAAS}.oauthbearer{p}.OAuthBearerLoginCallbackHandler" for p in (".secured", "", "")]
+    with pytest.raises(
+        UsageError, match=r"Kafka 3\.0\.0 has no client credentials of OAUTHBEARER.*; take 3\.1\.0 or later"
+    ):
         properties.java(Release(3, 0, 0))
-    with pytest.raises(UsageError, match=r"Kafka 4\.3\.1 needs jose4j"):
-        properties.java(NOW)
 
 
 SASL = "bootstrap.servers=a:1\nsecurity.protocol=SASL_SSL\n"

@@ -7,7 +7,7 @@ import typer
 
 from onceproof.cli.asking import BrokersOption, RequiredBrokersOption
 from onceproof.cli.terminal import out, progress
-from onceproof.model.errors import ExitCode
+from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -68,10 +68,12 @@ def setup() -> None:
 def preflight(brokers: RequiredBrokersOption) -> None:
     """Check that your own brokers allow what every trial needs, and print commands for what is missing.
 
-    Exit: 0 all of it is allowed, 2 something is missing, or they cannot be reached, 4 error.
+    Whether they let a trial set quotas, as the scenario quota does, is told as well.
+
+    Exit: 0 every trial's needs are met, 2 something is missing, or they cannot be reached, 4 error.
     """
     from onceproof.lab.given import GivenCluster
-    from onceproof.lab.permissions import acl_commands, find_missing
+    from onceproof.lab.permissions import acl_commands, check_quotas, find_missing
 
     cluster = GivenCluster.read(get_settings().installation, brokers)
     cluster.check_reached()
@@ -84,6 +86,10 @@ def preflight(brokers: RequiredBrokersOption) -> None:
         out.print("Some of what every trial needs is not allowed: the commands above allow it.")
         raise typer.Exit(ExitCode.USAGE)
     out.print(f"The brokers at {cluster.bootstrap_servers} allow what every trial needs.", soft_wrap=True)
+    try:
+        check_quotas(cluster, cluster.properties.user, cluster.release)
+    except UsageError as refused:
+        out.print(str(refused), markup=False, soft_wrap=True)
 
 
 @group.command()

@@ -16,14 +16,16 @@ from onceproof.model.release import Release
 
 SERVERS, PROTOCOL, MECHANISM, JAAS = "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config"
 ENDPOINT, HANDLER = "sasl.oauthbearer.token.endpoint.url", "sasl.login.callback.handler.class"
+VALIDATOR = "sasl.oauthbearer.jwt.validator.class"
+OF_TOKENS = (ENDPOINT, HANDLER, VALIDATOR)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-OAUTH = "OAUTHBEARER"
+OAUTH, OAUTH_PACKAGE = "OAUTHBEARER", "org.apache.kafka.common.security.oauthbearer"
 SPARK_CLIENT = Release(3, 9, 1)  # as in spark_jobs/connector.pom.xml
 MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    OAUTH: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    OAUTH: f"{OAUTH_PACKAGE}.OAuthBearerLoginModule",
 }
 # Key of Java -> of librdkafka; none for what only Java must be told.
 KEYS = {
@@ -33,6 +35,7 @@ KEYS = {
     JAAS: "",
     ENDPOINT: "sasl.oauthbearer.token.endpoint.url",
     HANDLER: "",
+    VALIDATOR: "",
     "ssl.truststore.type": "",
     "ssl.truststore.location": "ssl.ca.location",
     "ssl.truststore.certificates": "ssl.ca.pem",
@@ -129,21 +132,21 @@ class ClientProperties:
         """Configuration of the Java clients of a release.
 
         Raises:
-            UsageError: the release has no client credentials of OAUTHBEARER (KIP-768, since 3.1), or cannot use them
-                with what Kafka Streams brings along (since 4.1; source: own runs on 4.0.0, 4.1.2 and 4.3.1).
+            UsageError: the release has no client credentials of OAUTHBEARER (KIP-768, since 3.1).
         """
         if self.values.get(MECHANISM) != OAUTH:
             return dict(self.values)
         if release < Release(3, 1, 0):
-            raise UsageError(f"Kafka {release} has no client credentials of {OAUTH}, which came with 3.1.0 (KIP-768).")
-        if release.since(Release(4, 1, 0)):
             raise UsageError(
-                f"Kafka {release} needs jose4j for client credentials of {OAUTH}, which Kafka Streams does not bring "
-                "along; take a release from 3.1.0 to 4.0, or another mechanism."
+                f"Kafka {release} has no client credentials of {OAUTH}, which came with 3.1.0 (KIP-768); take 3.1.0 or "
+                "later, or another mechanism."
             )
+        config = dict(self.values)
         package = "secured." if release < Release(3, 4, 0) else ""  # moved by KAFKA-14496
-        handler = f"org.apache.kafka.common.security.oauthbearer.{package}OAuthBearerLoginCallbackHandler"
-        return {**self.values, HANDLER: handler}
+        config[HANDLER] = f"{OAUTH_PACKAGE}.{package}OAuthBearerLoginCallbackHandler"
+        if release.since(Release(4, 1, 0)):  # the default one needs jose4j, which clients lack (KAFKA-20184)
+            config[VALIDATOR] = f"{OAUTH_PACKAGE}.ClientJwtValidator"
+        return config
 
 
 def java_options(config: Mapping[str, str]) -> tuple[str, ...]:
@@ -226,7 +229,7 @@ def _readable(key: str, file: Path) -> Path:
 
 
 def _no_login(values: Mapping[str, str]) -> dict[str, str]:
-    idle = [key for key in (MECHANISM, JAAS, ENDPOINT, HANDLER) if key in values]
+    idle = [key for key in (MECHANISM, JAAS, *OF_TOKENS) if key in values]
     if idle:
         raise _RefusedError(
             f"{idle[0]} has no effect with {PROTOCOL}={values[PROTOCOL]}; take SASL_SSL, or leave it out."
@@ -253,6 +256,6 @@ def _login(values: Mapping[str, str]) -> dict[str, str]:
         raise _RefusedError(f"{ENDPOINT} is missing, from which {OAUTH} gets its token.")
     if "@" in urlsplit(values.get(ENDPOINT, "")).netloc:  # it is told to the JVM on its command line
         raise _RefusedError(f"{ENDPOINT} names a user; leave it out: clientId and clientSecret belong into {JAAS}.")
-    if mechanism != OAUTH and (idle := [key for key in (ENDPOINT, HANDLER) if key in values]):
+    if mechanism != OAUTH and (idle := [key for key in OF_TOKENS if key in values]):
         raise _RefusedError(f"{idle[0]} has no effect with {MECHANISM}={mechanism}; leave it out.")
     return options
