@@ -143,6 +143,18 @@ def test_a_red_is_repeated_shrunk_and_written(tmp_path):
     assert len({t.seed for t in bench.trials[at - 1 : at + 3]}) == 4
 
 
+def test_a_finding_is_told_while_it_is_followed_up(tmp_path):
+    seen = []
+
+    def shows(trial):
+        seen.extend(Finding.read(file).rate for file in folder.findings.glob("*/finding.json"))
+        return uncached(trial)
+
+    search, folder, _ = explorer(tmp_path, Decreed(shows))
+    search.explore(600)
+    assert list(dict.fromkeys(seen)) == [Tally(n, n) for n in range(4)]
+
+
 def test_the_smallest_has_a_rate_of_its_own(tmp_path):
     def shows(trial):
         return showing({"lost-record": 1} if trial.parameters else {})
@@ -205,6 +217,23 @@ def test_a_finding_is_bisected_over_releases(tmp_path):
     assert "\n| 4.0 | 4.0.0 | 4.0.1 | 4.0.2 | — | ≤ " in text
     assert "\nGood: 3.9.0, 3.9.1, 4.0.0.\n" in text
     assert Finding.read(folder.finding(finding) / "finding.json") == finding
+
+
+def test_the_schedule_that_shows_it_oftener_is_bisected(tmp_path):
+    simple = count()
+
+    def shows(trial):
+        if trial.parameters == {"caching": False}:
+            return showing({"lost-record": 1} if next(simple) == 0 else {})
+        return showing({"lost-record": 1} if {"caching", "stores"} <= trial.parameters.keys() else {})
+
+    search, folder, _ = explorer(tmp_path, Decreed(shows), RELEASES)
+    finding = search.explore(3_000).findings[0]
+    assert (finding.parameters, finding.rate, finding.smallest_rate.red) == ({"caching": False}, Tally(3, 3), 0)
+    bisected = [line["schedule"]["parameters"] for line in lines_of(folder) if line["purpose"] == "bisect"]
+    assert bisected
+    assert all({"caching", "stores"} <= parameters.keys() for parameters in bisected)
+    assert "trials of the first schedule: It is in every" in (folder.finding(finding) / "finding.md").read_text()
 
 
 @pytest.mark.parametrize("more", [10, 50, 110])

@@ -118,7 +118,7 @@ def test_what_was_reached_is_drawn_over_time(client, searched, settings):
     assert {trace["name"]: len(trace["x"]) for trace in trials} == {
         state: n for state in coverage.LOOKS if (n := sum(exploring.state_of(line) == state for line in lines))
     }
-    assert {"nobody knows", "known issue", "green", "says nothing"} <= {trace["name"] for trace in trials}
+    assert {"unexplained", "known issue", "green", "says nothing"} <= {trace["name"] for trace in trials}
     assert not any("<script" in text for trace in trials for text in trace["hovertext"])
     dark = client.get(f"/explorations/{SEARCH}/coverage.json?theme=dark").json()
     assert dark["data"][0]["line"] != reached["line"]

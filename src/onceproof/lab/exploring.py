@@ -207,6 +207,7 @@ class Explorer:
                 for number in self._numbers():
                     if number not in self._settled:
                         self._settle(number)
+                        self._write(number)
                 self._search(self._corpus.next())
         except OutOfTimeError:
             return self._told(left_out or {})
@@ -268,6 +269,8 @@ class Explorer:
         if purpose is Purpose.SEARCH:
             tried = replace(tried, gained=len(self._learn(tried)))
         self._log.add(tried)
+        if tried.finding is not None:
+            self._write(tried.finding)  # whoever watches sees how it stands
         told = f"{schedule.told} on {streams}" if streams else schedule.told
         self._report(f"trial {number}, {purpose}: {told}: {tried.said}; {tried.gained} new marks and pairs")
         self._check_harness()
@@ -326,7 +329,6 @@ class Explorer:
         """Repeat, shrink and rate a finding, from where this stands."""
         first = self._first(number)
         self._smallest.setdefault(number, first.schedule)
-        self._write(number)
         repeated = list(self._trials(number, first.schedule, Purpose.REPEAT, REPEATED))
         if rate_of(repeated, first).red:
             self._smallest[number] = first.schedule
@@ -338,13 +340,14 @@ class Explorer:
             self._bisect(number)
 
     def _bisect(self, number: int) -> None:
-        """Find the releases on which the smallest schedule of a finding shows it, from where this stands."""
-        first, smallest = self._first(number), self._smallest[number]
+        """Find the releases on which the schedule of a finding that shows it best does, from where this stands."""
+        first = self._first(number)
+        by = self._smallest[number] if self._finding(number).bisected_by == "smallest" else first.schedule
         releases = {*self._releases, self._streams}
-        one, parameters = scenario(smallest.scenario), dict(smallest.parameters)
-        refused = {r: refusal(one, r, self._broker, smallest.variant, parameters) for r in releases - {self._streams}}
+        one, parameters = scenario(by.scenario), dict(by.parameters)
+        refused = {r: refusal(one, r, self._broker, by.variant, parameters) for r in releases - {self._streams}}
         trials = {
-            release: self._trials(number, smallest, Purpose.BISECT, BISECTED, REPEATED + TRIES, release)
+            release: self._trials(number, by, Purpose.BISECT, BISECTED, REPEATED + TRIES, release)
             for release in releases
         }
         bisection = Bisection(

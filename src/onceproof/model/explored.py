@@ -32,7 +32,7 @@ class Purpose(StrEnum):
     REPEAT = "repeat"  # of the first schedule of a finding, for its rate
     SHRINK = "shrink"  # whether a simpler schedule shows it, too
     RATE = "rate"  # of the smallest schedule
-    BISECT = "bisect"  # whether the smallest schedule shows it on another release, too
+    BISECT = "bisect"  # whether another release shows it, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +212,12 @@ class Finding(JsonFile):
         return f"{', '.join(self.anomalies)} in {self.scenario} on Kafka Streams {self.streams}{planted}"
 
     @property
+    def bisected_by(self) -> str:
+        """The schedule that shows it oftener, `smallest` or `first`: by that it is bisected."""
+        small, first = self.smallest_rate, self.rate
+        return "smallest" if small.red and small.red * first.counted >= first.red * small.counted else "first"
+
+    @property
     def name(self) -> str:
         """Of its folder."""
         return f"{self.number}-{self.scenario}-{next(iter(self.anomalies))}"
@@ -251,13 +257,13 @@ The promises that are broken:
 ```
 {self.first}
 ```
-{"".join(_releases(self.releases)) if self.releases else ""}
+{"".join(_releases(self.releases, self.bisected_by)) if self.releases else ""}
 Brokers {self.broker}. What the trial left: `{self.folder or "not kept"}`.
 """
 
 
-def _releases(of: Bisected) -> Iterator[str]:
-    yield f"\n**The releases that show it**, by {of.trials:,} trials of the smallest schedule: {of.told}\n\n"
+def _releases(of: Bisected, by: str) -> Iterator[str]:
+    yield f"\n**The releases that show it**, by {of.trials:,} trials of the {by} schedule: {of.told}\n\n"
     if of.boundaries:
         yield f"| {' | '.join(name.replace('_', ' ') for name in COLUMNS)} |\n|{'---|' * len(COLUMNS)}\n"
         yield from (f"| {' | '.join(row(boundary))} |\n" for boundary in of.boundaries)

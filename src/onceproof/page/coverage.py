@@ -59,7 +59,7 @@ def figure(search: Search, *, dark: bool = False) -> go.Figure:
             "zeroline": False,
             "ticks": "outside",
         },
-        yaxis={**axis, **drawing.LINES, "domain": [1 - ABOVE / inner, 1]},
+        yaxis={**axis, **drawing.LINES, "nticks": 6, "domain": [1 - ABOVE / inner, 1]},
         yaxis2={
             **axis,
             "domain": [0, rows / inner],

@@ -24,7 +24,7 @@ from onceproof.page.runs import SHAPELESS, NotThereError, is_within, own_file, o
 RECENT = 30  # searches in the list
 SHOWN = 200  # trials at once
 # What a trial showed, in the order of the legend.
-FOUND, KNOWN, GREEN, IDLE, FAILED = "nobody knows", "known issue", "green", "not exercised", "says nothing"
+FOUND, KNOWN, GREEN, IDLE, FAILED = "unexplained", "known issue", "green", "not exercised", "says nothing"
 
 
 @dataclass(frozen=True)
