@@ -314,7 +314,7 @@ class Scenario:
 
     def _refuse(self, trial: Trial) -> str | None:
         own = self.values(trial)
-        return refuse_nodes(own) or self.refusal(trial.cell, own) or self._refuse_claimed(trial)
+        return self.refusal(trial.cell, own) or self._refuse_claimed(trial) or refuse_nodes(own)
 
     def _refuse_claimed(self, trial: Trial) -> str | None:
         lacking = self.needs(trial) - OF_CLAIMED if trial.cell.broker.is_claimed else ()
