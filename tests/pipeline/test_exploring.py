@@ -1,0 +1,179 @@
+"""Searches as the command and the DAG ask for them, with trials whose answers are decreed."""
+
+import os
+import signal
+from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
+from itertools import count
+
+import pytest
+
+from onceproof.lab import agent, artifacts, exploring, java, releases
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.exploration import Schedule
+from onceproof.model.explored import Asked, ExplorationFolder, Log, Purpose, Tried
+from onceproof.model.release import Release
+from onceproof.pipeline.exploring import asked_from_params, asked_in, complaint, explore, seconds_left
+from onceproof.pipeline.params import EXPLORE_PARAMS
+from tests.lab.test_exploring import Decreed, uncached
+from tests.specimens.files import a_finding, a_reading
+
+DEFAULTS = {name: schema["default"] for name, schema in EXPLORE_PARAMS.items()}
+PARAMS = {**DEFAULTS, "streams": "4.3.1", "scenario": ["enumerator"], "bisect": False}
+RUN = "20260101T000000-0001"
+EAST = timezone(timedelta(hours=9))
+
+
+@pytest.fixture
+def folder(home):
+    return ExplorationFolder(home / "explorations" / RUN)
+
+
+@pytest.fixture
+def lab(home, monkeypatch):
+    """Everything is there; returns the benches, each of which stops the clock at 10 s a trial."""
+    monkeypatch.setattr(java, "require_java", lambda *_: None)
+    monkeypatch.setattr(artifacts, "check_published", lambda *_: None)
+    monkeypatch.setattr(artifacts, "streams_class_path", lambda *_: None)
+    monkeypatch.setattr(releases, "published_releases", lambda _: [Release.parse("4.3.0"), Release.parse("4.3.1")])
+    benches = []
+
+    class Bench(Decreed):
+        shows_next = staticmethod(lambda trial: a_reading())
+        stopped = False
+
+        def __init__(self, *_):
+            super().__init__(lambda trial: Bench.shows_next(trial))
+            benches.append(self)
+
+        def stop(self):
+            self.stopped = True
+
+    monkeypatch.setattr(exploring, "SharedBrokers", Bench)
+    monkeypatch.setattr(exploring, "Explorer", partial(exploring.Explorer, now=lambda: benches[-1].time))
+    benches.append(Bench)
+    return benches
+
+
+def test_what_is_asked_follows_from_the_params(lab):
+    asked = asked_from_params(PARAMS, RUN, seed=7)
+    assert (asked.run, asked.streams, asked.scenarios, asked.seed) == (RUN, "4.3.1", ("enumerator",), 7)
+    assert (asked.uniform, asked.plant, asked.bisect) == (False, None, False)
+    assert asked_from_params(PARAMS | {"seed": 0}, RUN, seed=7).seed == 0
+    every = asked_from_params(PARAMS | {"scenario": []}, RUN, seed=7).scenarios
+    assert "enumerator" in every
+    assert "quota" not in every
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"scenario": ["elevator"]}, "There is no scenario 'elevator'"),
+        ({"streams": "4.3"}, "'4.3' is not a Kafka release"),
+        ({"plant": "weeds"}, "There is no plant 'weeds'"),
+    ],
+)
+def test_what_cannot_be_searched_is_a_sentence(lab, folder, bad, said):
+    with pytest.raises(UsageError, match=said):
+        asked_from_params(PARAMS | bad, RUN, seed=7)
+    assert not folder.path.exists()
+
+
+def test_a_plant_must_fit_the_release(lab, monkeypatch):
+    def refuse(*_):
+        raise UsageError("It does not fit.")
+
+    monkeypatch.setattr(agent, "check_plantable", refuse)
+    with pytest.raises(UsageError, match="It does not fit"):
+        asked_from_params(PARAMS | {"plant": "no-abort"}, RUN, seed=7)
+
+
+def test_a_search_goes_on_as_it_was_begun(lab, folder):
+    first = explore(folder, asked_in(folder, PARAMS, seed=7), 50, lambda _: None)
+    asked = asked_in(folder, PARAMS | {"scenario": []}, seed=8)
+    assert asked == Asked.read(folder.asked_file)
+    assert asked.seed == 7
+    told = explore(folder, asked, 50, lambda _: None)
+    assert (first.trials, told.trials) == (5, 10)
+    assert [bench.stopped for bench in lab[1:]] == [True, True]
+
+
+def test_a_finding_is_bisected_over_what_is_published(lab, folder):
+    lab[0].shows_next = staticmethod(uncached)
+    [finding] = explore(folder, asked_in(folder, PARAMS | {"bisect": True}, seed=7), 600, lambda _: None).findings
+    assert finding.releases.bad == ("4.3.0", "4.3.1")
+
+
+def test_sigterm_stops_the_brokers_and_keeps_the_lines(lab, folder):
+    calls = count(1)
+
+    def shows(trial):
+        if next(calls) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return a_reading()
+
+    lab[0].shows_next = staticmethod(shows)
+    with pytest.raises(KeyboardInterrupt):
+        explore(folder, asked_in(folder, PARAMS, seed=7), 600, lambda _: None)
+    assert lab[1].stopped
+    assert len(Log(folder.log_file).lines) == 2
+
+
+def test_nobody_else_is_at_the_same_search(lab, folder):
+    asked = asked_in(folder, PARAMS, seed=7)
+    with exploring.held(folder), pytest.raises(UsageError, match="is under way"):
+        explore(folder, asked, 50, lambda _: None)
+
+
+# --- how long ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("since", "now", "hours"),
+    [
+        ("2026-01-02T03:30", "2026-01-02T04:30", 1.5),
+        ("2026-01-02T03:30", "2026-01-02T06:30", -0.5),  # others had the machine all night
+        ("2026-01-01T22:00", "2026-01-01T22:00", 8),
+        ("2026-01-02T06:00", "2026-01-02T06:00", 24),
+    ],
+)
+def test_the_night_ends_at_its_hour(folder, since, now, hours):
+    times = [datetime.fromisoformat(text).replace(tzinfo=EAST) for text in (since, now)]
+    assert seconds_left(PARAMS | {"until": "06:00"}, folder, *times) == hours * 3600
+
+
+def test_minutes_are_those_of_searching_and_the_hour_does_not_count(folder):
+    now = datetime(2026, 1, 2, 7, tzinfo=UTC)
+    assert seconds_left(PARAMS | {"minutes": 10}, folder, now, now) == 600
+    folder.path.mkdir(parents=True)
+    schedule = Schedule("enumerator", "DEFAULT_CONFIG", (), 1)
+    Log(folder.log_file).add(
+        Tried(number=1, purpose=Purpose.SEARCH, schedule=schedule, seconds=30.0, at=450.0, command="")
+    )
+    assert seconds_left(PARAMS | {"minutes": 10}, folder, now, now + timedelta(hours=5)) == 150
+
+
+def test_without_either_nobody_knows_how_long(folder):
+    now = datetime(2026, 1, 2, 7, tzinfo=UTC)
+    with pytest.raises(UsageError, match="set minutes or until"):
+        seconds_left(PARAMS | {"until": None}, folder, now, now)
+
+
+# --- what is said --------------------------------------------------------------------------------------------
+
+
+def test_findings_are_told_in_one_sentence_with_a_command(folder):
+    assert complaint(folder) is None
+    one, two = a_finding(), a_finding(number=2, anomalies={"duplicate-id": 1})
+    for finding in (one, two):
+        finding.write(folder.finding(finding) / "finding.json")
+    told = complaint(folder)
+    assert f"No known issue explains {one.title}; {two.title}: {one.command} repeats it" in told
+
+
+def test_a_finding_that_cannot_be_read_is_told(folder):
+    file = folder.finding(a_finding()) / "finding.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    with pytest.raises(HarnessError, match=r"finding\.json is incomplete or damaged"):
+        complaint(folder)
