@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from onceproof.model.errors import UsageError
-from onceproof.model.judged import AppAnswer, Judgement, OnRelease
+from onceproof.model.judged import AppAnswer, Judgement
 from onceproof.pipeline import applying
 from onceproof.pipeline.params import APPLICATION_PARAMS
+from tests.specimens.files import an_app_answer, on_release
 
 DEFAULTS = {name: schema["default"] for name, schema in APPLICATION_PARAMS.items()}
 
@@ -84,41 +85,16 @@ def cardboard(home, monkeypatch):
     def apply(wanted):
         run, folder, streams, asked = wanted
         is_bad = Path(folder).name == "bad"
-        found = tuple(on_release(one, "red" if is_bad and one == "4.1.2" else "green") for one in streams)
-        answer = AppAnswer(
-            application=folder,
-            class_name="A",
-            broker=asked["broker"],
-            fault="instance-kill",
-            parameters={},
-            seed=asked["seed"],
-            releases=found,
-        )
+        found = [
+            on_release(streams=one, judgement=Judgement("red" if is_bad and one == "4.1.2" else "green"), reason="Why.")
+            for one in streams
+        ]
+        answer = an_app_answer(*found, application=folder, broker=asked["broker"], seed=asked["seed"])
         answer.write(run.app_file)
         return answer
 
     monkeypatch.setattr(applying, "app_run", app_run)
     monkeypatch.setattr(applying, "apply", apply)
-
-
-def on_release(streams: str, judgement: str) -> OnRelease:
-    return OnRelease(
-        streams=streams,
-        restart_on=None,
-        judgement=Judgement(judgement),
-        reason="Why.",
-        exercised=True,
-        anomalies={},
-        witnesses=(),
-        promises={},
-        not_looked_at={},
-        outputs={},
-        records=1,
-        plant=None,
-        fault=None,
-        seconds=1.0,
-        folders=(),
-    )
 
 
 def run_it(dag, **params: object):

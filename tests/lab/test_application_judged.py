@@ -1,16 +1,14 @@
 """What is said about an application on a release, given what its last trial showed."""
 
-from dataclasses import replace
-
 import pytest
 
 from onceproof.lab.application_run import _Done, _judged
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import Planted, Reading
-from onceproof.model.judged import AppAnswer, Judgement, OnRelease, Output
+from onceproof.model.judged import Control, Judgement, Output
 from tests.conftest import a_trial
-from tests.specimens.files import an_outcome
+from tests.specimens.files import an_app_answer, an_outcome, on_release
 
 TRIAL = a_trial("4.3.1")
 LOST = Witness("lost-record", 0, 1, (), ("out/0@1",), "1", "nothing")
@@ -43,25 +41,6 @@ def test_what_is_said_of_a_release(told, judgement, reason):
     assert why.startswith(reason)
 
 
-ONE = OnRelease(
-    streams="4.3.1",
-    restart_on=None,
-    judgement=Judgement.GREEN,
-    reason="why",
-    exercised=True,
-    anomalies={},
-    witnesses=(),
-    promises={},
-    not_looked_at={},
-    outputs=OUTPUTS,
-    records=1,
-    plant=None,
-    fault=None,
-    seconds=1.0,
-    folders=("a",),
-)
-
-
 @pytest.mark.parametrize(
     ("judgements", "code"),
     [
@@ -71,8 +50,27 @@ ONE = OnRelease(
     ],
 )
 def test_the_worst_release_decides(judgements, code):
-    releases = tuple(replace(ONE, judgement=Judgement(judgement)) for judgement in judgements)
-    answer = AppAnswer(
-        application="a", class_name="A", broker="3.9.1", fault="pause", parameters={}, seed=1, releases=releases
-    )
-    assert answer.judgement.exit_code == code
+    releases = (on_release(judgement=Judgement(judgement)) for judgement in judgements)
+    assert an_app_answer(*releases).judgement.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("answer", "command"),
+    [
+        (
+            an_app_answer(on_release(streams="4.1.2"), on_release()),
+            "onceproof app run folder/shop --streams 4.1.2 --streams 4.3.1 --fault pause --broker 3.9.1 --seed 1 "
+            "--set pause.seconds=7",
+        ),
+        (
+            an_app_answer(on_release(restart_on="4.4.0", plant=Planted("put-lost", (), 1)), parameters={}),
+            "onceproof app run folder/shop --streams 4.3.1 --roll-to 4.4.0 --broker 3.9.1 --seed 1 --plant put-lost",
+        ),
+        (
+            an_app_answer(on_release(controls=(Control("batch-lost", 1, {}, "b"),)), parameters={}),
+            "onceproof app run folder/shop --streams 4.3.1 --fault pause --broker 3.9.1 --seed 1 --controls",
+        ),
+    ],
+)
+def test_the_command_repeats_the_run(answer, command):
+    assert answer.command == command

@@ -9,6 +9,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.explored import Exploration, Finding, Known
 from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan, VerdictRow
 from onceproof.model.fix import Compared, FixAnswer, Proof
+from onceproof.model.judged import AppAnswer, Judgement, OnRelease, Output
 from onceproof.model.promise import least_of
 from onceproof.model.sensitivity import Tally
 from onceproof.model.verdict import Verdict
@@ -197,3 +198,39 @@ def an_exploration(**told: Any) -> Exploration:
         folder="explorations/20260101T000000-0001",
     )
     return replace(searched, **told)
+
+
+def on_release(**told: Any) -> OnRelease:
+    """What a release showed of an application: nothing wrong."""
+    found = OnRelease(
+        streams="4.3.1",
+        restart_on=None,
+        judgement=Judgement.GREEN,
+        reason="why",
+        exercised=True,
+        anomalies={},
+        witnesses=(),
+        promises={"differential": 1},
+        not_looked_at={},
+        outputs={"out": Output("records")},
+        records=1,
+        plant=None,
+        fault=None,
+        seconds=1.0,
+        folders=("a",),
+    )
+    return replace(found, **told)
+
+
+def an_app_answer(*releases: OnRelease, **told: Any) -> AppAnswer:
+    """What an application showed on releases."""
+    found = AppAnswer(
+        application="folder/shop",
+        class_name="A",
+        broker="3.9.1",
+        fault="pause",
+        parameters={"fault": "pause", "pause.seconds": 7},
+        seed=1,
+        releases=releases,
+    )
+    return replace(found, **told)

@@ -136,8 +136,7 @@ def _effect(control: Control) -> str:
 
 def _print(one: OnRelease) -> None:
     """What an application showed on a release, for people."""
-    releases = f"{one.streams} → {one.restart_on}" if one.restart_on else one.streams
-    out.print(Text.assemble((releases, "bold"), " ", (str(one.judgement), COLOURS[one.judgement])))
+    out.print(Text.assemble((one.releases, "bold"), " ", (str(one.judgement), COLOURS[one.judgement])))
     out.print(f"  {one.reason}", markup=False, soft_wrap=True)
     for topic, output in one.outputs.items():
         ignored = f", without the fields {', '.join(output.ignored)}" if output.ignored else ""

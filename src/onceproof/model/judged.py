@@ -1,5 +1,6 @@
 """What is said of an application of people's own on each release: the form of `app run --json`."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -69,6 +70,11 @@ class OnRelease:
     controls: tuple[Control, ...] = ()  # that were asked for
     vacuous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # promises by topic that no control broke
 
+    @property
+    def releases(self) -> str:
+        """The release, or both, for people."""
+        return f"{self.streams} → {self.restart_on}" if self.restart_on else self.streams
+
 
 @dataclass(frozen=True, kw_only=True)
 class AppAnswer(JsonFile):
@@ -87,6 +93,20 @@ class AppAnswer(JsonFile):
     def name(self) -> str:
         """The application's: that of its folder."""
         return Path(self.application).name
+
+    @property
+    def command(self) -> str:
+        """The command that runs it again, with the same records and schedule."""
+        first = self.releases[0]
+        words = ["onceproof", "app", "run", self.application]
+        words += [word for one in self.releases for word in ("--streams", one.streams)]
+        words += ["--roll-to", first.restart_on] if first.restart_on else ["--fault", self.fault]
+        words += ["--broker", self.broker, "--seed", str(self.seed)]
+        for name, value in sorted(self.parameters.items()):
+            words += ["--set", f"{name}={value}"] if name != "fault" else []
+        words += ["--plant", first.plant.name] if first.plant else []
+        words += ["--controls"] if any(one.controls for one in self.releases) else []
+        return shlex.join(words)
 
     @property
     def judgement(self) -> Judgement:

@@ -26,6 +26,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.run_folder import RunFolder
 from onceproof.page import coverage, docs
+from onceproof.page.applications import application_trial, application_view, applications_view
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
 from onceproof.page.exploring import explored_trial, find_search, finding_view, search_view, searches_view
 from onceproof.page.matrix import Filters, matrix_of, minute, worst_first
@@ -114,6 +115,10 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
         "/explorations/{search}/findings/{number}": page.finding,
         "/explorations/{search}/trials/{number}": page.explored,
         "/explorations/{search}/trials/{number}/timeline.json": page.explored_timeline,
+        "/applications": page.applications,
+        "/applications/{run}": page.application,
+        "/applications/{run}/trials/{trial}": page.application_trial,
+        "/applications/{run}/trials/{trial}/timeline.json": page.application_timeline,
         "/static/{name}": page.static,
     }
     for path, answer in routes.items():
@@ -351,6 +356,26 @@ class _Page:
     def explored_timeline(self, search: str, number: str, theme: str = "light") -> Response:
         """Its timeline, for Plotly to draw."""
         _, folder = explored_trial(find_search(self._explorations, search), number)
+        return Response(timeline_json(folder, dark=theme == "dark"), media_type="application/json")
+
+    def applications(self, request: Request) -> Response:
+        """Applications of people's own."""
+        runs, damaged = applications_view(self._runs)
+        return HTMLResponse(render("applications.html", _links(request), runs=runs, damaged=damaged))
+
+    def application(self, request: Request, run: str) -> Response:
+        """What an application showed."""
+        view = application_view(self._runs, run)
+        return HTMLResponse(render("application.html", _links(request), view=view))
+
+    def application_trial(self, request: Request, run: str, trial: str) -> Response:
+        """A trial of an application."""
+        view, _ = application_trial(self._runs, run, trial)
+        return HTMLResponse(render("application_trial.html", _links(request), run=run, trial=view))
+
+    def application_timeline(self, run: str, trial: str, theme: str = "light") -> Response:
+        """Its timeline, for Plotly to draw."""
+        _, folder = application_trial(self._runs, run, trial)
         return Response(timeline_json(folder, dark=theme == "dark"), media_type="application/json")
 
     def data_docs(self, run: str, path: str) -> Response:

@@ -5,7 +5,6 @@ What is shown follows from the lines of a search; of its trials only those are s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from onceproof.model.explored import Asked, ExplorationFolder, Finding, Purpose,
 from onceproof.model.promise import PROMISES, meaning
 from onceproof.model.run_folder import TrialFolder
 from onceproof.page.cell import JIRA, trial_view
-from onceproof.page.matrix import moment
+from onceproof.page.matrix import begun
 from onceproof.page.runs import SHAPELESS, NotThereError, is_within, own_file, own_folder
 
 RECENT = 30  # searches in the list
@@ -89,7 +88,7 @@ def _summary(search: Search) -> dict[str, Any]:
     asked, lines = search.asked, search.lines
     return {
         "run": asked.run,
-        "begun": moment(datetime.strptime(asked.run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).isoformat()),
+        "begun": begun(asked.run),
         "streams": asked.streams,
         "broker": asked.broker,
         "how": "drawn uniformly" if asked.uniform else "steered",

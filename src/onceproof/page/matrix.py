@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from onceproof.model.cell import Cell
@@ -216,6 +217,11 @@ def _block(
         told = str(broker) if several_brokers else ""
         scenarios[scenario].append(Row(name, told, [of_row.get(key) for key in columns]))
     return Block(title, [" → ".join(map(str, key)) for key in columns], scenarios)
+
+
+def begun(run: str) -> str:
+    """When a run began, by its id, as `moment` has it."""
+    return moment(datetime.strptime(run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).isoformat())
 
 
 def moment(created: str) -> str:

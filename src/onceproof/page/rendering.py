@@ -96,6 +96,22 @@ class Links:
         """The timeline of such a trial, as JSON."""
         return f"{self.base}explorations/{quote(search)}/trials/{number}/timeline.json"
 
+    def applications(self) -> str | None:
+        """Applications of people's own."""
+        return f"{self.base}applications"
+
+    def application(self, run: str) -> str | None:
+        """What one showed in a run."""
+        return f"{self.base}applications/{quote(run)}"
+
+    def application_trial(self, run: str, trial: str) -> str | None:
+        """A trial of such a run."""
+        return f"{self.base}applications/{quote(run)}/trials/{quote(trial)}"
+
+    def application_timeline(self, run: str, trial: str) -> str | None:
+        """The timeline of such a trial, as JSON."""
+        return f"{self.base}applications/{quote(run)}/trials/{quote(trial)}/timeline.json"
+
     def docs(self, run: str, path: str = "index.html") -> str | None:
         """A page of the Data Docs."""
         return self._of_run(run, "data_docs", path)

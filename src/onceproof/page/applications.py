@@ -1,0 +1,95 @@
+"""The tab *Applications*: what applications of people's own showed, release by release.
+
+Only trials that an answer names are served.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.cell import is_run_id
+from onceproof.model.errors import HarnessError
+from onceproof.model.files import TrialPlan
+from onceproof.model.judged import AppAnswer, OnRelease
+from onceproof.model.promise import meaning
+from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.page.cell import trial_view
+from onceproof.page.matrix import begun
+from onceproof.page.runs import SHAPELESS, NotThereError, find_folder, own_file, own_folder
+
+RECENT = 30  # runs in the list
+
+
+def applications_view(runs: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """The last runs of applications, newest first, and why others cannot be shown."""
+    shown: list[dict[str, Any]] = []
+    damaged: list[str] = []
+    for file in sorted(runs.glob("*/app.json"), reverse=True):
+        name = file.parent.name
+        if len(shown) == RECENT or not is_run_id(name):
+            continue
+        try:
+            shown.append({"run": name, "begun": begun(name), "answer": find_answer(runs, name)})
+        except NotThereError:
+            continue
+        except (HarnessError, *SHAPELESS) as error:
+            damaged.append(f"The run {name} cannot be shown: {error}")
+    return shown, damaged
+
+
+def find_answer(runs: Path, run: str) -> AppAnswer:
+    """What a run of an application showed.
+
+    Raises:
+        NotThereError: there is no such run, it is not of an application, or a link leads out of it.
+        HarnessError: it is damaged.
+    """
+    folder = find_folder(runs, run)
+    if not folder.app_file.exists():
+        raise NotThereError(f"The run {run!r} is not of an application, or has not ended.")
+    return AppAnswer.read(own_file(folder, folder.app_file))
+
+
+def application_view(runs: Path, run: str) -> dict[str, Any]:
+    """A run of an application: each release with what it showed.
+
+    Raises:
+        NotThereError, HarnessError: as `find_answer`.
+    """
+    answer = find_answer(runs, run)
+    return {
+        "run": run,
+        "begun": begun(run),
+        "answer": answer,
+        "releases": [_release(RunFolder(runs / run), one) for one in answer.releases],
+    }
+
+
+def _release(run: RunFolder, one: OnRelease) -> dict[str, Any]:
+    return {
+        "told": one,
+        "anomalies": [{"name": name, "count": n, "meaning": meaning(name)} for name, n in one.anomalies.items()],
+        "trials": [key for key in _trials(one) if run.trial(key).path.is_dir()],
+    }
+
+
+def _trials(one: OnRelease) -> Iterator[str]:
+    """The keys of its trials: two without the fault, the one with it, and the controls."""
+    for folder in (*one.folders, *(control.folder for control in one.controls)):
+        yield Path(folder).name
+
+
+def application_trial(runs: Path, run: str, key: str) -> tuple[dict[str, Any], TrialFolder]:
+    """What is told about a trial of a run, and its folder.
+
+    Raises:
+        NotThereError: the run has no such trial, or a link in its folder leads elsewhere.
+        HarnessError: it is damaged.
+    """
+    answer, of = find_answer(runs, run), RunFolder(runs / run)
+    folder = of.trial(key)
+    if not any(key in _trials(one) for one in answer.releases) or not folder.path.is_dir():
+        raise NotThereError(f"The run {run} has no trial {key!r}.")
+    own_folder(of, folder)
+    view = trial_view(of, {}, TrialPlan.read(folder.trial_file).trial, ())
+    return {**view, "command": answer.command}, folder

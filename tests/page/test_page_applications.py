@@ -1,0 +1,82 @@
+"""The tab *Applications*: what they showed, release by release, and their trials."""
+
+import pytest
+
+from onceproof.model.anomaly import Witness
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.judged import Control, Judgement
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
+from tests.page.conftest import BROKER, SCRIPT, make_trial
+from tests.specimens.files import an_app_answer, on_release
+
+RUN = "20260103T000000-0001"
+TRIAL = Trial(RUN, Cell("app", "DEFAULT_CONFIG", Release(4, 1, 2), BROKER), 3, 1)
+LOST = Witness("lost-record", 0, 1, (), ("out/0@1",), f"a {SCRIPT}", "nothing")
+
+
+@pytest.fixture
+def ran(settings):
+    """A run that is red on a release and green on the other one, where a promise is vacuous."""
+    run = RunFolder(settings.runs / RUN)
+    make_trial(run, TRIAL, is_red=True)
+    red = on_release(
+        streams="4.1.2",
+        judgement=Judgement.RED,
+        reason=f"2 lost-record under the fault {SCRIPT}",
+        anomalies={"lost-record": 2},
+        witnesses=(LOST,),
+        folders=(f"anywhere/{TRIAL.key}",),
+    )
+    controls = (Control("batch-lost", 2, {"out": ("differential",)}, "b"), Control("record-twice", 0, {}, "c"))
+    green = on_release(controls=controls, vacuous={"out": ("unique",)})
+    an_app_answer(red, green).write(run.app_file)
+    return run
+
+
+def test_applications_are_listed_with_what_each_release_showed(client, ran):
+    page = client.get("/applications").text
+    assert f'<a href="./applications/{RUN}">shop</a>' in page
+    assert "3 Jan 2026, 00:00 UTC" in page
+    assert page.index("red</span> 4.1.2") < page.index("green</span> 4.3.1")
+    assert 'href="./applications"' in client.get("/").text
+
+
+def test_without_an_application_the_tab_says_how_to_come_by_one(client):
+    assert "onceproof app init my-app" in client.get("/applications").text
+
+
+def test_a_run_tells_witnesses_controls_and_what_is_vacuous(client, ran):
+    page = client.get(f"/applications/{RUN}").text
+    for told in ("2 lost-record", "breaks differential", "never fired", "<td>unique</td>", "out/0@1"):
+        assert told in page
+    assert "onceproof app run folder/shop --streams 4.1.2 --streams 4.3.1 --fault pause" in page
+    assert SCRIPT not in page
+    assert "under the fault &lt;script" in page
+
+
+def test_a_trial_is_shown_with_its_timeline_and_the_command_of_the_run(client, ran):
+    assert f"../applications/{RUN}/trials/{TRIAL.key}" in client.get(f"/applications/{RUN}").text
+    page = client.get(f"/applications/{RUN}/trials/{TRIAL.key}").text
+    assert "onceproof app run folder/shop" in page
+    assert client.get(f"/applications/{RUN}/trials/{TRIAL.key}/timeline.json").json()["data"]
+
+
+@pytest.mark.parametrize("path", ["20260103T000000-0002", "..%2f", f"{RUN}/trials/other", f"{RUN}/trials/..%2f.."])
+def test_what_no_answer_names_is_not_served(client, ran, path):
+    assert client.get(f"/applications/{path}").status_code == 404
+
+
+def test_a_trial_that_no_answer_names_is_not_served(client, ran):
+    other = Trial(RUN, TRIAL.cell, 9, 1)
+    make_trial(ran, other, is_red=False)
+    assert client.get(f"/applications/{RUN}/trials/{other.key}").status_code == 404
+
+
+def test_a_damaged_answer_is_named_and_hides_no_other(client, ran, settings):
+    other = RunFolder(settings.runs / "20260104T000000-0001")
+    other.path.mkdir(parents=True)
+    other.app_file.write_text('{"half":')
+    page = client.get("/applications").text
+    assert "The run 20260104T000000-0001 cannot be shown" in page
+    assert f"./applications/{RUN}" in page
