@@ -26,6 +26,7 @@ from onceproof.model.timeline import Event, Timeline
 from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 
 START_TIMEOUT = 60.0
+LARGEST_FILE = 2**31  # bytes that an application of people's own may write into a file, be it its log
 NO_LIBRARY = re.compile(r"UnsatisfiedLinkError|Could not initialize class org\.rocksdb")
 NO_ACCESS = re.compile(r"\b(\w*(?:Authorization|Authentication)Exception)\b")
 JAVA_VERSION = "onceproof.java"  # configuration: the feature version of the Java that it runs on
@@ -66,6 +67,7 @@ class Instance:
         self._process: Process | None = None
         self._listener: threading.Thread | None = None
         self._class_data: ClassData | None = None
+        self._is_of_people = False
         self.plant: str | None = None  # the bug that is put into its release; set before it is started
 
     def start(self, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
@@ -95,6 +97,7 @@ class Instance:
         jvm = Jvm.of(installation, jars) if self.plant is None else Jvm(installation.java, jars)
         self._class_data = jvm.data
         folder = app.get("application")
+        self._is_of_people = folder is not None
         of_people = application_class_path(installation, folder, self.release) if folder else []
         # RocksDB unpacks its library there and leaves it if the JVM is killed: it is removed with the state.
         planted = () if self.plant is None else (f"-javaagent:{installation.agent_jar}=plant={self.plant}",)
@@ -193,6 +196,8 @@ class Instance:
             HarnessError: it did not start, loaded another release, or has a plant other than it should.
         """
         self.await_(lambda: "hello" in self.last, f"{self.name} to start", START_TIMEOUT)
+        if self._is_of_people:
+            self.process.limit_files(LARGEST_FILE)
         hello = self.last["hello"]
         loaded = (hello["streams_version"], hello["clients_version"])
         commit = hello["streams_commit"] or ""
