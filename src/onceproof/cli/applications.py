@@ -14,6 +14,7 @@ from onceproof.cli.asking import (
     BrokersOption,
     JsonOption,
     MavenRepoOption,
+    RequiredBrokersOption,
     check_own_nodes,
     named_brokers,
     named_streams,
@@ -23,7 +24,7 @@ from onceproof.cli.asking import (
 from onceproof.cli.terminal import out, progress
 from onceproof.faults import rolling_bounce
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encoded, unwritable
+from onceproof.model.json_file import encoded, replacing, unwritable
 from onceproof.model.judged import Control, Judgement, OnRelease
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
@@ -53,6 +54,30 @@ def init(folder: FolderArgument) -> None:
         raise unwritable(error, folder) from error
     out.print(f"{folder / FILE} is an application that runs; make it yours, or try it:", soft_wrap=True)
     out.print(f"onceproof app run {folder} --streams {BROKER}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def sample(
+    file: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Takes the records; must not be there yet.")],
+    brokers: RequiredBrokersOption,
+    topic: Annotated[str, typer.Option(metavar="NAME", help="The topic.")],
+    records: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many, at most.")] = 10_000,
+) -> None:
+    """Write the last records of a topic into a file, for the input of an application.
+
+    Exit: 0, 2 usage, 4 error.
+    """
+    import pyarrow.parquet as pq
+
+    from onceproof.lab import sampling
+    from onceproof.lab.given import GivenCluster
+
+    if file.suffix != ".parquet" or file.exists():
+        raise UsageError(f"{file} {'is there already' if file.exists() else 'does not end in .parquet'}; name another.")
+    table = sampling.sample(GivenCluster.read(get_settings().installation, brokers), topic, records)
+    with replacing(file) as draft:
+        pq.write_table(table, draft)
+    out.print(f"{len(table):,} records of {topic} are in {file}; in onceproof.toml: file = {str(file)!r}", markup=False)
 
 
 @app.command()

@@ -45,7 +45,7 @@ SERDES = {
 
 
 def encode(serde: str, value: Any) -> bytes | None:
-    """The bytes of a value; None stays None.
+    """The bytes of a value; None stays None, and bytes that are of this serde stay as they are.
 
     Raises:
         ValueError: it is not a value of this serde; says what was expected.
@@ -53,6 +53,9 @@ def encode(serde: str, value: Any) -> bytes | None:
     if value is None:
         return None
     known = SERDES[serde]
+    if isinstance(value, bytes):
+        decode(serde, value)
+        return value
     fits = isinstance(value, known.kind if known.kind is not float else (int, float)) and not (
         isinstance(value, bool) and known.kind in (int, float)
     )

@@ -1,6 +1,5 @@
 """Your own application, as its file `onceproof.toml` declares it, and its input."""
 
-import base64
 import json
 import random
 import re
@@ -229,17 +228,13 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a Parquet file, numbered from 1; what is binary as a file of lines has it, in Base64."""
+    """The rows of a Parquet file, numbered from 1, without what is null."""
     try:
         table = pq.read_table(file)
     except (OSError, pa.ArrowException) as error:
         raise UsageError(f"{file} could not be read: {error}.") from None
     for number, row in enumerate(table.to_pylist(maps_as_pydicts="strict"), 1):
-        yield number, {name: _as_json(value) for name, value in row.items() if value is not None}
-
-
-def _as_json(value: Any) -> Any:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+        yield number, {name: value for name, value in row.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -258,7 +253,7 @@ class _Row(_Table):
     key: Any = None
     value: Any = None
     timestamp: int | None = Field(default=None, ge=0)
-    headers: dict[str, str | None] = {}
+    headers: dict[str, str | bytes | None] = {}
 
 
 def _parsed(one: InputTopic, row: Written) -> _Drawn:
@@ -279,7 +274,7 @@ def _parsed(one: InputTopic, row: Written) -> _Drawn:
             fields[name] = encode(serde, value)
         except ValueError as error:
             raise ValueError(f"the {name} {error}, which the serde {serde} of {one.topic} asks for") from None
-    headers = tuple((name, None if text is None else text.encode()) for name, text in read.headers.items())
+    headers = tuple((n, text.encode() if isinstance(text, str) else text) for n, text in read.headers.items())
     return _Drawn(fields["key"], fields["value"], read.timestamp, headers)
 
 

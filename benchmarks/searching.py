@@ -1,0 +1,123 @@
+"""How long `explore` takes to find what is there, told nothing about it, beside schedules that are drawn uniformly.
+
+    .venv/bin/python benchmarks/searching.py [--target NAME]... [--seeds N] [--first SEED] [--minutes M]
+
+Each target is a release and what is to be found in it: a known issue that strikes it, or a bug that is planted. A
+search ends when it has shown that, or after M minutes. For each seed a steered search runs, and then a uniform one;
+prints a row for each target and way: searches that found it, the minutes of each (`> M`: not found), their median, and
+the trials that were run.
+"""
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from onceproof.pipeline.exploring import asked_from_params, explore
+
+from onceproof.model.explored import ExplorationFolder, Tried, read_lines
+from onceproof.model.matrices import BROKER
+
+HEAD = "| target | schedules | found | minutes | median | trials |\n|---|---|---|---|---|---|"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be found on a release: a known issue, or a planted bug."""
+
+    name: str
+    streams: str
+    plant: bool = False
+
+    def is_shown_by(self, line: Tried) -> bool:
+        """Whether a trial shows it. What nobody knows on a release with a plant is the plant."""
+        return line.is_new if self.plant else self.name in line.issues
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("KAFKA-14172", "3.4.0"),
+        Target("KAFKA-20685", "4.1.2"),
+        Target("KAFKA-18943", "3.8.1"),
+        Target("offsets-behind", "4.3.1", plant=True),
+        Target("put-lost", "4.3.1", plant=True),
+        Target("no-abort", "4.3.1", plant=True),
+    )
+}
+
+
+class FoundError(Exception):
+    """The search need not go on."""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search: after how many minutes it found its target, if it did, and its trials."""
+
+    found: float | None
+    trials: int
+
+
+def search(target: Target, seed: int, minutes: float, *, uniform: bool) -> Searched:
+    """Search until the target is found."""
+    with tempfile.TemporaryDirectory() as home:
+        folder = ExplorationFolder(Path(home, "20260101T000000-0001"))
+        asked = asked_from_params(
+            {
+                "streams": target.streams,
+                "broker": BROKER,
+                "scenario": [],
+                "seed": seed,
+                "bisect": False,
+                "uniform": uniform,
+                "plant": target.name if target.plant else None,
+            },
+            folder.path.name,
+            seed,
+        )
+
+        def look(_told: str) -> None:
+            if any(map(target.is_shown_by, read_lines(folder.log_file))):
+                raise FoundError
+
+        with suppress(FoundError):
+            explore(folder, asked, 60 * minutes, look)
+        lines = read_lines(folder.log_file)
+        return Searched(next((line.at / 60 for line in lines if target.is_shown_by(line)), None), len(lines))
+
+
+def row(target: Target, way: str, searched: Sequence[Searched], minutes: float) -> str:
+    """What the searches for a target came to; the median counts those in vain as longer than any other."""
+    taken = [minutes if one.found is None else one.found for one in searched]
+    found = sum(one.found is not None for one in searched)
+    told = ", ".join(f"> {minutes:g}" if one.found is None else f"{one.found:.1f}" for one in searched)
+    middle = statistics.median(taken)
+    median = f"> {minutes:g}" if 2 * found <= len(searched) else f"{middle:.1f}"
+    trials = sum(one.trials for one in searched)
+    return f"| {target.name} on {target.streams} | {way} | {found}/{len(searched)} | {told} | {median} | {trials} |"
+
+
+def main() -> None:
+    """Search, and print what was found when."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=5, metavar="N")
+    parser.add_argument("--first", type=int, default=1, metavar="SEED")
+    parser.add_argument("--minutes", type=float, default=10, metavar="M")
+    asked = parser.parse_args()
+    print(HEAD, flush=True)
+    for name in asked.target or TARGETS:
+        ways: dict[str, list[Searched]] = {"steered": [], "uniform": []}
+        for seed in range(asked.first, asked.first + asked.seeds):
+            for way, searched in ways.items():
+                searched.append(search(TARGETS[name], seed, asked.minutes, uniform=way == "uniform"))
+        for way, searched in ways.items():
+            print(row(TARGETS[name], way, searched, asked.minutes), flush=True)
+
+
+if __name__ == "__main__":
+    main()
