@@ -1,18 +1,38 @@
-"""What RocksDB has on disk of a task that no process runs: read by the release's own RocksDB, from a copy."""
+"""What RocksDB has on disk of tasks that no process runs: read by the release's own RocksDB."""
 
+import base64
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from onceproof.installation import Installation
 from onceproof.lab.programs import run_program
 from onceproof.model.release import Release
 
+MAIN = "onceproof.streams.TaskDirectory"
+
+
+@dataclass(frozen=True)
+class StoreOnDisk:
+    """What a store holds, as bytes without timestamps, beside the offset up to which it claims its changelog."""
+
+    task: str
+    store: str
+    position: int | None  # the first offset that it does not claim to hold; null if it claims nothing
+    segments: bool  # whether it has one RocksDB for each segment of time
+    entries: Mapping[bytes, bytes]
+
+    @property
+    def partition(self) -> int:
+        """Of its changelog."""
+        return int(self.task.rpartition("_")[2])
+
 
 def read_task_directory(
     installation: Installation, release: Release, directory: Path, scratch: Path, log: Path
 ) -> dict[str, Mapping[int, int]]:
-    """The entries of each store in a task's directory.
+    """The entries of each store in a task's directory, integers.
 
     Args:
         installation: what the reading process is run with.
@@ -33,13 +53,43 @@ def read_task_directory(
     copy, written = scratch / directory.name, scratch / "entries"
     shutil.copytree(directory, copy)
     try:
-        main = ("onceproof.streams.TaskDirectory", str(copy), str(written))
+        main = (MAIN, "integers", str(written), str(copy))
         told = run_program(installation, release, main, log, f"{directory} to be read")
-        return {store["store"]: _entries(written / f"{store['store']}.csv") for store in told["stores"]}
+        stores = [store["store"] for store in told["tasks"][directory.name]]
+        return {
+            store: {int(key): int(value) for key, value in _lines(written / directory.name / f"{store}.csv")}
+            for store in stores
+        }
     finally:
         shutil.rmtree(scratch)
 
 
-def _entries(file: Path) -> dict[int, int]:
+def read_stores(
+    installation: Installation, release: Release, directories: Sequence[Path], scratch: Path, log: Path
+) -> list[StoreOnDisk]:
+    """The stores in the directories of tasks whose instance has closed; arguments and errors as above."""
+    main = (MAIN, "bytes", str(scratch), *map(str, directories))
+    try:
+        told = run_program(installation, release, main, log, f"the stores in {directories[0].parent} to be read")
+        return [
+            StoreOnDisk(
+                task,
+                store["store"],
+                store["position"],
+                store["segments"],
+                {
+                    base64.b64decode(key): base64.b64decode(value)
+                    for key, value in _lines(scratch / task / f"{store['store']}.csv")
+                },
+            )
+            for task, stores in told["tasks"].items()
+            for store in stores
+        ]
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _lines(file: Path) -> Iterator[list[str]]:
     with file.open() as lines:
-        return {int(key): int(value) for key, value in (line.split(",") for line in lines)}
+        for line in lines:
+            yield line.strip().split(",")

@@ -123,6 +123,26 @@ class TrialLab:
             self.await_("every store to be written where it is active", lambda: self._instances.dump_stores() == stores)
         self._instances.close()
 
+    def close_and_compare_state(self) -> None:
+        """Let the instances leave, and note what their stores hold on disk beside what their changelogs say."""
+        held = {
+            name: {task: kind for kind in ("standby", "active") for task in instance.tasks(kind)}
+            for name, instance in self.running.items()
+        }
+        self.close_instances()
+        site = self._site
+        stores = site.world.compare_state(
+            site.cluster,
+            self.trial.cell.running,
+            self.trial.application_id,
+            site.topics.names(),
+            site.folder.state,
+            held,
+            site.folder.path / "stores.log",
+        )
+        for store in stores:
+            self.note("store", **store)
+
     def recycled(self, proof: Return) -> bool:
         """Whether a log says that the thread recycled its active task at that time."""
         return was_recycled(self._site.folder.instances.glob("*.log"), proof)

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from onceproof.lab.application_state import compare_state
 from onceproof.lab.brokers import Brokers
 from onceproof.lab.instance import Instance
 from onceproof.lab.links import Links
@@ -28,6 +30,7 @@ class World:
     ticker: Callable[..., Ticker] = Ticker
     set_producer_quota: Callable[..., None] = set_producer_quota
     read_task_directory: Callable[..., dict[str, Mapping[int, int]]] = read_task_directory
+    compare_state: Callable[..., list[dict[str, Any]]] = compare_state
     now: Callable[[], float] = time.time  # epoch seconds, for events
     monotonic: Callable[[], float] = time.monotonic  # seconds, for waits
     sleep: Callable[[float], None] = time.sleep

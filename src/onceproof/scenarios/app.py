@@ -20,11 +20,13 @@ from typing import Any
 
 from onceproof.faults import NONE, OF_DISK, OF_GROUPS, chosen, parameters_of
 from onceproof.faults.base import processed, suffer
+from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Declared
 from onceproof.model.oracle import Oracle
 from onceproof.model.parameter import Parameter
 from onceproof.model.record import Token
+from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
     Exercise,
     Lab,
@@ -176,7 +178,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
         lab.await_internal_drained()
     with lab.phase("leave"):
-        lab.close_instances()
+        lab.close_and_compare_state()
     return Exercise.of(suffered) if suffered else Exercise(True, WITHOUT_FAULT, all_steps_tried=True)
 
 
@@ -187,6 +189,22 @@ def _is_beyond(lab: Lab, records: int) -> bool:
 def _start(lab: Lab, names: list[str]) -> None:
     instances = [lab.start_instance(name) for name in names]
     lab.await_("its instances to run", lambda: all(one.state == "RUNNING" for one in instances))
+
+
+def observe(_trial: Trial, events: Sequence[Event]) -> Sequence[Comparison]:
+    """The promise `stores`: what each store holds at the end is what its changelog says."""
+    return [_compared(event) for event in events if event["event"] == "store"]
+
+
+def _compared(store: Event) -> Comparison:
+    entries, wrong = f"{store['entries']:,} entries", store["wrong"]
+    place = (
+        f"{store['type']} store {store['store']} of {store['instance']}, partition {store['partition']}, "
+        f"at offset {store['position']}"
+    )
+    anomaly = {"active": "wrong-store", "standby": "wrong-standby"}[store["type"]] if wrong else None
+    observed = f"{wrong:,} that differ: {'; '.join(store['first'])}" if wrong else entries
+    return Comparison("stores", anomaly, store["partition"], None, place, entries, observed)
 
 
 SCENARIO = Scenario(
@@ -200,6 +218,7 @@ SCENARIO = Scenario(
     app=app,
     config=config,
     drive=drive,
+    observe=observe,
     positive_control=("DEFAULT_CONFIG", "4.1.2"),
     refusal=refusal,
 )

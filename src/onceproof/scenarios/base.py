@@ -101,6 +101,9 @@ class Lab(Ground, Protocol):
     def close_instances(self) -> None:
         """Have all instances dump their stores, then let them leave."""
 
+    def close_and_compare_state(self) -> None:
+        """Let all instances leave, and have the timeline tell what their stores hold beside their changelogs."""
+
 
 @dataclass(frozen=True)
 class Exercise:

@@ -1,5 +1,6 @@
 package onceproof.streams;
 
+import java.io.BufferedWriter;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
@@ -8,10 +9,14 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashMap;
-import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.function.BiConsumer;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.streams.KeyValue;
@@ -24,14 +29,16 @@ import org.rocksdb.RocksDBException;
 import org.rocksdb.RocksIterator;
 
 /**
- * Reads the directory of a task that no process has open (closed, or copied after a kill): what RocksDB holds on disk,
- * and the offsets that Kafka Streams would trust at the next start.
+ * Reads the directories of tasks that no process has open (closed, or copied after a kill): what RocksDB holds on
+ * disk, and the offsets that Kafka Streams would trust at the next start.
  *
- * <p>A separate program: arguments {@code <task directory> <output folder>}. Writes {@code <store>.csv}, one line
- * {@code key,value} per entry, and prints one event {@code directory} with its {@code stores}: store, entries, position
- * (the first offset of its changelog that it does not claim to hold: from the file {@code .checkpoint}, or, since 4.3,
- * from RocksDB's column family {@code offsets}, KIP-1035; null if there is none); or {@code error} with exit code 1.
- * The directory is opened read-only and stays as it is.
+ * <p>A separate program: arguments {@code <form> <output folder> <task directory>...}. Writes
+ * {@code <task>/<store>.csv}, one line {@code key,value} per entry: of the form {@code integers} as numbers, of the form
+ * {@code bytes} as its bytes in Base64, without the timestamp before a value. Prints one event {@code directories} with
+ * the {@code tasks}, each with its stores: store, entries, position (the first offset of its changelog that it does not
+ * claim to hold: from the file {@code .checkpoint}, or, since 4.3, from RocksDB's column family {@code offsets},
+ * KIP-1035; null if there is none), and whether it is in {@code segments} of time; or {@code error} with exit code 1.
+ * The directories are opened read-only and stay as they are.
  *
  * <p>What was in memory when the process died is not on disk: Kafka Streams writes no write-ahead log (WAL).
  */
@@ -48,22 +55,47 @@ public final class TaskDirectory {
     public static void main(String[] arguments) {
         Events events = new Events(new FileOutputStream(FileDescriptor.out));
         System.setOut(System.err);
-        if (arguments.length != 2) {
-            events.error("Give two arguments: a task's directory, and the folder to write to.");
+        if (arguments.length < 3) {
+            events.error("Give a form (integers or bytes), the folder to write to, and the directories of tasks.");
             Exit.FAILED.now();
         }
-        try {
-            List<Map<String, Object>> stores = dump(Path.of(arguments[0]), Path.of(arguments[1]));
-            events.emit("directory", Events.fields("stores", stores));
-        } catch (IOException | RocksDBException | RuntimeException e) {
-            events.error(arguments[0] + " cannot be read: " + e.getClass().getSimpleName() + ": " + e.getMessage());
-            Exit.FAILED.now();
+        Form form = Form.valueOf(arguments[0].toUpperCase(Locale.ROOT));
+        Map<String, Object> tasks = new LinkedHashMap<>();
+        for (String task : List.of(arguments).subList(2, arguments.length)) {
+            try {
+                String name = Path.of(task).getFileName().toString();
+                tasks.put(name, dump(form, Path.of(task), Path.of(arguments[1], name)));
+            } catch (IOException | RocksDBException | RuntimeException e) {
+                events.error(task + " cannot be read: " + e.getClass().getSimpleName() + ": " + e.getMessage());
+                Exit.FAILED.now();
+            }
         }
+        events.emit("directories", Events.fields("tasks", tasks));
         Exit.CLOSED.now();
     }
 
-    /** Write the entries of every RocksDB store in the directory; returns store, entries and position of each. */
-    static List<Map<String, Object>> dump(Path task, Path folder) throws IOException, RocksDBException {
+    /** How entries are written. */
+    enum Form {
+        INTEGERS {
+            @Override
+            KeyValue<Object, Object> entry(byte[] key, byte[] value) {
+                int before = key.length == VERSIONED_BYTES ? Long.BYTES : 0;
+                // A time follows the key, where the kind of store has them.
+                return KeyValue.pair(ByteBuffer.wrap(key).getInt(before), ByteBuffer.wrap(value).getInt(before));
+            }
+        },
+        BYTES {
+            @Override
+            KeyValue<Object, Object> entry(byte[] key, byte[] value) {
+                return KeyValue.pair(Base64.getEncoder().encodeToString(key), Base64.getEncoder().encodeToString(value));
+            }
+        };
+
+        abstract KeyValue<Object, Object> entry(byte[] key, byte[] value);
+    }
+
+    /** Write the entries of every RocksDB store in the directory; returns what the event tells of each. */
+    static List<Map<String, Object>> dump(Form form, Path task, Path folder) throws IOException, RocksDBException {
         Files.createDirectories(folder);
         Map<String, Long> checkpoint = checkpoint(task.resolve(".checkpoint"));
         List<Map<String, Object>> told = new ArrayList<>();
@@ -77,7 +109,7 @@ public final class TaskDirectory {
             }
             for (Path database : databases) {
                 try (Store opened = new Store(database)) {
-                    opened.entries().forEachRemaining(entries::add);
+                    opened.forEach((key, value) -> entries.add(form.entry(key, value)));
                     Long own = opened.last();
                     last = last == null || own != null && own > last ? own : last;
                 }
@@ -86,8 +118,13 @@ public final class TaskDirectory {
                 last = line.getKey().endsWith("-" + store + "-changelog") ? line.getValue() : last;
             }
             Long position = last == null || last < 0 ? null : Long.valueOf(last + 1); // negative: none is known
-            long written = Dumps.writeEntries(entries.iterator(), folder.resolve(store + ".csv"));
-            told.add(Events.fields("store", store, "entries", written, "position", position));
+            boolean segments = !databases.equals(List.of(directory));
+            try (BufferedWriter lines = Files.newBufferedWriter(folder.resolve(store + ".csv"))) {
+                for (KeyValue<Object, Object> entry : entries) {
+                    lines.write(entry.key + "," + entry.value + "\n");
+                }
+            }
+            told.add(Events.fields("store", store, "entries", entries.size(), "position", position, "segments", segments));
         }
         return told;
     }
@@ -150,21 +187,19 @@ public final class TaskDirectory {
             }
         }
 
-        private Iterator<KeyValue<Object, Object>> entries() {
-            List<KeyValue<Object, Object>> entries = new ArrayList<>();
+        /** Go through the keys and values, these without their timestamps. */
+        private void forEach(BiConsumer<byte[], byte[]> taker) {
             families.forEach((name, family) -> {
                 int skipped = name.equals(PLAIN) ? 0 : TIMESTAMP_BYTES;
                 if (!name.equals(OFFSETS)) {
                     try (RocksIterator rows = database.newIterator(family)) {
                         for (rows.seekToFirst(); rows.isValid(); rows.next()) {
-                            int before = rows.key().length == VERSIONED_BYTES ? Long.BYTES : 0;
-                            int key = ByteBuffer.wrap(rows.key()).getInt(before); // a time follows it, where the kind has them
-                            entries.add(KeyValue.pair(key, ByteBuffer.wrap(rows.value()).getInt(before + skipped)));
+                            byte[] value = rows.value();
+                            taker.accept(rows.key(), Arrays.copyOfRange(value, skipped, value.length));
                         }
                     }
                 }
             });
-            return entries.iterator();
         }
 
         /** The last changelog offset it claims in the column family {@code offsets}; null if it has none. */

@@ -1,5 +1,7 @@
 package onceproof.streams;
 
+import static onceproof.streams.TaskDirectory.Form.BYTES;
+import static onceproof.streams.TaskDirectory.Form.INTEGERS;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
@@ -61,10 +63,12 @@ class TaskDirectoryTest {
         timed.close();
 
         List<Map<String, Object>> told = List.of(told("plain", 2, null), told("timed", 1, null));
-        assertEquals(told, TaskDirectory.dump(task, out));
+        assertEquals(told, TaskDirectory.dump(INTEGERS, task, out));
         assertEquals(List.of("7,70", "-3,-30"), Files.readAllLines(out.resolve("plain.csv")), "as RocksDB sorts bytes");
         assertEquals(List.of("9,90"), Files.readAllLines(out.resolve("timed.csv")));
-        assertEquals(told, TaskDirectory.dump(task, out), "it stays as it is");
+        TaskDirectory.dump(BYTES, task, out);
+        assertEquals(List.of("AAAACQ==,AAAAWg=="), Files.readAllLines(out.resolve("timed.csv")), "without the timestamp");
+        assertEquals(told, TaskDirectory.dump(INTEGERS, task, out), "it stays as it is");
     }
 
     @Test
@@ -80,7 +84,7 @@ class TaskDirectoryTest {
         windows.close();
         Files.createDirectories(task.resolve("rocksdb/nothing-yet"));
 
-        assertEquals(List.of(told("windows", 2, null)), TaskDirectory.dump(task, out));
+        assertEquals(List.of(told("windows", 2, null, true)), TaskDirectory.dump(INTEGERS, task, out));
         assertEquals(List.of("7,70", "8,80"), Files.readAllLines(out.resolve("windows.csv")));
     }
 
@@ -89,21 +93,21 @@ class TaskDirectoryTest {
         empty("counter");
         empty("ids");
         Files.writeString(task.resolve(".checkpoint"), "0\n2\napp-counter-changelog 0 17\napp-ids-changelog 0 -4\n");
-        assertEquals(List.of(told("counter", 0, 18L), told("ids", 0, null)), TaskDirectory.dump(task, out));
+        assertEquals(List.of(told("counter", 0, 18L), told("ids", 0, null)), TaskDirectory.dump(INTEGERS, task, out));
         assertEquals("", Files.readString(out.resolve("ids.csv")));
     }
 
     @Test
     void a_directory_without_stores_has_none() throws Exception {
         Files.createDirectories(task);
-        assertEquals(List.of(), TaskDirectory.dump(task, out));
+        assertEquals(List.of(), TaskDirectory.dump(INTEGERS, task, out));
     }
 
     @Test
     void a_damaged_store_is_not_read_as_an_empty_one() throws Exception {
         empty("ids");
         Files.writeString(task.resolve("rocksdb/ids/CURRENT"), "MANIFEST-999999\n");
-        assertThrows(Exception.class, () -> TaskDirectory.dump(task, out));
+        assertThrows(Exception.class, () -> TaskDirectory.dump(INTEGERS, task, out));
     }
 
     private void empty(String name) throws IOException {
@@ -114,7 +118,11 @@ class TaskDirectoryTest {
         store.close();
     }
 
-    private static Map<String, Object> told(String store, long entries, Long position) {
-        return Events.fields("store", store, "entries", entries, "position", position);
+    private static Map<String, Object> told(String store, int entries, Long position) {
+        return told(store, entries, position, false);
+    }
+
+    private static Map<String, Object> told(String store, int entries, Long position, boolean segments) {
+        return Events.fields("store", store, "entries", entries, "position", position, "segments", segments);
     }
 }
