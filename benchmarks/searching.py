@@ -16,10 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from onceproof.pipeline.exploring import asked_from_params, explore
-
 from onceproof.model.explored import ExplorationFolder, Tried, read_lines
 from onceproof.model.matrices import BROKER
+from onceproof.pipeline.exploring import asked_from_params, explore
 
 HEAD = "| target | schedules | found | minutes | median | trials |\n|---|---|---|---|---|---|"
 

@@ -62,7 +62,7 @@ def test_a_trial_is_shown_with_its_timeline_and_the_command_of_the_run(client, r
     assert client.get(f"/applications/{RUN}/trials/{TRIAL.key}/timeline.json").json()["data"]
 
 
-@pytest.mark.parametrize("path", ["20260103T000000-0002", "..%2f", f"{RUN}/trials/other", f"{RUN}/trials/..%2f.."])
+@pytest.mark.parametrize("path", ["20260103T000000-0002", f"{RUN}/trials/other", f"{RUN}/trials/..%2f.."])
 def test_what_no_answer_names_is_not_served(client, ran, path):
     assert client.get(f"/applications/{path}").status_code == 404
 
