@@ -14,18 +14,18 @@ from tests.fakes.world import FakeCluster
 class FakeProducer:
     def __init__(self, _config):
         self.waiting = []
-        self.asked = []
-
-    def list_topics(self, topic, _timeout):
-        self.asked.append(topic)
+        self.known = set()  # topics of which a record was delivered
+        self.unknown = []  # of which others were produced before that
 
     def produce(self, topic, *_, on_delivery, **__):
-        self.knew = topic in self.asked
-        self.waiting.append(on_delivery)
+        if topic not in self.known and topic in [other for other, _ in self.waiting]:
+            self.unknown.append(topic)
+        self.waiting.append((topic, on_delivery))
 
     def poll(self, _timeout):
         waiting, self.waiting = self.waiting, []
-        for told in waiting:
+        for topic, told in waiting:
+            self.known.add(topic)
             told(None, None)
 
     flush = poll
@@ -48,12 +48,12 @@ def bulk_of(clock, records, rate, messages=()):
     )
 
 
-@pytest.mark.parametrize("messages", [(), (Message("other", b"a", b"1", 0, None),)])
-def test_the_partitions_of_a_topic_are_known_before_anything_is_produced(clock, messages):
-    bulk = bulk_of(clock, 1, None, messages)
+@pytest.mark.parametrize("topics", [(), ("one", "other", "one", "other")])
+def test_a_record_of_each_topic_is_delivered_before_others_follow(clock, topics):
+    bulk = bulk_of(clock, 4, None, [Message(topic, b"a", b"1", 0, None) for topic in topics])
     bulk._run()
     assert bulk.done()
-    assert bulk._producer.knew
+    assert bulk._producer.unknown == []
 
 
 def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):

@@ -64,6 +64,7 @@ class Bulk:
         self._records, self._timeline = records, timeline
         self._timestamps, self._messages = timestamps, messages
         self._sent = 0
+        self._known: set[str] = set()  # topics of which a record was delivered
         self._pace = (self._monotonic(), 0, rate)  # since when, from which record on, records/s
         self._error: str | None = None
         self._stop = False
@@ -122,17 +123,11 @@ class Bulk:
 
     def _run(self) -> None:
         try:
-            self._learn_partitions()
             self._send()
             self._producer.flush(DELIVERY_TIMEOUT)
         except (KafkaException, BufferError) as error:
             self._error = str(error)
         self._report(0)
-
-    def _learn_partitions(self) -> None:
-        """Have the client know its topics: what it takes before it does may come behind later records of a key."""
-        for topic in sorted({message.topic for message in self._messages} or {self._topic}):
-            self._producer.list_topics(topic, DELIVERY_TIMEOUT)
 
     def _send(self) -> None:
         while self._sent < len(self._records) and not self._stop and not self._error:
@@ -145,6 +140,10 @@ class Bulk:
                 record = _fields(self._messages[value]) if self._messages else self._of_integers(key, value)
                 self._producer.produce(**record, on_delivery=self._delivered)
                 self._sent += 1
+                if record["topic"] not in self._known:
+                    # What the client takes before it knows a topic's partitions may come behind later records of a key.
+                    self._producer.flush(DELIVERY_TIMEOUT)
+                    self._known.add(record["topic"])
             self._producer.poll(TICK if self._sent >= due and rate is not None else 0)
             self._report(REPORT_EVERY)
         if self._stop:

@@ -23,7 +23,7 @@ public final class Mischief {
             System.exit(7);
         }
         if (kind.equals("talks")) {
-            System.out.println("x".repeat(1_000_000));
+            System.out.println("x".repeat(100_000));
         }
     }
 
