@@ -59,6 +59,14 @@ def test_a_green_trial_shows_the_same_journey_and_blames_no_cache(run):
     assert "cache" not in said
 
 
+OTHER = {"anomalies": {"duplicate-output": 1}, "witnesses": (), "unexplained": {"duplicate-output": 0}}
+
+
+def test_another_known_issue_that_strikes_by_chance_is_named(run):
+    assert "another bug, KAFKA-18943, which strikes here now and then" in told(act(run, "3.4.1", **OTHER))
+    assert "KAFKA-18943" not in told(act(run, "3.9.1", **OTHER))
+
+
 def test_a_trial_that_was_not_exercised_is_not_told_as_green(run):
     said = told(act(run, exercised=False))
     assert "? nothing is shown" in said
@@ -71,6 +79,8 @@ def test_a_trial_that_was_not_exercised_is_not_told_as_green(run):
     [
         (RED, {}, ExitCode.OK),
         (RED, RED, ExitCode.ANOMALY),
+        (RED, OTHER, ExitCode.OK),
+        (RED, OTHER | {"unexplained": {"duplicate-output": 1}}, ExitCode.ANOMALY),
         ({}, {}, ExitCode.INCONCLUSIVE),
         (RED, {"exercised": False}, ExitCode.INCONCLUSIVE),
     ],
