@@ -69,14 +69,17 @@ def _release(run: RunFolder, one: OnRelease) -> dict[str, Any]:
     return {
         "told": one,
         "anomalies": [{"name": name, "count": n, "meaning": meaning(name)} for name, n in one.anomalies.items()],
-        "trials": [key for key in _trials(one) if run.trial(key).path.is_dir()],
+        "trials": [(key, what) for key, what in _trials(one) if run.trial(key).path.is_dir()],
     }
 
 
-def _trials(one: OnRelease) -> Iterator[str]:
-    """The keys of its trials: two without the fault, the one with it, and the controls."""
-    for folder in (*one.folders, *(control.folder for control in one.controls)):
-        yield Path(folder).name
+def _trials(one: OnRelease) -> Iterator[tuple[str, str]]:
+    """The keys of its trials, and what each is: two without the fault, the one with it, and the controls."""
+    whats = ("without a fault", "without a fault", "under the fault")
+    for folder, what in zip(one.folders, whats, strict=False):
+        yield Path(folder).name, what
+    for control in one.controls:
+        yield Path(control.folder).name, f"{control.plant}, planted"
 
 
 def application_trial(runs: Path, run: str, key: str) -> tuple[dict[str, Any], TrialFolder]:
@@ -88,7 +91,7 @@ def application_trial(runs: Path, run: str, key: str) -> tuple[dict[str, Any], T
     """
     answer, of = find_answer(runs, run), RunFolder(runs / run)
     folder = of.trial(key)
-    if not any(key in _trials(one) for one in answer.releases) or not folder.path.is_dir():
+    if not any(key in dict(_trials(one)) for one in answer.releases) or not folder.path.is_dir():
         raise NotThereError(f"The run {run} has no trial {key!r}.")
     own_folder(of, folder)
     view = trial_view(of, {}, TrialPlan.read(folder.trial_file).trial, ())
