@@ -21,6 +21,8 @@ def test_what_is_broken_is_told_by_topic():
 @pytest.mark.parametrize(
     ("controls", "left"),
     [
+        ([Control("never-fired", 0, {}, "a")], {}),
+        ([Control("ended-it", 1, {}, "a", "thread-died")], {}),
         ([], {"out": ("differential", "unique"), "sums": ("differential",)}),
         ([control("batch-lost", out=("differential",))], {"out": ("unique",), "sums": ("differential",)}),
         ([control("a", out=("differential", "unique")), control("b", sums=("differential",))], {}),

@@ -67,6 +67,11 @@ def test_the_worst_release_decides(judgements, code):
             "onceproof app run folder/shop --streams 4.3.1 --roll-to 4.4.0 --broker 3.9.1 --seed 1 --plant put-lost",
         ),
         (
+            an_app_answer(on_release(), parameters={}, broker="3.9.1-claimed"),
+            "onceproof app run folder/shop --streams 4.3.1 --fault pause --brokers client.properties --broker 3.9.1 "
+            "--seed 1",
+        ),
+        (
             an_app_answer(on_release(controls=(Control("batch-lost", 1, {}, "b"),)), parameters={}),
             "onceproof app run folder/shop --streams 4.3.1 --fault pause --broker 3.9.1 --seed 1 --controls",
         ),

@@ -114,8 +114,9 @@ PREFIX = "onceproof.20260101T000000-abcd.app-t1-"
 def described(examples, monkeypatch):
     """What is said of the topology of `orders` on brokers of somebody else, if it tells this of itself."""
 
-    def check(sources, sinks=(), globals_=(), at_runtime=()):
+    def check(sources, sinks=(), globals_=(), at_runtime=(), internal=()):
         told = {"sources": sources, "sinks": list(sinks), "globals": list(globals_), "open": list(at_runtime)}
+        told["internal"] = list(internal)
         monkeypatch.setattr(applications, "application_class_path", lambda *_: [])
         monkeypatch.setattr(applications, "run_program", lambda *_, **__: told)
         application = application_of(str(examples / "orders"))
@@ -132,6 +133,19 @@ def test_a_topology_that_does_not_take_the_prefix_is_refused_on_brokers_of_someb
     assert "where {prefix} stands for that (docs/applications.md), or leave out --brokers" in told
     assert "has the topic revenue, which" in described([f"{PREFIX}orders"], [f"{PREFIX}paid-orders", "revenue"])
     assert "has the topic rates, which" in described([f"{PREFIX}orders"], globals_=["rates"])
+
+
+def test_only_topics_that_kafka_streams_makes_itself_may_lack_the_prefix(described):
+    named = ["sums-repartition", f"{PREFIX}orders"]
+    assert "has the topic sums-repartition, which may be one of yours" in described(named)
+    assert "has no payments among its sources" in described(named, internal=["sums-repartition"])
+
+
+def test_dead_letters_go_to_topics_with_the_prefix(examples, described):
+    file = examples / "orders" / "onceproof.toml"
+    name = '"errors.dead.letter.queue.topic.name"'
+    file.write_text(file.read_text().replace("[properties]", f'[properties]\n{name} = "dead"'))
+    assert "has the topic dead, which may be one of yours" in described([f"{PREFIX}orders"])
 
 
 def test_topics_that_are_chosen_while_it_runs_are_refused_on_brokers_of_somebody_else(described):

@@ -12,8 +12,10 @@ CHANGES = [(0, b"a", b"1"), (1, b"b", b"2"), (3, b"a", b"3"), (4, b"b", None), (
 HELD = {b"a": b"3", b"c": b"5"}
 
 
-def on_disk(entries: dict[bytes, bytes], position: int = 6, *, segments: bool = False) -> StoreOnDisk:
-    return StoreOnDisk("1_2", "sums", position, segments, entries)
+def on_disk(
+    entries: dict[bytes, bytes], position: int | None = 6, *, segments: bool = False, known: bool = True
+) -> StoreOnDisk:
+    return StoreOnDisk("1_2", "sums", position, segments, known, entries)
 
 
 def test_the_partition_is_that_of_its_task():
@@ -30,6 +32,10 @@ def test_the_partition_is_that_of_its_task():
         (on_disk(HELD | {b"b": b"2"}), [(b"b", None, b"2")]),
         (on_disk({b"a": b"3", b"d": b"9"}, segments=True), []),  # either drops what is old
         (on_disk({b"a": b"1"}, segments=True), [(b"a", b"3", b"1")]),
+        (on_disk({}, segments=True), []),
+        (on_disk({b"\0a": b"3"}, segments=True), None),  # keys of another form
+        (on_disk(HELD, None), None),
+        (on_disk(HELD, known=False), None),
     ],
 )
 def test_a_store_is_what_its_changelog_folds_to(store, wrong):

@@ -344,12 +344,23 @@ def test_a_finding_is_settled_where_it_was_left(tmp_path, cut):
     assert told.findings[0].is_settled
 
 
-def test_reds_that_look_alike_are_one_finding_and_others_are_others(tmp_path):
-    def shows(trial):
-        found = {"lost-record": 1} if trial.parameters.get("caching") is False else {}
-        return showing(found | ({"duplicate-id": 2} if trial.parameters.get("stores") == "in-memory" else {}))
+def two_bugs(trial):
+    """One that loses without caching, one that doubles in memory."""
+    found = {"lost-record": 1} if trial.parameters.get("caching") is False else {}
+    return showing(found | ({"duplicate-id": 2} if trial.parameters.get("stores") == "in-memory" else {}))
 
-    search, _, _ = explorer(tmp_path, Decreed(shows))
+
+def test_a_finding_whose_turn_has_not_come_again_stays_as_it_was_written(tmp_path):
+    bench = Decreed(two_bugs)
+    before = explorer(tmp_path, bench)[0].explore(2_000).findings[1]
+    assert before.is_settled
+    search, folder, _ = explorer(tmp_path, bench, RELEASES)
+    assert search.explore(10).findings[1] == before  # while the first one is bisected
+    assert Finding.read(folder.finding(before) / "finding.json") == before
+
+
+def test_reds_that_look_alike_are_one_finding_and_others_are_others(tmp_path):
+    search, _, _ = explorer(tmp_path, Decreed(two_bugs))
     found = search.explore(2_000).findings
     assert [finding.parameters for finding in found] in (
         [{"caching": False}, {"stores": "in-memory"}],

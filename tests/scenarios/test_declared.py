@@ -57,6 +57,7 @@ def test_what_is_not_said_has_its_default(tmp_path):
         (WHOLE + 'of = "elsewhere"\n', "out is of elsewhere, which is no input"),
         (WHOLE.replace(INPUT, '[properties]\n"application.id" = "x"\n' + INPUT), "application.id is set for each"),
         (WHOLE.replace(INPUT, '[properties]\n"main.consumer.sasl.jaas.config" = "x"\n' + INPUT), "belongs into the file"),
+        (WHOLE.replace(INPUT, '[properties]\n"ssl.keystore.password" = "x"\n' + INPUT), "belongs into the file that"),
         (WHOLE + 'promises = ["each-input-once"]\n' + SECOND, "needs `of`, one of in, more"),
         (WHOLE.replace(OUTPUT, "global = true\n" + OUTPUT), "each input is global, so there is nothing to process"),
         (WHOLE.replace("generate", 'value = "long"\ngenerate').replace("{1..1}", "one"), "generated for in does not fit"),
@@ -113,6 +114,18 @@ def test_records_of_a_table_are_as_they_stand(tmp_path):
     ).messages(1, 1_000)
     assert (one.key, one.value, one.timestamp, one.headers) == (b"\0\xff", b"a", 5, (("h", b"v"),))
     assert (other.key, other.value, other.headers) == (None, b"b", ())
+
+
+def test_a_record_of_a_table_may_have_several_headers_of_one_name(tmp_path):
+    headers = pa.array([[("h", b"\xff"), ("h", None)]], pa.map_(pa.string(), pa.binary()))
+    [one] = parquet(tmp_path, key=[None], value=["a"], headers=headers).messages(1, 0)
+    assert one.headers == (("h", b"\xff"), ("h", None))
+
+
+def test_what_cannot_be_written_as_json_is_named_by_its_row(tmp_path):
+    pq.write_table(pa.table({"value": [{"of": b"\xff"}]}), tmp_path / "in.parquet")
+    with pytest.raises(UsageError, match=r"in\.parquet, row 1: the value .* is not any JSON"):
+        read(tmp_path, PARQUET.replace("[[output]]", 'value = "json"\n[[output]]', 1)).messages(1, 0)
 
 
 @pytest.mark.parametrize(

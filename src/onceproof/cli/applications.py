@@ -77,7 +77,10 @@ def sample(
     table = sampling.sample(GivenCluster.read(get_settings().installation, brokers), topic, records)
     with replacing(file) as draft:
         pq.write_table(table, draft)
-    out.print(f"{len(table):,} records of {topic} are in {file}; in onceproof.toml: file = {str(file)!r}", markup=False)
+    out.print(
+        f"{len(table):,} records of {topic} are in {file}; in onceproof.toml: file = {str(file.absolute())!r}",
+        markup=False,
+    )
 
 
 @app.command()
@@ -155,6 +158,8 @@ def _effect(control: Control) -> str:
     """What a planted bug did to the promises."""
     if not control.fired:
         return "never fired"
+    if control.failed:
+        return f"ends the trial, so nothing was compared: {control.failed}"
     broke = "; ".join(f"{', '.join(names)} of {topic}" for topic, names in control.broke.items())
     return f"breaks {broke}" if broke else "breaks nothing"
 

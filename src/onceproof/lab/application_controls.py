@@ -1,6 +1,6 @@
 """Controls of an application of people's own: the promises that a planted bug breaks, and those that none does."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.judged import Control
@@ -13,6 +13,7 @@ from onceproof.scenarios import scenario
 
 # Plants that can fire in any topology: output that gets lost or doubled, input that is skipped or taken twice.
 CONTROLS = ("batch-lost", "output-twice", "record-skipped", "record-twice")
+NAMES = {"deliveries": "each-input-once"}  # as people know them, where that is not what readers call them
 Broken = Mapping[str, Mapping[str, bool]]  # by topic: each promise that was compared, and whether it is broken
 
 
@@ -27,7 +28,8 @@ def broken_promises(folder: TrialFolder, oracle: Oracle) -> Broken:
     for role, comparisons in compare_outputs(plan.roles, topics, outcome.facts).items():
         of_role = broken.setdefault(role, {})
         for one in comparisons:
-            of_role[one.promise] = of_role.get(one.promise, False) or one.anomaly is not None
+            name = NAMES.get(one.promise, one.promise)
+            of_role[name] = of_role.get(name, False) or one.anomaly is not None
     return broken
 
 
@@ -46,8 +48,10 @@ def broke(broken: Broken) -> dict[str, tuple[str, ...]]:
     return {topic: names for topic, names in found.items() if names}
 
 
-def vacuous(made: Broken, controls: Iterable[Control]) -> dict[str, tuple[str, ...]]:
-    """The promises, by topic, that none of the controls broke."""
+def vacuous(made: Broken, controls: Collection[Control]) -> dict[str, tuple[str, ...]]:
+    """The promises, by topic, that none of the controls broke; nothing is known if one of them says nothing."""
+    if not all(control.says_something for control in controls):
+        return {}
     seen = {(topic, name) for control in controls for topic, names in control.broke.items() for name in names}
     left = {topic: tuple(sorted(name for name in of if (topic, name) not in seen)) for topic, of in made.items()}
     return {topic: names for topic, names in left.items() if names}

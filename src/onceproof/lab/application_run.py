@@ -112,10 +112,11 @@ def _controlled(asked: Asked, told: OnRelease, oracle: str, cluster: Cluster, re
     for number, plant in enumerate(CONTROLS, asked.first + WITHOUT + 1):
         done = _run(asked, asked.planted(number, oracle, plant), cluster, report)
         fired = done.outcome.plant.fired if done.outcome.plant else 0
-        broken = broken_promises(asked.run.trial(done.trial), known)
-        controls.append(Control(plant, fired, broke(broken), done.folder))
+        failed = done.outcome.failed
+        broken = {} if failed else broke(broken_promises(asked.run.trial(done.trial), known))
+        controls.append(Control(plant, fired, broken, done.folder, failed))
     made = broken_promises(asked.run.trial(asked.disturbed(oracle)), known)
-    if not any(control.broke for control in controls):
+    if all(control.says_something and not control.broke for control in controls):
         reason = f"No bug that was planted breaks any of its promises: {', '.join(CONTROLS)}."
         told = replace(told, judgement=Judgement.INCONCLUSIVE, reason=reason)
     return replace(told, controls=tuple(controls), vacuous=vacuous(made, controls))

@@ -1,9 +1,11 @@
 """The stores of an application of people's own after it has closed, on disk, beside their changelogs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.raw import offsets_of, raw_consumer, raw_records
@@ -12,7 +14,9 @@ from onceproof.model.release import Release
 from onceproof.model.serde import value_text
 
 CHANGELOG = "-changelog"
-LATEST = b"\xff" * 8  # before the keys of the newest values of a versioned store
+VERSIONED = "min.compaction.lag.ms"  # what Kafka Streams sets for the changelogs of versioned stores alone
+ANSWER_SECONDS = 10
+TOPIC = ResourceType.TOPIC
 SHOWN = 3  # entries that are told
 Change = tuple[int, bytes, bytes | None]  # offset, key, value
 Wrong = tuple[bytes, bytes | None, bytes | None]  # key, value by the changelog, value in the store
@@ -29,7 +33,8 @@ def compare_state(
 ) -> list[dict[str, Any]]:
     """What each store holds beside what its changelog says up to the offset that it claims.
 
-    Left out are stores in memory, without a changelog, versioned ones, and those that claim no offset.
+    Left out are stores in memory, without a changelog, versioned ones, those that claim no offset, or have something
+    unknown before their values, and segments of which no key is comparable with the changelog's.
 
     Args:
         cluster: that has the changelogs.
@@ -49,6 +54,7 @@ def compare_state(
         KafkaException: a changelog cannot be read.
     """
     logged = {topic for topic in topics if topic.startswith(f"{application_id}-") and topic.endswith(CHANGELOG)}
+    logged -= _versioned(cluster, logged)
     changes = _changes(cluster, logged)
     rows = []
     for instance, tasks in held.items():
@@ -58,8 +64,7 @@ def compare_state(
         scratch = log.with_name("stores")
         for store in read_stores(cluster.installation, release, directories, scratch, log):
             topic = f"{application_id}-{store.store}{CHANGELOG}"
-            if topic in logged and store.position is not None and not _is_versioned(store):
-                wrong = differing(store, changes[topic, store.partition])
+            if topic in logged and (wrong := differing(store, changes[topic, store.partition])) is not None:
                 rows.append(
                     {
                         "instance": instance,
@@ -81,8 +86,8 @@ def _changes(cluster: Cluster, topics: Iterable[str]) -> Mapping[tuple[str, int]
         return changes
     consumer = raw_consumer(cluster)
     try:
-        offsets = {place: low for topic in wanted for place, (low, _) in offsets_of(consumer, topic).items()}
-        for message in raw_records(consumer, offsets):
+        stretches = {place: stretch for topic in wanted for place, stretch in offsets_of(consumer, topic).items()}
+        for message in raw_records(consumer, stretches):
             change = (message.offset(), message.key() or b"", message.value())
             changes[message.topic(), message.partition()].append(change)
     finally:
@@ -90,20 +95,30 @@ def _changes(cluster: Cluster, topics: Iterable[str]) -> Mapping[tuple[str, int]
     return changes
 
 
-def _is_versioned(store: StoreOnDisk) -> bool:
-    return any(key.startswith(LATEST) for key in store.entries)
+def _versioned(cluster: Cluster, topics: Collection[str]) -> set[str]:
+    """The changelogs of versioned stores: of a key they hold versions, which no fold tells."""
+    if not topics:
+        return set()
+    asked = AdminClient(cluster.client()).describe_configs([ConfigResource(TOPIC, topic) for topic in topics])
+    told = {resource.name: future.result(ANSWER_SECONDS) for resource, future in asked.items()}
+    return {topic for topic, config in told.items() if int(config[VERSIONED].value or 0) > 0}
 
 
-def differing(store: StoreOnDisk, changes: Iterable[Change]) -> list[Wrong]:
-    """The entries in which a store differs from what its changelog folds to; tombstones delete.
+def differing(store: StoreOnDisk, changes: Iterable[Change]) -> list[Wrong] | None:
+    """The entries in which a store differs from what its changelog folds to; None if they cannot be compared.
 
-    A store in segments drops old ones, as its changelog does, at another time: entries that only one of them has are
-    no difference there.
+    A store in segments drops old ones, as its changelog does, at another time: what only one of them has is no
+    difference there. If they have nothing in common, the store writes its keys in a form of its own.
     """
-    folded = {key: value for offset, key, value in changes if offset < (store.position or 0)}
-    expected = {key: value for key, value in folded.items() if value is not None}
-    keys = expected.keys() & store.entries.keys() if store.segments else expected.keys() | store.entries.keys()
-    wrong = ((key, expected.get(key), store.entries.get(key)) for key in sorted(keys))
+    if store.position is None or not store.known:
+        return None
+    last = {key: value for offset, key, value in changes if offset < store.position}
+    expected = {key: value for key, value in last.items() if value is not None}  # tombstones delete
+    held = store.entries
+    keys = expected.keys() & held.keys() if store.segments else expected.keys() | held.keys()
+    if not keys and expected and held:
+        return None
+    wrong = ((key, expected.get(key), held.get(key)) for key in sorted(keys))
     return [one for one in wrong if one[1] != one[2]]
 
 

@@ -21,12 +21,8 @@ from onceproof.scenarios.declared import PREFIX, Application, Declaration, appli
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds
-INTERNAL = (
-    "-repartition",
-    "-subscription-registration-topic",
-    "-subscription-response-topic",
-)  # Kafka Streams makes them
 TOPICS = ("sources", "globals", "sinks")  # of a topology
+DEAD_LETTERS = "errors.dead.letter.queue.topic.name"  # a topic that Kafka Streams writes to beside the topology
 COMPILED = ".compiled"  # marks classes that are all there
 
 
@@ -115,6 +111,7 @@ def check_topology(installation: Installation, application: Application, release
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
     topology = f"{application.name} on Kafka Streams {release}: its topology"
+    told["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
     _check_topics(topology, _without(prefix, topology, told) if prefix else told, declares)
 
 
@@ -129,14 +126,15 @@ def _without(prefix: str, topology: str, told: Mapping[str, Sequence[str]]) -> d
             f"{topology} chooses topics while it runs ({', '.join(told['open'])}), which may be some of yours; leave "
             "out --brokers."
         )
-    named = (topic for kind in TOPICS for topic in told[kind] if not topic.endswith(INTERNAL))
+    named = (topic for kind in (*TOPICS, "dead letters") for topic in told[kind] if topic not in told["internal"])
     if bare := [topic for topic in named if not topic.startswith(prefix)]:
         raise UsageError(
             f"{topology} has the topic {bare[0]}, which may be one of yours; have it take the names, or what all of "
             f"them begin with, from its properties, where {PREFIX} stands for that (docs/applications.md), or leave "
             "out --brokers."
         )
-    return {kind: [topic.removeprefix(prefix) for topic in told[kind]] for kind in TOPICS}
+    bare_names = {kind: [topic.removeprefix(prefix) for topic in told[kind]] for kind in TOPICS}
+    return {**bare_names, "internal": told["internal"]}
 
 
 def _check_topics(topology: str, told: Mapping[str, Sequence[str]], declares: Declaration) -> None:
@@ -154,7 +152,7 @@ def _check_topics(topology: str, told: Mapping[str, Sequence[str]], declares: De
         raise UsageError(f"{topology} has no global table or store of {unknown[0]}; leave out global = true.")
     inputs, outputs = {one.topic for one in declares.input} - globals_, {one.topic for one in declares.output}
     for kind, topics in (("sources", inputs), ("sinks", outputs)):
-        named = [topic for topic in told[kind] if not topic.endswith(INTERNAL)]
+        named = [topic for topic in told[kind] if topic not in told["internal"]]
         if unknown := sorted(topics - set(named) if named else ()):
             raise UsageError(
                 f"{topology} has no {unknown[0]} among its {kind} ({', '.join(named)}); correct the topics in "

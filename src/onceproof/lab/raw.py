@@ -1,4 +1,4 @@
-"""Committed records of topics, as bytes, from somewhere to where they end now."""
+"""Committed records of topics, as bytes, between offsets."""
 
 import secrets
 import time
@@ -13,7 +13,8 @@ from onceproof.model.errors import HarnessError
 BATCH = 10_000
 PATIENCE = 60.0  # seconds without a record
 ANSWERS_WITHIN = 10.0  # seconds
-Begins = Mapping[tuple[str, int], int]  # by topic and partition
+# By topic and partition: the first offset, and the one behind the last.
+Stretches = Mapping[tuple[str, int], tuple[int, int]]
 
 
 def raw_consumer(cluster: Cluster) -> Consumer:
@@ -45,26 +46,29 @@ def offsets_of(consumer: Consumer, topic: str) -> dict[tuple[str, int], tuple[in
     }
 
 
-def raw_records(consumer: Consumer, begins: Begins) -> Iterator[Message]:
-    """All records from these offsets on, until each partition has ended.
+def raw_records(consumer: Consumer, stretches: Stretches) -> Iterator[Message]:
+    """All records of these stretches; where others follow all the time, too.
 
     Raises:
         KafkaException: they cannot be read.
         HarnessError: none comes for a minute.
     """
-    consumer.assign([TopicPartition(*place, offset) for place, offset in begins.items()])
-    ended: set[tuple[str, int]] = set()
+    left = {place for place, (begin, end) in stretches.items() if begin < end}
+    consumer.assign([TopicPartition(*place, stretches[place][0]) for place in sorted(left)])
     deadline = time.monotonic() + PATIENCE
-    while len(ended) < len(begins):
+    while left:
         for message in consumer.consume(BATCH, timeout=0.5):
             deadline = time.monotonic() + PATIENCE
-            error = message.error()
+            error, place = message.error(), (message.topic(), message.partition())
             if error is None:
-                yield message
+                if message.offset() < stretches[place][1]:
+                    yield message
+                if message.offset() >= stretches[place][1] - 1:  # the last may be a marker, so that a later one comes
+                    left.discard(place)
             elif error.code() == KafkaError._PARTITION_EOF:
-                ended.add((message.topic(), message.partition()))
+                left.discard(place)
             elif not error.retriable():
                 raise KafkaException(error)
         if time.monotonic() > deadline:
-            topics = ", ".join(sorted({topic for topic, _ in begins}))
+            topics = ", ".join(sorted({topic for topic, _ in left}))
             raise HarnessError(f"Waited {PATIENCE:g} s for further records of {topics}; try again.")

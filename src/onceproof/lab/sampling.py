@@ -43,9 +43,9 @@ def _last(consumer: Consumer, topic: str, records: int) -> list[Message]:
     offsets = offsets_of(consumer, topic)
     stretch = -(-records // len(offsets))
     while True:
-        begins = {place: max(low, high - stretch) for place, (low, high) in offsets.items()}
-        read = list(raw_records(consumer, begins))
-        if len(read) >= records or all(begins[place] == low for place, (low, _) in offsets.items()):
+        stretches = {place: (max(low, high - stretch), high) for place, (low, high) in offsets.items()}
+        read = list(raw_records(consumer, stretches))
+        if len(read) >= records or all(stretches[place][0] == low for place, (low, _) in offsets.items()):
             return read
         stretch *= 4
 

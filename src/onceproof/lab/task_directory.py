@@ -21,6 +21,7 @@ class StoreOnDisk:
     store: str
     position: int | None  # the first offset that it does not claim to hold; null if it claims nothing
     segments: bool  # whether it has one RocksDB for each segment of time
+    known: bool  # whether it is known what stands before its values, so that it could be cut off
     entries: Mapping[bytes, bytes]
 
     @property
@@ -77,6 +78,7 @@ def read_stores(
                 store["store"],
                 store["position"],
                 store["segments"],
+                store["known"],
                 {
                     base64.b64decode(key): base64.b64decode(value)
                     for key, value in _lines(scratch / task / f"{store['store']}.csv")

@@ -11,6 +11,7 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import Planted, Suffered
 from onceproof.model.json_file import JsonFile
+from onceproof.model.release import CLAIMED
 
 
 class Judgement(StrEnum):
@@ -46,6 +47,12 @@ class Control:
     fired: int
     broke: Mapping[str, tuple[str, ...]]  # by topic
     folder: str
+    failed: str | None = None  # what Kafka or the application did that ended it: then nothing was compared
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the bug took effect, and its outputs are whole."""
+        return self.fired > 0 and self.failed is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +75,8 @@ class OnRelease:
     seconds: float  # of all its trials
     folders: tuple[str, ...]  # of its trials: two without the fault, and the one with it
     controls: tuple[Control, ...] = ()  # that were asked for
-    vacuous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # promises by topic that no control broke
+    # Promises by topic that no control broke, though all of them took effect.
+    vacuous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def releases(self) -> str:
@@ -101,7 +109,8 @@ class AppAnswer(JsonFile):
         words = ["onceproof", "app", "run", self.application]
         words += [word for one in self.releases for word in ("--streams", one.streams)]
         words += ["--roll-to", first.restart_on] if first.restart_on else ["--fault", self.fault]
-        words += ["--broker", self.broker, "--seed", str(self.seed)]
+        words += ["--brokers", "client.properties"] if self.broker.endswith(CLAIMED) else []
+        words += ["--broker", self.broker.removesuffix(CLAIMED), "--seed", str(self.seed)]
         for name, value in sorted(self.parameters.items()):
             words += ["--set", f"{name}={value}"] if name != "fault" else []
         words += ["--plant", first.plant.name] if first.plant else []

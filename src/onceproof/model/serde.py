@@ -62,7 +62,7 @@ def encode(serde: str, value: Any) -> bytes | None:
     if fits:
         try:
             return known.encode(value)
-        except (struct.error, binascii.Error, ValueError):
+        except (struct.error, binascii.Error, TypeError, ValueError):
             pass
     raise ValueError(f"{_shown(value)} is not {known.what}")
 

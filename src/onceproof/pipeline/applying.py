@@ -1,7 +1,7 @@
 """The verb of DAG `applications`, and of `app run`: an application of people's own on releases."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onceproof.faults import NONE, rolling_bounce
@@ -106,14 +106,15 @@ def app_run(
         for release in sorted({wanted.cell.streams, wanted.cell.running}):
             check_topology(installation, application, release, prefix(wanted.whole))
         for name in [*([plant_name] if plant_name else []), *(CONTROLS if controls else [])]:
-            check_plantable(installation, plant(name), wanted.cell.running)
+            for release in {wanted.cell.streams, wanted.cell.running}:
+                check_plantable(installation, plant(name), release)
     if given is not None:
         check_access(given, *(wanted.whole for wanted in asked))
     return AppRun(application, brokers, chosen, asked, given)
 
 
 def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
-    """Run the application on each release; `app.json` in the run folder is what is returned.
+    """Run the application on each release; `app.json` in the run folder is what is returned, and what there is so far.
 
     Raises:
         HarnessError: the harness failed.
@@ -122,8 +123,6 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
     from onceproof.lab.application_run import run_on_release
 
     first = wanted.asked[0]
-    with ended_by_sigterm():
-        found = tuple(run_on_release(get_settings().installation, one, report, wanted.given) for one in wanted.asked)
     answer = AppAnswer(
         application=str(wanted.application.folder),
         class_name=wanted.application.declares.class_,
@@ -131,9 +130,13 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
         fault=wanted.fault,
         parameters=wanted.settings,
         seed=first.seed,
-        releases=found,
+        releases=(),
     )
-    answer.write(first.run.app_file)
+    with ended_by_sigterm():
+        for one in wanted.asked:
+            found = run_on_release(get_settings().installation, one, report, wanted.given)
+            answer = replace(answer, releases=(*answer.releases, found))
+            answer.write(first.run.app_file)
     return answer
 
 

@@ -23,8 +23,7 @@ def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
     they have them, `uniform` and `plant`; `seed` is taken if they have none.
 
     Raises:
-        UsageError: a scenario, plant or release does not exist, or it cannot be run here; nothing can be planted there;
-            a planted bug is to be bisected.
+        UsageError: a scenario, plant or release does not exist, or it cannot be run here; nothing can be planted there.
         HarnessError: the agent does not fit the release.
     """
     from onceproof.harness import harness_version

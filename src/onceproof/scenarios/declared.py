@@ -37,7 +37,7 @@ def _serde(name: str) -> str:
 def _not_ours(properties: dict[str, str]) -> dict[str, str]:
     if ours := [name for name in OURS if name in properties]:
         raise ValueError(f"{ours[0]} is set for each instance by Onceproof, leave it out")
-    if told := next((name for name in properties if name.endswith(tuple(KEYS))), None):
+    if told := next((name for name in properties if name.endswith((*KEYS, "password", "secret"))), None):
         raise ValueError(f"{told} belongs into the file that --brokers names, which is not written down anywhere")
     return properties
 
@@ -233,7 +233,7 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         table = pq.read_table(file)
     except (OSError, pa.ArrowException) as error:
         raise UsageError(f"{file} could not be read: {error}.") from None
-    for number, row in enumerate(table.to_pylist(maps_as_pydicts="strict"), 1):
+    for number, row in enumerate(table.to_pylist(), 1):
         yield number, {name: value for name, value in row.items() if value is not None}
 
 
@@ -253,7 +253,7 @@ class _Row(_Table):
     key: Any = None
     value: Any = None
     timestamp: int | None = Field(default=None, ge=0)
-    headers: dict[str, str | bytes | None] = {}
+    headers: dict[str, str | None] | list[tuple[str, str | bytes | None]] = {}  # one of a name, or several
 
 
 def _parsed(one: InputTopic, row: Written) -> _Drawn:
@@ -274,7 +274,8 @@ def _parsed(one: InputTopic, row: Written) -> _Drawn:
             fields[name] = encode(serde, value)
         except ValueError as error:
             raise ValueError(f"the {name} {error}, which the serde {serde} of {one.topic} asks for") from None
-    headers = tuple((n, text.encode() if isinstance(text, str) else text) for n, text in read.headers.items())
+    named = read.headers.items() if isinstance(read.headers, dict) else read.headers
+    headers = tuple((name, text.encode() if isinstance(text, str) else text) for name, text in named)
     return _Drawn(fields["key"], fields["value"], read.timestamp, headers)
 
 

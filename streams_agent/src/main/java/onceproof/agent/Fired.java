@@ -3,6 +3,7 @@ package onceproof.agent;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
@@ -12,6 +13,7 @@ public final class Fired {
     private static final long PAUSE = 50_000_000; // ns between two reports; the first is sent at once
     private static final AtomicLong COUNT = new AtomicLong();
     private static final AtomicLong CANDIDATES = new AtomicLong();
+    private static final Map<String, AtomicLong> CANDIDATES_OF = new ConcurrentHashMap<>();
     private static final AtomicLong TOLD = new AtomicLong();
     private static volatile String plant = "";
     private static volatile List<String> altered = List.of();
@@ -47,6 +49,15 @@ public final class Fired {
         if (count == 1 || now - told > PAUSE && TOLD.compareAndSet(told, now)) {
             tell();
         }
+    }
+
+    /** As {@code everyNth(n)}, of the calls with this name. */
+    public static boolean everyNth(String name, int n) {
+        if (CANDIDATES_OF.computeIfAbsent(name, any -> new AtomicLong()).incrementAndGet() % n != 0) {
+            return false;
+        }
+        now();
+        return true;
     }
 
     /** True, and counted as fired, at every n-th call: for harm that would be too obvious if done to every record. */

@@ -75,7 +75,7 @@ public final class Sending {
 
     public static void sendsAgain(
             ProducerRecord<byte[], byte[]> record, Callback callback, Producer<byte[], byte[]> producer) {
-        if (!isChange(record) && Fired.everyNth(RARELY)) {
+        if (!isChange(record) && Fired.everyNth(record.topic(), RARELY)) {
             producer.send(record, callback);
         }
     }

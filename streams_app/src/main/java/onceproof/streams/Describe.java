@@ -5,7 +5,9 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.streams.StreamsConfig;
@@ -61,6 +63,23 @@ public final class Describe {
             }
         }
         events.emit("topology", Events.fields(
-                "sources", sources, "globals", globals, "sinks", sinks, "stores", stores, "open", open));
+                "sources", sources, "globals", globals, "sinks", sinks, "stores", stores, "open", open,
+                "internal", internal(topology)));
+    }
+
+    /** The topics that Kafka Streams makes, and gives the application's id: by name, anybody's may look like these. */
+    private static Set<String> internal(Topology topology) {
+        try {
+            Field builder = Topology.class.getDeclaredField("internalTopologyBuilder");
+            builder.setAccessible(true);
+            Object built = builder.get(topology);
+            Field topics = built.getClass().getDeclaredField("internalTopicNamesWithProperties");
+            topics.setAccessible(true);
+            Set<String> names = new TreeSet<>();
+            ((Map<?, ?>) topics.get(built)).keySet().forEach(name -> names.add((String) name));
+            return names;
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("This release does not tell its internal topics.", e);
+        }
     }
 }

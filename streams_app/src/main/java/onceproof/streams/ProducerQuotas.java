@@ -37,8 +37,9 @@ public final class ProducerQuotas {
         Set<String> clients = new TreeSet<>();
         try {
             admin.describeClientQuotas(filter).entities().get().forEach((entity, quotas) -> {
-                if (quotas.containsKey(ProducerQuota.RATE)) {
-                    clients.add(entity.entries().get(ClientQuotaEntity.CLIENT_ID));
+                String client = entity.entries().get(ClientQuotaEntity.CLIENT_ID); // null: of all that have none
+                if (client != null && quotas.containsKey(ProducerQuota.RATE)) {
+                    clients.add(client);
                 }
             });
         } catch (ExecutionException e) {

@@ -11,12 +11,13 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.function.BiConsumer;
+import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.streams.KeyValue;
@@ -37,8 +38,9 @@ import org.rocksdb.RocksIterator;
  * {@code bytes} as its bytes in Base64, without the timestamp before a value. Prints one event {@code directories} with
  * the {@code tasks}, each with its stores: store, entries, position (the first offset of its changelog that it does not
  * claim to hold: from the file {@code .checkpoint}, or, since 4.3, from RocksDB's column family {@code offsets},
- * KIP-1035; null if there is none), and whether it is in {@code segments} of time; or {@code error} with exit code 1.
- * The directories are opened read-only and stay as they are.
+ * KIP-1035; null if there is none), whether it is in {@code segments} of time, and whether what stands before its
+ * values is {@code known}; or {@code error} with exit code 1. The directories are opened read-only: their stores stay as
+ * they are, RocksDB's own log beside them grows.
  *
  * <p>What was in memory when the process died is not on disk: Kafka Streams writes no write-ahead log (WAL).
  */
@@ -46,6 +48,7 @@ public final class TaskDirectory {
 
     private static final String PLAIN = "default";
     private static final String OFFSETS = "offsets";
+    private static final String TIMESTAMPED = "keyValueWithTimestamp";
     private static final int TIMESTAMP_BYTES = Long.BYTES;
     private static final int VERSIONED_BYTES = Long.BYTES + Integer.BYTES; // a segment before the key, a time before the value
     private static final String CHANGELOG = ".*-changelog-\\d+"; // an offset's key among the others in `offsets`
@@ -101,32 +104,38 @@ public final class TaskDirectory {
         List<Map<String, Object>> told = new ArrayList<>();
         for (Path directory : stores(task)) {
             String store = directory.getFileName().toString();
-            List<KeyValue<Object, Object>> entries = new ArrayList<>();
-            Long last = null;
             List<Path> databases = databases(directory);
             if (databases.isEmpty()) {
                 continue;
             }
-            for (Path database : databases) {
-                try (Store opened = new Store(database)) {
-                    opened.forEach((key, value) -> entries.add(form.entry(key, value)));
-                    Long own = opened.last();
-                    last = last == null || own != null && own > last ? own : last;
+            Long last = null;
+            int entries = 0;
+            boolean known = true;
+            try (BufferedWriter lines = Files.newBufferedWriter(folder.resolve(store + ".csv"))) {
+                for (Path database : databases) {
+                    try (Store opened = new Store(database)) {
+                        entries += opened.write(form, lines);
+                        known &= opened.isKnown();
+                        Long own = opened.last();
+                        last = last == null || own != null && own > last ? own : last;
+                    }
                 }
             }
-            for (Map.Entry<String, Long> line : checkpoint.entrySet()) {
-                last = line.getKey().endsWith("-" + store + "-changelog") ? line.getValue() : last;
-            }
+            last = checkpoint.getOrDefault(changelog(checkpoint.keySet(), store), last);
             Long position = last == null || last < 0 ? null : Long.valueOf(last + 1); // negative: none is known
             boolean segments = !databases.equals(List.of(directory));
-            try (BufferedWriter lines = Files.newBufferedWriter(folder.resolve(store + ".csv"))) {
-                for (KeyValue<Object, Object> entry : entries) {
-                    lines.write(entry.key + "," + entry.value + "\n");
-                }
-            }
-            told.add(Events.fields("store", store, "entries", entries.size(), "position", position, "segments", segments));
+            told.add(Events.fields("store", store, "entries", entries, "position", position, "segments", segments,
+                    "known", known));
         }
         return told;
+    }
+
+    /** The changelog of a store: all have the application's id before them, so that of {@code daily-sums} is longer. */
+    private static String changelog(Set<String> topics, String store) {
+        return topics.stream()
+                .filter(topic -> topic.endsWith("-" + store + "-changelog"))
+                .min(Comparator.comparingInt(String::length))
+                .orElse("");
     }
 
     /** The folders of the stores: those in {@code rocksdb}, and next to it those of stores with times. */
@@ -187,19 +196,30 @@ public final class TaskDirectory {
             }
         }
 
-        /** Go through the keys and values, these without their timestamps. */
-        private void forEach(BiConsumer<byte[], byte[]> taker) {
-            families.forEach((name, family) -> {
-                int skipped = name.equals(PLAIN) ? 0 : TIMESTAMP_BYTES;
-                if (!name.equals(OFFSETS)) {
-                    try (RocksIterator rows = database.newIterator(family)) {
-                        for (rows.seekToFirst(); rows.isValid(); rows.next()) {
-                            byte[] value = rows.value();
-                            taker.accept(rows.key(), Arrays.copyOfRange(value, skipped, value.length));
-                        }
+        /** Whether it is known what stands before its values. */
+        private boolean isKnown() {
+            return Set.of(PLAIN, OFFSETS, TIMESTAMPED).containsAll(families.keySet());
+        }
+
+        /** Write the entries, without their timestamps, and count them. */
+        private int write(Form form, BufferedWriter lines) throws IOException {
+            int count = 0;
+            for (Map.Entry<String, ColumnFamilyHandle> family : families.entrySet()) {
+                int skipped = family.getKey().equals(PLAIN) ? 0 : TIMESTAMP_BYTES;
+                if (family.getKey().equals(OFFSETS)) {
+                    continue;
+                }
+                try (RocksIterator rows = database.newIterator(family.getValue())) {
+                    for (rows.seekToFirst(); rows.isValid(); rows.next()) {
+                        byte[] value = rows.value();
+                        KeyValue<Object, Object> entry =
+                                form.entry(rows.key(), Arrays.copyOfRange(value, skipped, value.length));
+                        lines.write(entry.key + "," + entry.value + "\n");
+                        count++;
                     }
                 }
-            });
+            }
+            return count;
         }
 
         /** The last changelog offset it claims in the column family {@code offsets}; null if it has none. */

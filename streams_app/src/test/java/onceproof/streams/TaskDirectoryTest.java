@@ -91,9 +91,13 @@ class TaskDirectoryTest {
     @Test
     void the_checkpoint_tells_the_last_offset_that_a_store_claims_or_that_it_knows_none() throws Exception {
         empty("counter");
+        empty("daily-counter");
         empty("ids");
-        Files.writeString(task.resolve(".checkpoint"), "0\n2\napp-counter-changelog 0 17\napp-ids-changelog 0 -4\n");
-        assertEquals(List.of(told("counter", 0, 18L), told("ids", 0, null)), TaskDirectory.dump(INTEGERS, task, out));
+        Files.writeString(task.resolve(".checkpoint"), "0\n3\napp-counter-changelog 0 17\n"
+                + "app-daily-counter-changelog 0 3\napp-ids-changelog 0 -4\n");
+        List<Map<String, Object>> told =
+                List.of(told("counter", 0, 18L), told("daily-counter", 0, 4L), told("ids", 0, null));
+        assertEquals(told, TaskDirectory.dump(INTEGERS, task, out));
         assertEquals("", Files.readString(out.resolve("ids.csv")));
     }
 
@@ -123,6 +127,7 @@ class TaskDirectoryTest {
     }
 
     private static Map<String, Object> told(String store, int entries, Long position, boolean segments) {
-        return Events.fields("store", store, "entries", entries, "position", position, "segments", segments);
+        return Events.fields(
+                "store", store, "entries", entries, "position", position, "segments", segments, "known", true);
     }
 }
