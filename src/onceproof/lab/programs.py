@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,15 @@ def run_program(
     command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, "-Xmx128m", *options)
     process = spawn(command, log=log, piped=True)
     stdin, stdout = open_pipes(process)
-    try:
-        stdin.write(line + "\n")
-        stdin.flush()
-        await_condition(what, lambda: not process.alive(), timeout=TIMEOUT, check=check)
-    finally:
-        process.kill()
-    said = stdout.readline()
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(stdout.readline)  # while it runs: it would wait for somebody to empty a full pipe
+        try:
+            stdin.write(line + "\n")
+            stdin.flush()
+            await_condition(what, lambda: not process.alive(), timeout=TIMEOUT, check=check)
+        finally:
+            process.kill()
+    said = reading.result()
     told: dict[str, Any] = json.loads(said) if said.startswith("{") else {}
     if process.poll():
         raise HarnessError(f"Waited for {what}, in vain: {told.get('message') or f'{log} ends with: {tail(log)}'}.")
