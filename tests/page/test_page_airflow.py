@@ -7,6 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from onceproof.lab.processes import await_condition
 from onceproof.pipeline.services import down, up
 from onceproof.pipeline.supervisor import DAG
 from onceproof.settings import Settings
@@ -37,6 +38,7 @@ def airflow(pristine, tmp_path_factory):
         with running.api() as api:
             api.trigger(DAG, OLDER, {"run": OLDER, "matrix": "seed"})
             api.fail_run(DAG, OLDER)
+            await_condition(f"Airflow to read {ANOTHER}", lambda: api.last_parsed(ANOTHER), timeout=120)
             api.trigger(ANOTHER, OTHER, {"scenario": "enumerator"})
             api.fail_run(ANOTHER, OTHER)
         yield running

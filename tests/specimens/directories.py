@@ -15,6 +15,7 @@ from pathlib import Path
 
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.programs import run_program
+from onceproof.lab.task_directory import MAIN
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
@@ -143,10 +144,9 @@ def lay_out(
 def dump(release: Release, task: Path, stores: Iterable[Held], folder: TrialFolder) -> None:
     """Read a task's directory into the trial's dumps; its checkpoint says what each store claims."""
     written = task.with_suffix(".entries")
-    told = run_program(
-        HERE, release, ("onceproof.streams.TaskDirectory", str(task), str(written)), task.with_suffix(".log"), str(task)
-    )
-    positions = {store["store"]: store["position"] for store in told["stores"]}
+    main = (MAIN, "integers", str(written), str(task))
+    told = run_program(HERE, release, main, task.with_suffix(".log"), str(task))
+    positions = {store["store"]: store["position"] for store in told["tasks"][task.name]}
     for held in stores:
         assert positions[held.store] == held.offset
-        shutil.move(written / f"{held.store}.csv", folder.dumps_folder / held.file)
+        shutil.move(written / task.name / f"{held.store}.csv", folder.dumps_folder / held.file)
