@@ -99,7 +99,8 @@ def _versioned(cluster: Cluster, topics: Collection[str]) -> set[str]:
     """The changelogs of versioned stores: of a key they hold versions, which no fold tells."""
     if not topics:
         return set()
-    asked = AdminClient(cluster.client()).describe_configs([ConfigResource(TOPIC, topic) for topic in topics])
+    admin = AdminClient(cluster.client())  # it must live until it has answered
+    asked = admin.describe_configs([ConfigResource(TOPIC, topic) for topic in topics])
     told = {resource.name: future.result(ANSWER_SECONDS) for resource, future in asked.items()}
     return {topic for topic, config in told.items() if int(config[VERSIONED].value or 0) > 0}
 
