@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ResourceType
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.raw import offsets_of, raw_consumer, raw_records
@@ -96,13 +98,21 @@ def _changes(cluster: Cluster, topics: Iterable[str]) -> Mapping[tuple[str, int]
 
 
 def _versioned(cluster: Cluster, topics: Collection[str]) -> set[str]:
-    """The changelogs of versioned stores: of a key they hold versions, which no fold tells."""
+    """The changelogs of versioned stores, of which a fold tells nothing; and those that nobody lets us ask about."""
     if not topics:
         return set()
     admin = AdminClient(cluster.client())  # it must live until it has answered
     asked = admin.describe_configs([ConfigResource(TOPIC, topic) for topic in topics])
-    told = {resource.name: future.result(ANSWER_SECONDS) for resource, future in asked.items()}
-    return {topic for topic, config in told.items() if int(config[VERSIONED].value or 0) > 0}
+    return {resource.name for resource, config in asked.items() if _is_versioned(config)}
+
+
+def _is_versioned(config: Future[Mapping[str, ConfigEntry]]) -> bool:
+    try:
+        return int(config.result(ANSWER_SECONDS)[VERSIONED].value or 0) > 0
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # on brokers that are not ours
+            return True
+        raise
 
 
 def differing(store: StoreOnDisk, changes: Iterable[Change]) -> list[Wrong] | None:
