@@ -95,27 +95,29 @@ def run_on_release(
             trials.append(_run(asked, asked.undisturbed(number), cluster, report))
             if trials[-1].found.anomalies:
                 return _told(asked, trials, "without any fault", {})
-        file = asked.run.path / f"oracle-{asked.cell.streams}.json"
+        file = str(asked.run.path / f"oracle-{asked.cell.streams}.json")
         oracle = _oracle(asked, trials)
-        oracle.write(file)
-        trials.append(_run(asked, asked.disturbed(str(file)), cluster, report))
+        oracle.write(Path(file))
+        trials.append(_run(asked, asked.disturbed(file), cluster, report))
         outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
         told = _told(asked, trials, "under the fault", outputs)
         if not asked.controls or told.judgement is not Judgement.GREEN:
             return told
-        return _controlled(asked, told, str(file), cluster, report)
+        return _controlled(asked, told, oracle, file, cluster, report)
 
 
-def _controlled(asked: Asked, told: OnRelease, oracle: str, cluster: Cluster, report: Report) -> OnRelease:
+def _controlled(
+    asked: Asked, told: OnRelease, oracle: Oracle, file: str, cluster: Cluster, report: Report
+) -> OnRelease:
     """What is told of a release that is green, with the promises that planted bugs break, and those that none does."""
-    known, controls = Oracle.read(Path(oracle)), []
+    controls = []
     for number, plant in enumerate(CONTROLS, asked.first + WITHOUT + 1):
-        done = _run(asked, asked.planted(number, oracle, plant), cluster, report)
+        done = _run(asked, asked.planted(number, file, plant), cluster, report)
         fired = done.outcome.plant.fired if done.outcome.plant else 0
         failed = done.outcome.failed
-        broken = {} if failed else broke(broken_promises(asked.run.trial(done.trial), known))
+        broken = {} if failed else broke(broken_promises(asked.run.trial(done.trial), oracle))
         controls.append(Control(plant, fired, broken, done.folder, failed))
-    made = broken_promises(asked.run.trial(asked.disturbed(oracle)), known)
+    made = broken_promises(asked.run.trial(asked.disturbed(file)), oracle)
     if all(control.says_something and not control.broke for control in controls):
         reason = f"No bug that was planted breaks any of its promises: {', '.join(CONTROLS)}."
         told = replace(told, judgement=Judgement.INCONCLUSIVE, reason=reason)

@@ -398,9 +398,10 @@ class Explorer:
 
     def _finding(self, number: int) -> Finding:
         """What the lines say of it; in a search that goes on, what was written of it until it is its turn."""
-        written = next(self._folder.findings.glob(f"{number}-*/finding.json"), None)
-        if number not in self._smallest and written and (known := Finding.known(written)):
-            return known
+        if number not in self._smallest:
+            written = next(self._folder.findings.glob(f"{number}-*/finding.json"), None)
+            if written and (known := Finding.known(written)):
+                return known
         first, smallest = self._first(number), self._smallest.get(number, self._first(number).schedule)
         repeated = of_finding(self._lines, number, Purpose.REPEAT)
         rated = of_finding(self._lines, number, Purpose.RATE, smallest)

@@ -12,8 +12,7 @@ public final class Fired {
 
     private static final long PAUSE = 50_000_000; // ns between two reports; the first is sent at once
     private static final AtomicLong COUNT = new AtomicLong();
-    private static final AtomicLong CANDIDATES = new AtomicLong();
-    private static final Map<String, AtomicLong> CANDIDATES_OF = new ConcurrentHashMap<>();
+    private static final Map<String, AtomicLong> CANDIDATES = new ConcurrentHashMap<>();
     private static final AtomicLong TOLD = new AtomicLong();
     private static volatile String plant = "";
     private static volatile List<String> altered = List.of();
@@ -53,7 +52,7 @@ public final class Fired {
 
     /** As {@code everyNth(n)}, of the calls with this name. */
     public static boolean everyNth(String name, int n) {
-        if (CANDIDATES_OF.computeIfAbsent(name, any -> new AtomicLong()).incrementAndGet() % n != 0) {
+        if (CANDIDATES.computeIfAbsent(name, any -> new AtomicLong()).incrementAndGet() % n != 0) {
             return false;
         }
         now();
@@ -62,10 +61,6 @@ public final class Fired {
 
     /** True, and counted as fired, at every n-th call: for harm that would be too obvious if done to every record. */
     public static boolean everyNth(int n) {
-        if (CANDIDATES.incrementAndGet() % n != 0) {
-            return false;
-        }
-        now();
-        return true;
+        return everyNth("", n);
     }
 }
