@@ -51,5 +51,6 @@ COPY . .
 # The folders on which volumes are mounted: a new volume takes over content and owner.
 RUN pip install --quiet --no-cache-dir --no-index --no-deps --no-build-isolation --editable . \
     && python -m compileall -q src spark_jobs expectations dags plugins \
-    && install -d -o onceproof -g onceproof /var/lib/onceproof/runs /var/lib/onceproof/airflow
+    && install -d -o onceproof -g onceproof /var/lib/onceproof/airflow /var/lib/onceproof/applications \
+       /var/lib/onceproof/explorations /var/lib/onceproof/runs
 USER 10001:10001

@@ -20,12 +20,13 @@ from airflow.sdk.exceptions import AirflowFailException
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import bisecting
+from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import BISECT_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
 
 
-@task(task_id="bisect", pool="drive", doc_md=bisecting.bisect.__doc__)
+@task(task_id="bisect", **of_the_lab(get_settings()), doc_md=bisecting.bisect.__doc__)
 def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     """Bisect; returns the path of `bisect.json`."""
     run_id = new_run_id(dag_run.run_after, dag_run.run_id)

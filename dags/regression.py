@@ -5,8 +5,9 @@
 and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the other.
 `sense` plants a few bugs into releases about which too little is known (DAG `sensitivity` plants all). `add_trials`
 gives further trials to cells whose claim does not hold yet. A Spark application reads the topics and finds the
-anomalies, Great Expectations validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run
-pass. `alert` is skipped unless a cell is newly red.
+anomalies: it is started early, rehearses on trials that have ended, and begins with `end_trials`. Great Expectations
+validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run pass. `alert` is skipped
+unless a cell is newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
@@ -18,7 +19,7 @@ The logs of the application are in `trials/<trial>/instances/` of the run folder
 
 **Connections and pool.** `spark_default`: the Spark master (`local[*]`). `onceproof_notify`: who is told of newly red
 cells (nobody, as long as there is none). `onceproof_brokers`: how brokers of your own are reached, if a run asks for
-them. `drive`: trials driven at once (1).
+them. `drive`: trials driven at once (1). What needs the machine is queued as `lab`, for workers if there are any.
 
 **Assets.** `onceproof_verdicts` with every judged run, `onceproof_newly_red` with a newly red cell.
 """
@@ -43,6 +44,7 @@ from onceproof.model.errors import OnceproofError, UsageError
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
+from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
 from onceproof.settings import get_settings
 
@@ -117,7 +119,7 @@ def stop_clusters(run: str, ti: Any = None) -> None:
     folder = RunFolder(Path(run))
     with one_sentence():
         steps.stop_clusters(folder, partial(given_to, folder))
-    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=["collect_and_check"], run_ids=[ti.run_id])
+    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=["end_trials"], run_ids=[ti.run_id])
     if "skipped" in states[ti.run_id].values():
         raise AirflowFailException("The run was ended by hand: there is no verdict. Its brokers are stopped.")
 
@@ -182,16 +184,17 @@ class CollectAndCheck(SparkSubmitOperator):
 
 
 def collect_and_check() -> SparkSubmitOperator:
-    """Our Spark application, over the whole run."""
-    jobs = get_settings().project / "spark_jobs"
+    """Our Spark application, over the whole run, as soon as no further trial will be driven."""
+    jobs, host = get_settings().project / "spark_jobs", get_settings().host
     return CollectAndCheck(
         task_id="collect_and_check",
         name="onceproof collect_and_check",
         application=str(jobs / "collect_and_check.py"),
-        application_args=["--run-folder", RUN],
+        application_args=["--early", "--run-folder", RUN],
         properties_file=str(jobs / "spark.conf"),
         jars="{{ connector_jars() }}",
-        **GOES_ON,
+        # Executors on other machines call the driver back.
+        conf={"spark.driver.host": host, "spark.driver.bindAddress": host},
     )
 
 
@@ -211,19 +214,20 @@ def collect_and_check() -> SparkSubmitOperator:
 )
 def regression() -> None:
     """The graph."""
+    lab = of_the_lab(get_settings())
     planned, brokers, cells = plan(), step(steps.brokers)(RUN), step(steps.cells)(RUN)
     started = step(steps.start_cluster, on_brokers=True, **NAMED).partial(run=RUN).expand(item=brokers)
 
     @task_group
     def cell(item: dict[str, str]) -> None:
-        provisioned = step(steps.provision, on_brokers=True, **NAMED)(RUN, item=item)
-        preloaded = step(steps.preload, on_brokers=True, **NAMED)(RUN, item=item)
-        driven = step(steps.drive, on_brokers=True, pool="drive", **NAMED)(RUN, item=item)
-        provisioned >> preloaded >> driven
+        prepared = step(steps.prepare, on_brokers=True, **NAMED)(RUN, item=item)
+        prepared >> step(steps.drive, on_brokers=True, **lab, **NAMED)(RUN, item=item)
 
-    sensed = step(steps.sense, pool="drive", **GOES_ON)(RUN)
-    added = step(steps.add_trials, on_brokers=True, pool="drive", **GOES_ON)(RUN)
-    checked = collect_and_check()
+    sensed = step(steps.sense, **lab, **GOES_ON)(RUN)
+    added = step(steps.add_trials, on_brokers=True, **lab, **GOES_ON)(RUN)
+    # Spark would wait for ever if this were killed.
+    ended = step(steps.end_trials, retries=2, retry_delay=timedelta(seconds=1), **GOES_ON)(RUN)
+    checked, validated = collect_and_check(), step(steps.validate)(RUN)
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 
@@ -233,11 +237,12 @@ def regression() -> None:
         >> [cell.expand(item=cells), step(steps.beside, on_brokers=True)(RUN)]
         >> sensed
         >> added
-        >> checked
-        >> stopped
+        >> ended
+        >> [stopped, validated, judged]
     )
-    checked >> step(steps.validate)(RUN) >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
-    planned >> [sensed, added, checked, judged]
+    checked >> [stopped, validated]
+    validated >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
+    planned >> [sensed, added, ended, checked, judged]
 
 
 regression()

@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import sensing
+from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import SENSITIVITY_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
@@ -36,7 +37,7 @@ def releases(params: Any = None) -> list[str]:
     return list(params["streams"])
 
 
-@task(pool="drive", map_index_template="{{ task.op_kwargs['streams'] }}", doc_md=sensing.sense.__doc__)
+@task(**of_the_lab(get_settings()), map_index_template="{{ task.op_kwargs['streams'] }}", doc_md=sensing.sense.__doc__)
 def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
     """Plant bugs into a release; returns the path of `sensitivity.json`."""
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")

@@ -53,9 +53,11 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
     first_rows.register()
     context = _context(run)
     outcomes = {}
-    for trial in _checked_trials(run):
+    trials = _checked_trials(run)
+    reader = tables.Reader(run, [trial.key for trial in trials], PANDAS_ROWS)
+    for trial in trials:
         outcomes[trial.key] = {
-            name: _validate(context, run, trial, SUITES[name], name)
+            name: _validate(context, run, reader, trial, SUITES[name], name)
             for name in suites_of(TrialPlan.read(run.trial(trial).trial_file).promises)
         }
         write_json(run.validation_file(trial), outcomes[trial.key])
@@ -101,9 +103,11 @@ def _context(run: RunFolder) -> Any:
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-def _validate(context: Any, run: RunFolder, trial: Trial, ours: Suite, name: str) -> dict[str, Any]:
+def _validate(
+    context: Any, run: RunFolder, reader: tables.Reader, trial: Trial, ours: Suite, name: str
+) -> dict[str, Any]:
     label = f"{trial.key} {name}"
-    with _batch(context, run, trial, ours) as (batch, data):
+    with _batch(context, run, reader, trial, ours) as (batch, data):
         suite = _suite(context, ours, name)
         definition = context.validation_definitions.add(gx.ValidationDefinition(name=label, data=batch, suite=suite))
         checkpoint = gx.Checkpoint(
@@ -132,13 +136,13 @@ def _suite(context: Any, ours: Suite, name: str) -> gx.ExpectationSuite:
 
 
 @contextmanager
-def _batch(context: Any, run: RunFolder, trial: Trial, ours: Suite) -> Any:
+def _batch(context: Any, run: RunFolder, reader: tables.Reader, trial: Trial, ours: Suite) -> Any:
     """The trial's rows as a batch of the engine that fits their number; Data Docs name it by release and variant."""
     sources = context.data_sources
     named = ", ".join(ours.promises) or ours.table
-    if tables.rows_of(run, ours.table, trial.key) <= PANDAS_ROWS:
+    if reader.size(ours.table, trial.key) <= PANDAS_ROWS:
         asset = sources.add_or_update_pandas(named).add_dataframe_asset(trial.title)
-        rows = tables.in_pandas(run, ours.table, trial.key, ours.promises)
+        rows = tables.in_pandas(reader.rows(ours.table, trial.key), ours.table, ours.promises)
         yield asset.add_batch_definition_whole_dataframe("trial"), rows
         return
     from pyspark.sql import SparkSession

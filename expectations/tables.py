@@ -1,9 +1,12 @@
 """One trial's rows of a Spark table, for either engine of Great Expectations."""
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
@@ -36,31 +39,61 @@ ORDER = {
 }
 
 
-def rows_of(run: RunFolder, table: str, trial: str) -> int:
-    """Rows of a trial in a table."""
-    return int(_dataset(run, table).count_rows(filter=ds.field("trial") == trial))
+class Reader:
+    """Reads trials' rows of a run's tables, those of several trials at a time: each look goes over a whole table."""
+
+    def __init__(self, run: RunFolder, trials: Sequence[str], at_once: int) -> None:
+        """Expect these trials to be asked for, in this order; at most `at_once` rows of them are held of a table."""
+        self._run = run
+        self._trials = list(trials)
+        self._at_once = at_once
+        self._sizes: dict[str, Counter[str]] = {}
+        self._held: dict[str, tuple[list[str], pa.Table]] = {}
+
+    def size(self, table: str, trial: str) -> int:
+        """Rows of a trial in a table."""
+        if table not in self._sizes:
+            batches = self._dataset(table).to_batches(columns=["trial"])
+            counted = (entry for batch in batches for entry in batch["trial"].value_counts().to_pylist())
+            sizes: Counter[str] = Counter()
+            for entry in counted:
+                sizes[entry["values"]] += entry["counts"]
+            self._sizes[table] = sizes
+        return self._sizes[table][trial]
+
+    def rows(self, table: str, trial: str) -> pa.Table:
+        """A trial's rows of a table."""
+        held, rows = self._held.get(table, ([], None))
+        if trial not in held:
+            held = self._next(table, trial)
+            columns = [*COLUMNS[table], "trial"]
+            rows = self._dataset(table).to_table(columns=columns, filter=ds.field("trial").isin(held))
+            self._held[table] = held, rows
+        return rows.filter(pc.equal(rows["trial"], trial)).drop_columns("trial")
+
+    def _next(self, table: str, trial: str) -> list[str]:
+        """This trial and those after it, as many as may be held."""
+        after = self._trials[self._trials.index(trial) :]
+        totals = accumulate(self.size(table, name) for name in after)
+        return [name for name, total in zip(after, totals, strict=True) if name == trial or total <= self._at_once]
+
+    def _dataset(self, table: str) -> ds.Dataset:
+        return ds.dataset(self._run.table(table), format="parquet")
 
 
-def _dataset(run: RunFolder, table: str) -> ds.Dataset:
-    return ds.dataset(run.table(table), format="parquet")
-
-
-def in_pandas(run: RunFolder, table: str, trial: str, promises: Sequence[str] = ()) -> pd.DataFrame:
+def in_pandas(read: pa.Table, table: str, promises: Sequence[str] = ()) -> pd.DataFrame:
     """A trial's rows in memory; integers stay integers even where some are missing.
 
     Args:
-        run: the run.
+        read: the rows.
         table: one of `COLUMNS`.
-        trial: key of the trial.
         promises: of the table `comparisons`, those whose rows are wanted.
 
     Out: the columns of the table, with the anomaly `none` where all is well; `changelogs` has four more (see
     `in_spark`).
     """
-    wanted = ds.field("trial") == trial
     if promises:
-        wanted &= ds.field("promise").isin(list(promises))
-    read = _dataset(run, table).to_table(columns=list(COLUMNS[table]), filter=wanted)
+        read = read.filter(pc.is_in(read["promise"], pa.array(promises)))
     if table == "changelogs":
         last = read["last"]
         read = read.append_column("stored", pc.if_else(last, read["changelog_value"], None))
@@ -80,7 +113,7 @@ def in_pandas(run: RunFolder, table: str, trial: str, promises: Sequence[str] = 
 def in_spark(
     spark: "SparkSession", run: RunFolder, table: str, trial: str, promises: Sequence[str] = ()
 ) -> "DataFrame":
-    """A trial's rows in Spark; arguments as for `in_pandas`.
+    """A trial's rows in Spark, those of the promises as for `in_pandas`.
 
     Out: the columns of the table; `changelogs` has, where `last`, also `stored` (the changelog's value) and `shown`
     (the output's), `ids_key`, the key in the store ids, and `written`: the changelog's value, `GONE` if it was deleted.

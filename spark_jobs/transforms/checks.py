@@ -85,6 +85,7 @@ class Check:
 
 CHECKS = {
     ENUMERATOR: Check(("state", "stores"), _of_enumerator),
+    "copy": Check(("deliveries",), lambda _: [Log("output-order", "output", counted=True)]),
     "counting": Check(("deliveries", "reads", "stores"), _of_counting),
     "dedup": Check(("deliveries", "state", "stores"), _of_dedup, once=True),
     "deleter": Check(("answers", "published", "stores"), _of_deleter),

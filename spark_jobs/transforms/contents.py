@@ -1,7 +1,8 @@
 """The promises `output-order` and `changelog`: what the application wrote is what the replay of its input says.
 
 First, every topic is fingerprinted, and so is what the replay of the input gives: where the two are the same, all is
-well, and nothing else is looked at. Only topics that differ are joined, record by record.
+well, and nothing else is looked at. Only topics that differ are joined, record by record; of long ones, only the keys
+that differ.
 
 A record is identified by its key and its number among the records of the key; under at-least-once, where a suffix may
 be repeated, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key.
@@ -30,6 +31,7 @@ from spark_jobs.transforms.joins import FOREIGN_KEY_JOIN, GLOBAL_JOIN, by_foreig
 from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
 
 DELETE = 0  # value of the input of the topology `deleter`
+FEW = 1_000_000  # records, or keys, that are kept as a whole and sent to every task
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
     differing = [log for log in logs if log["log"] in looked_at and looked_at[log["log"]]["differs"]]
     for (is_folded, once), alike in grouped(differing, "folded", "exactly_once"):
         compare = folded if is_folded else numbered if once else repeated
-        together = together.unionByName(breaches(records, in_memory(spark, alike, LOGS), compare))
+        few = sum(looked_at[log["log"]]["comparisons"] for log in alike) <= FEW
+        together = together.unionByName(breaches(records, in_memory(spark, alike, LOGS), compare, few=few))
     return together
 
 
@@ -193,16 +196,15 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
     )
 
 
-def caused(records: DataFrame, logs: DataFrame) -> DataFrame:
+def caused(inputs: DataFrame) -> DataFrame:
     """What the replay of the input gives for each log.
 
-    Out: as `inputs_of`, the partition as home, the offset as source; value, timestamp and headers also as caused_value,
-    caused and caused_headers.
+    In: what `inputs_of` gives. Out: the same, the partition as home, the offset as source; value, timestamp and headers
+    also as caused_value, caused and caused_headers.
     """
-    of_key = Window.partitionBy("trial", "role", "partition", "of_key").orderBy("offset")
+    of_key = Window.partitionBy("log", "partition", "of_key").orderBy("offset")
     return (
-        inputs_of(records, logs)
-        .withColumn("nth", f.row_number().over(of_key))
+        inputs.withColumn("nth", f.row_number().over(of_key))
         .where("replay != 'first' or nth = 1")
         .withColumnsRenamed({"partition": "home", "offset": "source"})
         .withColumns({name: f.col(of) for name, of in CAUSED.items()})
@@ -241,17 +243,51 @@ Compare = Callable[[DataFrame, DataFrame], list[DataFrame]]  # of what is wanted
 BREACH = ("trial", "promise", "role", "anomaly", "partition", "key", "place", "expected", "observed")
 
 
-def breaches(records: DataFrame, logs: DataFrame, compare: Compare) -> DataFrame:
-    """What is not as it must be in the topics of these logs. Out: as the table `comparisons`."""
-    wanted = caused(records, logs).localCheckpoint()  # few, and used often
-    found = written(records, logs).localCheckpoint()
-    told = reduce(DataFrame.unionByName, [part.select(*BREACH) for part in compare(wanted, found)])
-    return told.join(told_beside(records, wanted), ["trial", "role", "key", "anomaly"], "left_anti").select(
+def breaches(records: DataFrame, logs: DataFrame, compare: Compare, *, few: bool) -> DataFrame:
+    """What is not as it must be in the topics of these logs, which have few records or many.
+
+    Out: as the table `comparisons`.
+    """
+    inputs, found = inputs_of(records, logs), written(records, logs)
+    wanted = caused(inputs)
+    if few or compare is repeated:
+        of_keys = wanted, found = wanted.localCheckpoint(), found.localCheckpoint()  # used often
+    else:
+        differing = keys_that_differ(wanted, found).localCheckpoint()
+        keys = f.broadcast(differing) if differing.count() <= FEW else differing
+        some = (side.join(keys, ["log", "key"], "left_semi") for side in (inputs, found))
+        of_keys = caused(next(some)).localCheckpoint(), next(some).localCheckpoint()
+    parts = compare(*of_keys)
+    if compare is numbered:
+        parts.append(disordered(wanted, found, logs))
+    told = reduce(DataFrame.unionByName, [part.select(*BREACH) for part in parts])
+    return told.join(told_beside(records, of_keys[0]), ["trial", "role", "key", "anomaly"], "left_anti").select(
         *comparison(
             f.col("promise"),
             **{name: f.col(name) for name in ("anomaly", "partition", "key", "place", "expected", "observed")},
             comparisons=f.lit(0),
         )
+    )
+
+
+def keys_that_differ(wanted: DataFrame, found: DataFrame) -> DataFrame:
+    """The keys of which not every record is what the cause in its place gives; in narrow rows, as there may be many.
+
+    Out: log, key.
+    """
+    causes = prints(wanted.withColumnsRenamed({"home": "partition", "source": "offset"}), "key")
+    sides = causes.withColumn("side", f.lit(1)).unionByName(prints(found, "key").withColumn("side", f.lit(-1)))
+    in_order = Window.partitionBy("log", "key", "side", "partition").orderBy("offset")
+    of_record = f.xxhash64("partition", f.row_number().over(in_order), "print")
+    halves = of_record.bitwiseAND(f.lit(2**31 - 1)), f.shiftrightunsigned(of_record, 33)  # as in `fingerprint`
+    low, high = (half * f.col("side") for half in halves)
+    return (
+        sides.repartition("log", "key")  # serves the window and the aggregate
+        .select("log", "key", "side", low.alias("low"), high.alias("high"))
+        .groupBy("log", "key")
+        .agg(*(f.sum(name).alias(name) for name in ("side", "low", "high")))
+        .where("side != 0 or low != 0 or high != 0")
+        .select("log", "key")
     )
 
 
@@ -277,13 +313,9 @@ def told_beside(records: DataFrame, wanted: DataFrame) -> DataFrame:
 
 
 def numbered(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
-    """Under exactly-once: the n-th record of a key is what its n-th cause gives."""
-    scope = f.when(f.col("own_key").isNotNull(), f.col("partition")).otherwise(f.lit(-1))
+    """Under exactly-once: the n-th record of a key is what its n-th cause gives. Their order: see `disordered`."""
     of_key = ["trial", "role", "key", "scope"]
-    wanted = wanted.withColumn("partition", f.col("home")).withColumn("scope", scope)
-    found = found.withColumn("scope", scope)
-    by_home = Window.partitionBy(*of_key).orderBy("home", "source")
-    by_place = Window.partitionBy(*of_key).orderBy("partition", "offset")
+    wanted, found = scoped(wanted.withColumn("partition", f.col("home"))), scoped(found)
     sizes = (
         wanted.groupBy(*of_key)
         .agg(f.count("*").alias("causes"), f.min(place("home", "source")).alias("first"), *_of_log())
@@ -302,15 +334,6 @@ def numbered(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
     )
     miscounted = sizes.where((f.col("causes") != f.col("there")) & ~f.col("counted"))
     lost = f.col("there") < f.col("causes")
-    even = sizes.where("causes = there").select(*of_key)
-    pairs = (
-        wanted.withColumn("nth", f.row_number().over(by_home))
-        .join(even, of_key, "left_semi")
-        .select(*of_key, "nth", *_causes())
-        .join(found.withColumn("nth", f.row_number().over(by_place)), [*of_key, "nth"])
-    )
-    before = f.lag("source").over(Window.partitionBy("trial", "role", "partition").orderBy("offset"))
-    in_place = pairs.where("partition = home").withColumn("behind", before)
     return [
         _lost(miscounted.where(lost)),
         _unexpected(miscounted.where("causes = 0").select("*", _at("last").alias("place"), _in("last"))),
@@ -322,9 +345,34 @@ def numbered(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
             records_text(f.col("causes")).alias("expected"),
             records_text(f.col("there")).alias("observed"),
         ),
-        _different(pairs),
-        _disordered(in_place.where("source < behind")),
+        _different(paired(wanted, found)),
     ]
+
+
+def disordered(wanted: DataFrame, found: DataFrame, logs: DataFrame) -> DataFrame:
+    """Under exactly-once: records in the order of their causes, in narrow rows, as there may be many."""
+    wanted, found = scoped(wanted.withColumn("partition", f.col("home"))), scoped(found)
+    before = f.lag("source").over(Window.partitionBy("log", "partition").orderBy("offset"))
+    pairs = paired(wanted, found).select("log", "key", "home", "source", "partition", "offset")
+    behind = pairs.where("partition = home").withColumn("behind", before).where("source < behind")
+    return _disordered(behind.join(f.broadcast(logs.select("log", "trial", "promise", "role")), "log"))
+
+
+def scoped(rows: DataFrame) -> DataFrame:
+    """Records or causes with the partition in which they are numbered; -1: in all of them together."""
+    return rows.withColumn("scope", f.when(f.col("own_key").isNotNull(), f.col("partition")).otherwise(f.lit(-1)))
+
+
+def paired(wanted: DataFrame, found: DataFrame) -> DataFrame:
+    """The n-th record of each key with its n-th cause, of keys with as many records as causes. In: with a scope."""
+    of_key = ["log", "key", "scope"]
+
+    def numbers(*order: str) -> dict[str, Column]:
+        within = Window.partitionBy(*of_key)
+        return {"nth": f.row_number().over(within.orderBy(*order)), "size": f.count("*").over(within)}
+
+    causes = wanted.withColumns(numbers("home", "source")).select(*of_key, "nth", "size", *_causes())
+    return causes.join(found.withColumns(numbers("partition", "offset")), [*of_key, "nth", "size"])
 
 
 def repeated(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:

@@ -22,6 +22,7 @@ _OF_TOPOLOGY = [
     ("enumerator", "output", "each", False, None),
     ("enumerator", "ids-changelog", "first", True, None),
     ("enumerator", "counter-changelog", "first", True, 0),
+    ("copy", "output", "each", False, None),
     ("counting", "output", "each", False, None),
     ("counting", "last-changelog", "each", True, None),
     ("dedup", "output", "first", False, None),

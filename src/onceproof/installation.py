@@ -15,3 +15,4 @@ class Installation:
     artifacts: Path  # what was resolved from Maven
     application_jar: Path  # the application under test
     agent_jar: Path  # the Java agent that plants bugs
+    host: str = "127.0.0.1"  # where brokers listen; by this name others of the deployment reach them

@@ -36,7 +36,9 @@ class Settings(BaseSettings):
     toxiproxy: str = "toxiproxy-server"
     airflow_port: int | None = Field(default=None, ge=1, le=65535)
     drive_slots: int = Field(default=1, ge=1, description="trials driven at once")
-
+    lab_executor: str | None = Field(default=None, description="Airflow's executor for trials")
+    spark_master: str = Field(default="local[*]", description="of the connection spark_default")
+    host: str = Field(default="127.0.0.1", description="name of this machine by which workers and Spark reach it")
     pre_releases: bool = Field(default=False, description="release_watch also takes candidates")
 
     @field_validator("project", "home", "applications")
@@ -71,6 +73,7 @@ class Settings(BaseSettings):
             maven=self.maven,
             toxiproxy=self.toxiproxy,
             artifacts=self.artifacts,
+            host=self.host,
             application_jar=self.project / "streams_app" / "target" / "onceproof-streams-app.jar",
             agent_jar=self.project / "streams_agent" / "target" / "onceproof-streams-agent.jar",
         )

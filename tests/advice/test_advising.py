@@ -7,18 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onceproof.advice.advice import Answer, Kind
-from onceproof.advice.advising import Question, advise, better_targets, lacking
-from onceproof.advice.asking import requests
+from onceproof.advice.advising import OwnRun, Question, advise, better_targets, lacking
+from onceproof.advice.asking import own_runs, requests
 from onceproof.model.application import FEATURES, Application
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
+from onceproof.model.files import Planted
 from onceproof.model.json_file import encoded
+from onceproof.model.judged import Judgement
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import expand
 from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.results.measured import Measured
 from onceproof.scenarios import CATALOGUE
+from tests.specimens.files import an_app_answer, on_release
 
 PUBLISHED = (
     *("3.0.0", "3.3.1", "3.4.0", "3.4.1", "3.5.0", "3.7.2", "3.8.0", "3.8.1", "3.9.0", "3.9.1", "3.9.2"),
@@ -32,6 +36,68 @@ STATELESS = Application({"guarantee": ("exactly_once_v2",), "stores": (), "quota
 def question(current, target, measured=(), application=None):
     way = (Release.parse(current), Release.parse(target))
     return Question(*way, registry(), CATALOGUE, measured, application, RELEASES)
+
+
+def own_run(streams, judgement="green", restart=None, fault="instance-kill"):
+    way = Release.parse(streams), Release.parse(restart) if restart else None
+    return OwnRun(*way, fault, Judgement(judgement), "As it was.", RUN)
+
+
+def advice_with(*runs):
+    return advise(replace(question("3.9.1", "4.3.1", all_of("3.9.1", "4.3.1")), own=runs))
+
+
+@pytest.mark.parametrize(
+    ("runs", "against"),
+    [
+        ([own_run("4.3.1")], 0),
+        ([own_run("4.3.1", "red")], 1),
+        ([own_run("4.3.1", "red"), own_run("3.9.1", "red")], 0),  # it is as red now
+        ([own_run("4.3.1", "red"), own_run("3.9.1", "red", fault="pause")], 1),
+        ([own_run("3.9.1", "red")], 0),
+        ([own_run("3.9.1", "red", "4.3.1", "rolling-bounce")], 1),
+        ([own_run("4.3.1", "inconclusive")], 0),
+    ],
+)
+def test_what_an_application_of_ones_own_showed_is_evidence(runs, against):
+    with_it, without = advice_with(*runs), advise(question("3.9.1", "4.3.1", all_of("3.9.1", "4.3.1")))
+    assert len(with_it.against) - len(without.against) == against
+    assert [said.text.partition(".")[0] for said in with_it.own] == [run.said.text.partition(".")[0] for run in runs]
+    assert without.own == ()
+
+
+def test_the_answer_waits_for_a_run_of_it_on_the_target():
+    needed = {gap.what for gap in advice_with().not_looked_at if gap.is_needed}
+    assert needed == {"4.3.1: your application"}
+    assert advice_with().answer is not Answer.NOTHING
+    looked_at = advice_with(own_run("4.3.1"), own_run("3.9.1", restart="4.3.1")).not_looked_at
+    assert not [gap for gap in looked_at if "your application" in gap.what]
+    [gap, _] = [gap for gap in advice_with(own_run("4.3.1", "inconclusive")).not_looked_at if "your appl" in gap.what]
+    assert "`onceproof app run DIR --streams 4.3.1`" in gap.why
+
+
+def test_the_last_runs_of_an_application_are_found_by_its_folder(tmp_path, project):
+    folder, runs = project / "examples" / "orders", tmp_path / "runs"
+    planted = Planted("put-lost", (), 1)
+
+    def ran(run, *releases, **told):
+        file = RunFolder(runs / run).app_file
+        file.parent.mkdir(parents=True)
+        an_app_answer(*releases, **{"application": str(folder), **told}).write(file)
+
+    ran("20260101T000000-aaaa", on_release(streams="4.3.1", judgement=Judgement.RED), on_release(streams="3.8.1"))
+    ran("20260102T000000-aaaa", on_release(streams="4.3.1-claimed"), on_release(streams="3.9.1", restart_on="4.3.1"))
+    ran("20260103T000000-aaaa", on_release(streams="4.3.1", judgement=Judgement.RED, plant=planted))
+    ran("20260104T000000-aaaa", on_release(streams="4.3.1", judgement=Judgement.RED), application="elsewhere")
+    ran("20260105T000000-aaaa", on_release(streams="4.3.1", judgement=Judgement.INCONCLUSIVE), fault="bounce")
+    found = own_runs(folder, runs, [Release.parse("3.9.1"), Release.parse("4.3.1")])
+    assert [(str(run.streams), run.fault, str(run.judgement), run.run[:8]) for run in found] == [
+        ("4.3.1", "bounce", "inconclusive", "20260105"),
+        ("4.3.1", "pause", "green", "20260102"),
+        ("3.9.1", "pause", "green", "20260102"),
+    ]
+    with pytest.raises(UsageError, match=r"onceproof\.toml could not be read"):
+        own_runs(tmp_path, runs, [])
 
 
 def a_cell(scenario, streams, restart=None, variant="DEFAULT_CONFIG"):
@@ -58,36 +124,42 @@ def keys(issues):
 @pytest.mark.parametrize(
     ("current", "target", "left", "gained", "staying"),
     [
-        ("3.9.1", "4.3.1", ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208"], ["KAFKA-20808"], []),
+        ("3.9.1", "4.3.1", ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"], ["KAFKA-20808"], []),
         (
             "3.4.1",
             "3.5.0",
             [],
             [],
-            ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"],
+            [
+                *("KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"),
+                *("KAFKA-19479", "KAFKA-16017"),
+            ],
         ),
         (
             "3.4.0",
             "3.4.1",
             ["KAFKA-14172", "KAFKA-14624", "KAFKA-14862"],
             [],
-            ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"],
+            [
+                *("KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"),
+                *("KAFKA-19479", "KAFKA-16017"),
+            ],
         ),
         (
             "3.3.1",
             "3.8.1",
-            ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862"],
+            ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862", "KAFKA-16017"],
             ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685", "KAFKA-19208", "KAFKA-18713"],
-            ["KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434"],
+            ["KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-19479"],
         ),
         (
             "3.9.0",
             "3.9.1",
             ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
             [],
-            ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208"],
+            ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"],
         ),
-        ("4.1.1", "4.1.0", [], ["KAFKA-19510"], ["KAFKA-20685"]),
+        ("4.1.1", "4.1.0", [], ["KAFKA-19510", "KAFKA-19479"], ["KAFKA-20685"]),
     ],
 )
 def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, staying):
@@ -191,7 +263,9 @@ def test_a_crash_survives_the_upgrade_and_the_cell_that_shows_it_is_named():
 def test_what_gains_an_issue_names_better_targets():
     advice = advise(question("4.0.2", "4.1.0"))
     assert advice.better_targets == ("4.1.2",)
-    assert advice.to_do[0].text == ("Rather go to 4.1.2, which gains nothing that is known; 4.1.0 gains KAFKA-19510.")
+    assert advice.to_do[0].text == (
+        "Rather go to 4.1.2, which gains nothing that is known; 4.1.0 gains KAFKA-19510 and KAFKA-19479."
+    )
     assert advise(question("3.7.2", "4.1.0")).better_targets == ()  # to 4.2.1 KAFKA-20685, from 4.3.0 on KAFKA-20808
     assert better_targets(question("4.1.1", "4.1.0")) == []  # going on is not a way back
 
@@ -262,6 +336,7 @@ def test_an_at_least_once_application_hears_of_its_own_cells_only():
         ("scan", "AT_LEAST_ONCE"),
         ("foreign-key-join", "AT_LEAST_ONCE"),
         ("stream-join", "AT_LEAST_ONCE"),
+        ("split-batch", "DEFAULT_CONFIG"),
     }
     out = {one.what: one.why for one in advise(question("3.4.1", "3.5.0", application=own)).left_out}
     assert "crash" in out

@@ -40,11 +40,11 @@ def test_it_runs_nightly_one_at_a_time_and_makes_up_for_nothing(dag):
     assert dag.start_date is None
     assert (dag.catchup, dag.max_active_runs) == (False, 1)
     assert dag.dagrun_timeout.total_seconds() < 24 * 3600
-    assert {task.retries for task in dag.tasks} == {0}
+    assert {task.task_id for task in dag.tasks if task.retries} == {"end_trials"}
 
 
 def test_its_docstring_is_the_runbook(dag):
-    for name in ("plan", "drive", "sense", "add_trials", "judge", "publish", "gate", "alert"):
+    for name in ("plan", "drive", "sense", "add_trials", "end_trials", "judge", "publish", "gate", "alert"):
         assert f"`{name}`" in dag.doc_md
 
 
@@ -75,11 +75,16 @@ def before(dag, task: str) -> set[str]:
 
 
 def test_everything_happens_in_the_order_of_the_design(dag):
-    for driven in (["cell.provision", "cell.preload", "cell.drive"], ["beside"]):
-        order = ["plan", "start_cluster", *driven, "sense", "add_trials", "collect_and_check", "validate", "judge"]
-        order += ["publish"]
+    for driven in (["cell.prepare", "cell.drive"], ["beside"]):
+        order = ["plan", "start_cluster", *driven, "sense", "add_trials", "end_trials", "validate", "judge", "publish"]
         for number, name in enumerate(order):
             assert set(order[:number]) <= before(dag, name)
+
+
+def test_spark_is_started_early_and_its_failure_ends_nothing_early(dag):
+    assert before(dag, "collect_and_check") == {"plan"}
+    for name in ("stop_clusters", "validate", "judge"):
+        assert {"collect_and_check", "end_trials"} <= before(dag, name)
 
 
 def test_brokers_are_stopped_when_spark_is_done_and_not_later(dag):
@@ -103,7 +108,7 @@ def test_the_gate_comes_after_everything_is_published(dag):
 
 
 def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag):
-    for name in ("sense", "add_trials", "collect_and_check", "judge"):
+    for name in ("sense", "add_trials", "end_trials", "judge"):
         assert dag.get_task(name).trigger_rule == "all_done_min_one_success"
     for name in ("publish", "gate", "alert"):  # else the run would pass without having published
         assert dag.get_task(name).trigger_rule == "all_success"
@@ -112,6 +117,7 @@ def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag)
 def test_only_trials_wait_for_the_machine(dag):
     pools = {task.task_id: task.pool for task in dag.tasks if task.pool != "default_pool"}
     assert pools == dict.fromkeys(("cell.drive", "sense", "add_trials"), "drive")
+    assert {task.task_id for task in dag.tasks if task.queue == "lab"} == pools.keys()
 
 
 def test_what_has_come_furthest_goes_first(dag):
@@ -122,7 +128,7 @@ def test_what_has_come_furthest_goes_first(dag):
 
 def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
     """No rule that makes Airflow wait for all cells (`one_...`) or that lets a part start without its forerunner."""
-    assert {dag.get_task(f"cell.{part}").trigger_rule for part in ("provision", "preload", "drive")} == {"all_success"}
+    assert {dag.get_task(f"cell.{part}").trigger_rule for part in ("prepare", "drive")} == {"all_success"}
 
 
 # --- a run, in one process, with cardboard in place of real things
@@ -189,7 +195,8 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
     assert set(tasks.values()) == {"success"}
     assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
     applications = [done for done in cardboard.done if done[0] == "collect_and_check"]
-    assert applications == [("collect_and_check", f"--run-folder {home / 'runs' / RUN}")]
+    assert applications == [("collect_and_check", f"--early --run-folder {home / 'runs' / RUN}")]
+    assert RunFolder(home / "runs" / RUN).trials_over.exists()
     assert [run.id for run in stored_runs(get_settings().database_url)] == [RUN]
     assert cardboard.stopped == ["3.9.1"]
 
@@ -221,7 +228,7 @@ def test_brokers_that_do_not_start_fail_their_cells_alone(dag, database, cardboa
     cardboard.failing["start", "3.0.0"] = BROKEN
     state, tasks = run_it(dag, streams=["3.3.1"], brokers=["3.0.0", "3.9.1"])
     assert state == "failed"
-    assert [tasks["cell.provision", n] for n in (0, 1)] == ["failed", "success"]
+    assert [tasks["cell.prepare", n] for n in (0, 1)] == ["failed", "success"]
     assert tasks["publish", -1] == "success"
     assert cardboard.stopped == ["3.9.1"]
 

@@ -23,14 +23,17 @@ from onceproof.pipeline.supervisor import DAG
 
 ROOT = Path(__file__).parents[2]
 DOCKER, MAKE = shutil.which("docker") or "docker", shutil.which("make") or "make"
-STAND_IN = Path(__file__).with_name("postgres")
+STAND_INS = Path(__file__).parent  # a folder for each service whose image is not ours
 PROJECT_LABEL = "com.docker.compose.project"
 BUILD, UP, RUN = 1200, 900, 900  # seconds at most
 IMAGES = pytest.StashKey[Future[bool]]()
 
 
-def docker(*arguments: str | Path, timeout: float = 120, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run([DOCKER, *arguments], capture_output=True, text=True, timeout=timeout, env=env, check=False)
+def docker(
+    *arguments: str | Path, timeout: float = 120, env: dict[str, str] | None = None, fed: str | None = None
+) -> str:
+    command = [DOCKER, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, input=fed, check=False)
     assert done.returncode == 0, (
         f"docker {' '.join(map(str, arguments))}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     )
@@ -53,6 +56,7 @@ class Deployment:
     port: int
     secrets: Path
     seconds: dict[str, float] = field(default_factory=dict)  # what it took
+    options: list[str] = field(default_factory=list)  # of `docker compose`: profiles and files of variables
 
     @property
     def url(self) -> str:
@@ -60,14 +64,14 @@ class Deployment:
 
     def compose(self, *arguments: str, timeout: float = 120) -> str:
         variables = {"ONCEPROOF_SECRETS": str(self.secrets), "ONCEPROOF_AIRFLOW_PORT": str(self.port)}
-        files = ("--project-name", self.project, "--project-directory", str(ROOT))
+        files = ("--project-name", self.project, "--project-directory", str(ROOT), *self.options)
         return docker("compose", *files, *arguments, timeout=timeout, env=os.environ | variables)
 
-    def up(self) -> None:
+    def up(self, *options: str) -> None:
         """What a person types, whatever has happened before."""
         begin = time.monotonic()
         try:
-            self.compose("up", "--detach", "--wait", timeout=UP)
+            self.compose("up", "--detach", "--wait", *options, timeout=UP)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.compose('logs', '--tail=40')}") from None
         self.seconds["up"] = time.monotonic() - begin
@@ -78,12 +82,12 @@ class Deployment:
     def container(self, service: str) -> str:
         return self.compose("ps", "--all", "--quiet", service)
 
-    def inside(self, service: str, *command: str) -> str:
-        return docker("exec", self.container(service), *command)
+    def inside(self, service: str, *command: str, fed: str = "", timeout: float = 120) -> str:
+        return docker("exec", "--interactive", self.container(service), *command, fed=fed, timeout=timeout)
 
-    def processes(self, service: str) -> list[str]:
-        """Command lines of all processes of a service's container."""
-        return docker("top", self.container(service), "-eo", "pid,args").splitlines()[1:]
+    def processes(self, container: str) -> list[str]:
+        """Command lines of all processes of a container."""
+        return docker("top", container, "-eo", "pid,args").splitlines()[1:]
 
     def api(self) -> AirflowApi:
         return AirflowApi(self.url, "admin", (self.secrets / "password").read_text())
@@ -136,18 +140,17 @@ def images(pytestconfig: pytest.Config) -> None:
 
 
 def build_images() -> bool:
-    """Ours is built; PostgreSQL's is pulled or, failing that, built from Debian's packages; False without an engine."""
+    """Ours is built; others are pulled or, failing that, built from what is at hand; False without an engine."""
     if not has_engine():
         return False
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-    postgres = services["postgres"]["image"]
-    there_is = docker("image", "ls", "--quiet", postgres)
-    if (
-        not there_is
-        and subprocess.run([DOCKER, "pull", "--quiet", postgres], capture_output=True, check=False).returncode
-    ):
-        docker("build", "--tag", postgres, STAND_IN, timeout=BUILD)
     docker("build", "--tag", services["init"]["image"], ROOT, timeout=BUILD)
+    for name in ("postgres", "redis", "kafka"):
+        image = services[name]["image"]
+        if docker("image", "ls", "--quiet", image):
+            continue
+        if subprocess.run([DOCKER, "pull", "--quiet", image], capture_output=True, check=False).returncode:
+            docker("build", "--tag", image, STAND_INS / name, timeout=BUILD)
     return True
 
 
@@ -161,5 +164,5 @@ def deployment(images, tmp_path_factory) -> Iterator[Deployment]:
         made.up()
         yield made
     finally:
-        made.compose("down", "--volumes", "--timeout=1", timeout=180)
+        made.compose("--profile=*", "down", "--volumes", "--timeout=1", timeout=180)
         shutil.rmtree(folder, ignore_errors=True)

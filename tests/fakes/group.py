@@ -86,6 +86,7 @@ class Group:
         self.members: list[Member] = []
         self.ends: Counter[tuple[str, int]] = Counter()  # of each role and partition
         self.refusing: set[str] = set()  # roles
+        self.splits = False  # what is refused is too large, so producers split it
         self.speed = nature.speed
         self.quota: int | None = None  # of the producers, bytes/s
         self.processed = 0  # records, ever

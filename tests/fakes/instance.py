@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
@@ -26,6 +27,10 @@ FENCED = (
     " and dropped out of the consumer group. (a)"
 )
 TIMED_OUT = "INFO [a] [Producer clientId=a] Disconnecting from node 1 due to request timeout. (a)"
+TOO_LARGE = (
+    "WARN [a-producer] [Producer clientId=a] Got error produce response in correlation id 1 on topic-partition a-0, "
+    "splitting and retrying (1 attempts left). Error: MESSAGE_TOO_LARGE (a)"
+)
 INVALID_EPOCH = (
     "ERROR [a-StreamThread-1] Error encountered sending record to topic: "
     "org.apache.kafka.common.errors.InvalidProducerEpochException: Producer attempted to produce with an old epoch. (a)"
@@ -92,6 +97,7 @@ class FakeInstance(Instance):
         self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
         self._looks_into_stores = "contents.folder" in app
         self._joins = "last.key" in app
+        self._corrupt_after = app.get("corrupt.after")
         self._stores_are_on_disk = app.get("stores") != "in-memory"
         self._config, self._directory = config, Path(config["state.dir"]) / config["application.id"]
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -275,6 +281,9 @@ class FakeInstance(Instance):
         if any(member.standby for member in self._members):
             self._tell_lags()
         self._tell_progress()
+        if self._corrupt_after is not None and self.processed > self._corrupt_after:
+            self._corrupt_after = None
+            self._restore_all()
         if self._looks_into_stores and self.processed and "contents" not in self.last:
             self._tell("contents", task="0_0", stores=[])
         if self._joins and self.processed and "joined" not in self.last:
@@ -283,6 +292,8 @@ class FakeInstance(Instance):
             self._committed_at = now
             for member in self._members:
                 self._group.commit(member)
+            if self._group.splits and self.processed:
+                self.log_line(TOO_LARGE)
         if nature.flushes and "onceproof.rocksdb.write.buffer.bytes" in self._config:
             self._flush_or_die()
         if nature.throws_after is not None and self.processed >= nature.throws_after and "uncaught" not in self.last:
@@ -372,6 +383,14 @@ class FakeInstance(Instance):
     def _directories(self, member: Member) -> Iterator[tuple[Path, Task]]:
         for task in member.active:
             yield self._directory / task.name, task
+
+    def _restore_all(self) -> None:
+        """Its tasks are corrupted: what they did not commit is undone, and their stores are restored from nothing."""
+        for member in self._members:
+            self._group.abort(member)
+            for directory, task in self._directories(member):
+                shutil.rmtree(directory)
+                self._open_stores(directory, task)
 
     def _open_stores(self, directory: Path, task: Task) -> None:
         """Restore from where the checkpoint says; from the beginning if there is none."""

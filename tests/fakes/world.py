@@ -1,6 +1,7 @@
 """The fakes, plugged into the real driver."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
 from onceproof.scenarios.at_least_once import DELETE
 from onceproof.scenarios.base import Message
+from onceproof.scenarios.split_batch import TAKEN
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
 from tests.fakes.instance import TIMED_OUT, FakeInstance, stamped
@@ -48,11 +50,15 @@ class FakeTopics:
 
     def names(self) -> set[str]:
         """Those that somebody has written to."""
-        return {f"{self.prefix}-{role}" for role, _ in self.group.ends}
+        return set(self.sizes())
 
-    def ends(self, names: Iterable[str], partitions: int, committed: bool = False) -> dict[tuple[str, int], int]:
+    def sizes(self) -> dict[str, int]:
+        """How many partitions each of them has."""
+        return Counter(f"{self.prefix}-{role}" for role, _ in self.group.ends)
+
+    def ends(self, sizes: Mapping[str, int], committed: bool = False) -> dict[tuple[str, int], int]:
         """End offsets by topic and partition; no transaction stays open."""
-        return {(name, p): self.group.ends[self._role(name), p] for name in names for p in range(partitions)}
+        return {(name, p): self.group.ends[self._role(name), p] for name, size in sizes.items() for p in range(size)}
 
     def positions(self) -> dict[int, int]:
         """Nobody writes positions into a log."""
@@ -70,7 +76,9 @@ class FakeTopics:
 
     def alter(self, name: str, config: Mapping[str, str]) -> None:
         """Let a topic refuse records, or take them again."""
-        refuses = config["min.insync.replicas"] == "2" and self.group.nature.refuses
+        splits = int(config.get("max.message.bytes", TAKEN)) < TAKEN
+        refuses = (splits or config.get("min.insync.replicas") == "2") and self.group.nature.refuses
+        self.group.splits = splits and refuses
         (self.group.refusing.add if refuses else self.group.refusing.discard)(self._role(name))
 
     def close(self) -> None:

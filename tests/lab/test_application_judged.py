@@ -1,13 +1,23 @@
-"""What is said about an application on a release, given what its last trial showed."""
+"""What is said about an application on a release, given what its last trial showed; and what repeats it."""
+
+import shlex
+from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
-from onceproof.lab.application_run import _Done, _judged
+from onceproof.cli.applications import app
+from onceproof.lab.application_run import Asked, _Done, _judged, with_replays
 from onceproof.model.anomaly import Findings, Witness
+from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import Planted, Reading
 from onceproof.model.judged import Control, Judgement, Output
-from tests.conftest import a_trial
+from onceproof.model.oracle import Oracle, Outputs
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
+from onceproof.scenarios.app import LIKE, SCENARIO
+from tests.conftest import a_run_id, a_trial
 from tests.specimens.files import an_app_answer, an_outcome, on_release
 
 TRIAL = a_trial("4.3.1")
@@ -39,6 +49,31 @@ def test_what_is_said_of_a_release(told, judgement, reason):
     said, why = judged(**told)
     assert said == judgement
     assert why.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("streams", "promises", "replayed", "own", "newest"),
+    [
+        ("3.9.1", (), [], None, None),
+        ("3.9.1", ("replay",), ["3.9.1"], "3.9.1", None),
+        ("3.9.1", ("replay-newest",), ["4.3.1"], None, "4.3.1"),
+        ("3.9.1", ("replay", "replay-newest"), ["3.9.1", "4.3.1"], "3.9.1", "4.3.1"),
+        ("4.3.1", ("replay", "replay-newest"), ["4.3.1"], "4.3.1", "4.3.1"),
+    ],
+)
+def test_the_input_is_replayed_once_on_each_release_that_is_promised(streams, promises, replayed, own, newest):
+    done = []
+
+    def replay(release):
+        done.append(str(release))
+        return Outputs({"out": ((0, None, str(release)),)})
+
+    oracle = with_replays(Oracle(Outputs({}), {}), promises, Release.parse(streams), replay)
+    assert done == replayed
+    assert [found and found.records["out"][0][2] for found in (oracle.replayed, oracle.replayed_on_newest)] == [
+        own,
+        newest,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -79,3 +114,47 @@ def test_the_worst_release_decides(judgements, code):
 )
 def test_the_command_repeats_the_run(answer, command):
     assert answer.command == command
+
+
+@pytest.mark.parametrize(
+    ("fault", "roll_to", "set_"),
+    [
+        ("instance-kill", None, {}),
+        ("pause", None, {"pause.seconds": 7.0, "nodes": 3}),
+        ("rolling-bounce", "4.3.1", {}),
+        ("none", None, {}),
+    ],
+)
+def test_the_command_of_a_trial_repeats_it(fault, roll_to, set_):
+    """What is run by it has, without the fault or with it, a trial of the same parameters, and the same plant."""
+    restart_on = Release.parse(roll_to) if roll_to else None
+    cell = Cell("app", "DEFAULT_CONFIG", Release.parse("4.1.2"), Release.parse("3.9.1"), restart_on)
+    parameters = {**set_, "application": "/any/my app", "fault": fault}
+    asked = Asked(RunFolder(Path(a_run_id())), cell, 1, 7, parameters, "put-lost")
+    trials = [asked.undisturbed(1), asked.disturbed("oracle.json"), asked.planted(4, "oracle.json", "record-twice")]
+    for trial in trials:
+        repeated, told = _asked_by(trial.command)
+        assert told["folder"] == Path("/any/my app")
+        found = [repeated.undisturbed(1), repeated.disturbed("oracle.json")]
+        # A trial without the fault is the same whether it is one of the oracle's or comes after it.
+        alike = [(one.cell, one.plant, _configured(one)) for one in found]
+        assert (trial.cell, trial.plant, _configured(trial)) in alike
+
+
+def _configured(trial):
+    """Its parameters, without the file of its oracle; the configuration that `none` brings is none."""
+    return {
+        name: value for name, value in trial.parameters.items() if name != "oracle" and (name, value) != (LIKE, "none")
+    }
+
+
+def _asked_by(command):
+    """What `app run` makes of the command."""
+    _, _, name, *rest = shlex.split(command)
+    told = get_command(app).commands[name].make_context(name, rest).params
+    fault = "rolling-bounce" if told["roll_to"] else told["fault"]
+    own = SCENARIO.parse([*told["set_"], f"fault={fault}"])
+    restart_on = Release.parse(told["roll_to"]) if told["roll_to"] else None
+    cell = Cell("app", "DEFAULT_CONFIG", Release.parse(told["streams"][0]), Release.parse(told["broker"]), restart_on)
+    parameters = {**own, "application": str(told["folder"])}
+    return Asked(RunFolder(Path(a_run_id())), cell, 1, told["seed"], parameters, told["plant_"]), told

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -11,8 +12,11 @@ from onceproof import cli
 from onceproof.cli.schemas import Published, schema
 from onceproof.lab import applications
 from onceproof.lab.applications import check_topology
+from onceproof.lab.artifacts import streams_class_path
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios.declared import Application, application_of
 from tests.conftest import HERE
 
@@ -57,7 +61,7 @@ def test_words_are_counted_as_without_the_fault_and_plants_are_seen(examples):
     assert (code, green["judgement"]) == (0, "green"), green["reason"]
     assert green["promises"]["stores"] == 2
     broke = {control["plant"]: control["broke"] for control in green["controls"] if control["fired"]}
-    assert broke["record-twice"] == broke["record-skipped"] == {"counts": ["differential"]}
+    assert broke["record-twice"] == broke["record-skipped"] == {"counts": ["differential", "replay"]}
     assert green["vacuous"] == {}
 
 
@@ -232,10 +236,76 @@ def test_what_is_read_into_a_global_table_is_declared_so(with_rates, examples):
 
 @pytest.mark.broker
 def test_an_application_has_its_global_table_before_it_begins(with_rates):
+    """Its topics have different numbers of partitions; its input is replayed on the newest release, too."""
     file = with_rates / "onceproof.toml"
-    file.write_text(file.read_text() + RATES)
+    told = file.read_text().replace('topic = "lines"', 'topic = "lines"\npartitions = 3')
+    told = told.replace('"replay"]', '"replay", "replay-newest"]')
+    file.write_text(told.replace('topic = "counts"', 'topic = "counts"\npartitions = 1') + RATES + "partitions = 4\n")
     code, [green] = app_run(with_rates, "--streams", "3.9.1", "--fault", "none", "--seed", "1")
     assert (code, green["judgement"]) == (0, "green"), green["reason"]
+    plan = TrialPlan.read(TrialFolder(Path(green["folders"][0])).trial_file)
+    assert green["promises"]["replay-newest"] == green["promises"]["replay"] > 0
+    assert plan.sizes == {"lines": 3, "counts": 1, "rates": 4}
+
+
+DEPLOYED = """
+package wordcount;
+
+import java.util.Properties;
+import org.apache.kafka.streams.KafkaStreams;
+
+public class Main {
+    public static void main(String[] arguments) {
+        Properties config = new Properties();
+        config.put("bootstrap.servers", System.getenv("ONCEPROOF_BOOTSTRAP_SERVERS"));
+        config.put("application.id", System.getenv("ONCEPROOF_APPLICATION_ID"));
+        config.put("state.dir", System.getenv("ONCEPROOF_STATE_DIR"));
+        config.put("processing.guarantee", "exactly_once_v2");
+        config.put("commit.interval.ms", "500");
+        config.put("session.timeout.ms", "4000");
+        config.put("heartbeat.interval.ms", "500");
+        KafkaStreams streams = new KafkaStreams(new WordCount().get(), config);
+        Runtime.getRuntime().addShutdownHook(new Thread(streams::close));
+        streams.start();
+    }
+}
+"""
+
+
+@pytest.mark.broker
+def test_an_application_as_it_is_deployed_is_held_against_itself_under_a_kill(examples):
+    folder = examples / "wordcount"
+    (folder / "src" / "wordcount" / "Main.java").write_text(DEPLOYED)
+    own = applications.application_class_path(HERE, str(folder), NEWEST)
+    path = ":".join(map(str, [*own, *streams_class_path(HERE, NEWEST)]))
+    file = folder / "onceproof.toml"
+    told = file.read_text().replace(
+        'class = "wordcount.WordCount"', f"command = {['java', '-cp', path, 'wordcount.Main']}"
+    )
+    file.write_text(told.replace("sources =", "# ").replace('"commit.interval.ms" = 500', ""))
+    application_of.cache_clear()
+    code, [green] = app_run(folder, "--streams", "4.3.1", "--seed", "1")
+    assert (code, green["judgement"], green["streams"]) == (0, "green", "4.3.1-claimed"), green["reason"]
+    assert green["fault"]["observed"]["committed_afterwards"] >= 200
+    assert green["promises"]["differential"] > 0
+    assert green["not_looked_at"].keys() >= {"stores", "replay"}
+
+
+@pytest.mark.broker
+def test_topics_that_are_joined_must_have_equally_many_partitions(examples):
+    source = examples / "wordcount" / "src" / "wordcount" / "WordCount.java"
+    made = "StreamsBuilder builder = new StreamsBuilder();"
+    table = 'builder.table("{}", Consumed.with(Serdes.String(), Serdes.String()))'
+    joined = f"{table.format('left')}.join({table.format('right')}, (one, other) -> one + other);"
+    source.write_text(source.read_text().replace(made, f"{made}\n        {joined}"))
+    file = examples / "wordcount" / "onceproof.toml"
+    sides = RATES.replace("global = true", "").replace('"integer"', '"string"')
+    more = sides.replace("rates", "left") + sides.replace("rates", "right") + "partitions = 3\n"
+    file.write_text(file.read_text() + more)
+    done = CliRunner().invoke(cli.app, ["app", "run", str(file.parent), "--streams", "4.3.1"])
+    assert isinstance(done.exception, HarnessError), done.exception
+    assert "equally many partitions (" in str(done.exception)
+    assert "left=2, right=3" in str(done.exception)
 
 
 @pytest.mark.broker

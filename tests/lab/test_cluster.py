@@ -1,14 +1,44 @@
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab.cluster import REGISTERED, EmbeddedCluster, free_ports
+from onceproof.lab.processes import Process, started_at
+from onceproof.model.capability import Capability
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from tests.conftest import HERE
 
 
 def test_free_ports_differ():
     assert len(set(free_ports(10))) == 10
+
+
+def test_an_address_of_another_machine_is_refused():
+    with pytest.raises(UsageError, match=r"^ONCEPROOF_HOST=192\.0\.2\.1: brokers cannot listen there .*leave it out"):
+        free_ports(1, "192.0.2.1")  # TEST-NET-1 (RFC 5737)
+
+
+def test_brokers_of_another_machine_are_used_but_not_touched(monkeypatch):
+    me = Process.attach(os.getpid(), started_at(os.getpid()), Path("log"))
+    mine = EmbeddedCluster(HERE, Release(3, 9, 1), "lab:1", Path("brokers"), [me])
+    written = mine.to_dict()
+    here = EmbeddedCluster.from_dict(HERE, written)
+    assert here.nodes[0].alive()
+    assert here.capabilities == set(Capability)
+    monkeypatch.setattr(socket, "gethostname", lambda: "a-worker")
+    there = EmbeddedCluster.from_dict(HERE, written)
+    assert not there.nodes  # its process has an id that is somebody else's here
+    assert there.capabilities == set(Capability) - {Capability.KILL_NODE, Capability.CUT_LINK}
+    there.check_alive()
+    with pytest.raises(HarnessError, match="do not allow"):
+        there.kill_node(1)
 
 
 def test_brokers_without_data_have_nobody_registered(tmp_path):
@@ -18,8 +48,36 @@ def test_brokers_without_data_have_nobody_registered(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def position_of(cluster: EmbeddedCluster, group: str) -> int:
+    """What the group has committed for the topic `kept`; below 0 if it has committed nothing."""
+    consumer = Consumer({**cluster.client(), "group.id": group})
+    try:
+        [place] = consumer.committed([TopicPartition("kept", 0)], timeout=30)
+        return place.offset
+    finally:
+        consumer.close()
+
+
 @pytest.mark.broker
-def test_brokers_that_kept_their_data_go_on_with_it(tmp_path):
+def test_brokers_listen_where_others_reach_them(tmp_path):
+    host = "127.0.0.7"
+    cluster = EmbeddedCluster.start(replace(HERE, host=host), Release.parse("3.9.1"), tmp_path)
+    try:
+        metadata = AdminClient(cluster.client()).list_topics(timeout=10)
+        assert {broker.host for broker in metadata.brokers.values()} == {host}
+        listening = {
+            connection.laddr.ip
+            for process in psutil.Process(cluster.nodes[0].pid).children()
+            for connection in process.net_connections()
+            if connection.status == psutil.CONN_LISTEN
+        }
+        assert {address.removeprefix("::ffff:") for address in listening} == {host}
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.broker
+def test_brokers_that_kept_their_data_go_on_with_it_but_for_groups(tmp_path):
     release = Release.parse("3.9.1")
     cluster = EmbeddedCluster.start(HERE, release, tmp_path)
     admin = AdminClient(cluster.client())
@@ -27,6 +85,10 @@ def test_brokers_that_kept_their_data_go_on_with_it(tmp_path):
     producer = Producer(cluster.client())
     producer.produce("kept", b"value")
     assert producer.flush(30) == 0
+    committing = Consumer({**cluster.client(), "group.id": "cut-off"})
+    committing.commit(offsets=[TopicPartition("kept", 0, 1)], asynchronous=False)
+    committing.close()
+    assert position_of(cluster, "cut-off") == 1
     cluster.stop(keep_data=True)
     assert EmbeddedCluster.has_data(tmp_path)
     cluster = EmbeddedCluster.start(HERE, release, tmp_path)
@@ -35,6 +97,8 @@ def test_brokers_that_kept_their_data_go_on_with_it(tmp_path):
         consumer.assign([TopicPartition("kept", 0, 0)])
         [message] = consumer.consume(1, timeout=30)
         assert message.value() == b"value"
+        consumer.commit(message, asynchronous=False)  # the log is made anew
+        assert position_of(cluster, "cut-off") < 0 < position_of(cluster, "any")
         consumer.close()
     finally:
         cluster.stop()

@@ -111,7 +111,9 @@ def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tm
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("login", "streams"), [("mutual", "3.4.1"), ("plain", "4.3.1"), ("oauth", "4.3.1")])
+@pytest.mark.parametrize(
+    ("login", "streams"), [("mutual", "3.4.1"), ("plain", "4.3.1"), ("oauth", "4.3.1"), ("scram-256", "4.3.1")]
+)
 def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
     tmp_path, broker: Secured, spark, login, streams
 ):
@@ -120,6 +122,7 @@ def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
         "mutual": lambda: broker.mutual_properties(broker.authority.signs("member")),
         "plain": broker.plain_properties,
         "oauth": broker.oauth_properties,
+        "scram-256": broker.scram_256_properties,
     }[login]()
     cluster = replace(given(broker, properties), release=RELEASE.claimed)
 

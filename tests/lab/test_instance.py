@@ -34,6 +34,17 @@ def test_what_is_missing_around_it_is_no_failure_of_kafka(exception, message, ca
 
 
 @pytest.mark.parametrize(
+    "said", ["Topics not co-partitioned", "Following topics do not have the same number of partitions"]
+)
+def test_topics_that_should_have_equally_many_partitions_are_named(said):
+    message = f"Invalid topology: stream-thread [a-consumer] {said}: [{{left=2, right=3}}]"
+    uncaught = {"exception": "o.a.k.TopologyException", "message": message, "causes": [], "frame": None}
+    died = thread_died({"source": "instance-1", "event": "uncaught", "thread": "a", **uncaught})
+    assert isinstance(died, HarnessError)
+    assert "equally many partitions (left=2, right=3): correct `partitions`" in str(died)
+
+
+@pytest.mark.parametrize(
     ("told", "error"),
     [
         ({}, None),

@@ -144,6 +144,8 @@ def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
     ("scenario", "variant", "streams", "anomalies"),
     [
         ("scan", "DEFAULT_CONFIG", "3.3.1", {"ghost-key"}),
+        ("split-batch", "DEFAULT_CONFIG", "3.9.1", {"lost-record"}),
+        ("corrupted-task", "DEFAULT_CONFIG", "3.6.1", {"stale-read", "wrong-store"}),
         ("global-join", "DEFAULT_CONFIG", "3.9.1", {"lost-record", "torn-transaction"}),
         ("stream-join", "DEFAULT_CONFIG", "3.3.1", {"lost-alone", "early-alone"}),
         ("foreign-key-join", "LEFT", "3.8.1", {"wrong-value"}),

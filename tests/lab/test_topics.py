@@ -30,7 +30,7 @@ class FakeAdmin:
         return dict.fromkeys(asked, answer)
 
     def list_topics(self, **_):
-        return SimpleNamespace(topics=dict.fromkeys(FakeAdmin.created))
+        return SimpleNamespace(topics=dict.fromkeys(FakeAdmin.created, SimpleNamespace(partitions={0: None})))
 
     def create_topics(self, topics):
         answer = Future()
@@ -52,13 +52,13 @@ def asked(monkeypatch):
 
 def test_who_asks_for_a_leader_of_before_asks_again(asked):
     FakeAdmin.codes = [KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION]
-    assert asked.ends(["app-input"], 1) == {("app-input", 0): 7}
+    assert asked.ends({"app-input": 1}) == {("app-input", 0): 7}
 
 
 def test_what_is_no_move_is_an_error_at_once(asked):
     FakeAdmin.codes = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
     with pytest.raises(HarnessError, match=r"^The ends of the topics of app could not be read"):
-        asked.ends(["app-input"], 1)
+        asked.ends({"app-input": 1})
     assert FakeAdmin.codes == []
 
 

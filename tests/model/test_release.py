@@ -41,11 +41,13 @@ def test_a_release_that_is_claimed_of_brokers_has_what_it_has_and_another_name(r
     assert re.fullmatch(r"[A-Za-z0-9._-]+", cell.key)
 
 
-def test_only_brokers_are_of_a_claimed_release():
+def test_only_what_others_bring_is_of_a_claimed_release():
     with pytest.raises(UsageError, match=r"'3\.9\.1-claimed' is not a Kafka release"):
         Release.parse("3.9.1-claimed")
+    deployed = Cell.parse("app-DEFAULT_CONFIG-s3.3.1-claimed-b3.9.1-claimed")
+    assert (deployed.streams.is_claimed, deployed.broker.is_claimed) == (True, True)
     with pytest.raises(UsageError, match="is no cell"):
-        Cell.parse("enumerator-DEFAULT_CONFIG-s3.3.1-claimed-b3.9.1")
+        Cell.parse("enumerator-DEFAULT_CONFIG-s3.3.1-r3.4.1-claimed-b3.9.1")
 
 
 def test_builds_come_before_the_release_whose_version_they_have():

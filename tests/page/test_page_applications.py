@@ -11,7 +11,9 @@ from tests.page.conftest import BROKER, SCRIPT, make_trial
 from tests.specimens.files import an_app_answer, on_release
 
 RUN = "20260103T000000-0001"
-TRIAL = Trial(RUN, Cell("app", "DEFAULT_CONFIG", Release(4, 1, 2), BROKER), 3, 1)
+TRIAL = Trial(
+    RUN, Cell("app", "DEFAULT_CONFIG", Release(4, 1, 2), BROKER), 3, 1, {"application": "folder/shop", "fault": "pause"}
+)
 LOST = Witness("lost-record", 0, 1, (), ("out/0@1",), f"a {SCRIPT}", "nothing")
 
 
@@ -55,10 +57,10 @@ def test_a_run_tells_witnesses_controls_and_what_is_vacuous(client, ran):
     assert "under the fault &lt;script" in page
 
 
-def test_a_trial_is_shown_with_its_timeline_and_the_command_of_the_run(client, ran):
+def test_a_trial_is_shown_with_its_timeline_and_its_command(client, ran):
     assert f"../applications/{RUN}/trials/{TRIAL.key}" in client.get(f"/applications/{RUN}").text
     page = client.get(f"/applications/{RUN}/trials/{TRIAL.key}").text
-    assert "onceproof app run folder/shop" in page
+    assert "onceproof app run folder/shop --streams 4.1.2 --fault pause --broker 3.9.1 --seed 1" in page
     assert client.get(f"/applications/{RUN}/trials/{TRIAL.key}/timeline.json").json()["data"]
 
 

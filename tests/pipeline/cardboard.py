@@ -24,16 +24,19 @@ class FakeLab:
     stopped: list[str] = field(default_factory=list)
 
     def verb(self, name: str) -> Any:
-        def call(what: Any, cluster: Any, folder: Any, report: Any = None) -> None:
+        def call(what: Any, cluster: Any, folder: Any, report: Any = None) -> Any:
             trial = what if name == "provision" else what.trial
             self.done.append((name, trial.key))
             if error := self.failing.get((name, trial.cell.variant)) or self.failing.get((name, trial.key)):
                 raise error
             if name == "provision":
-                a_plan(trial).write(folder.trial_file)
+                plan = a_plan(trial)
+                plan.write(folder.trial_file)
+                return plan
             if name == "drive":
                 report("drain")
                 self.end(trial, folder)
+            return None
 
         return call
 

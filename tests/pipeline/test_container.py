@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import stat
 import sys
 import threading
@@ -57,6 +58,21 @@ def test_a_component_has_the_environment_of_make_up(started, home):
     assert environment["ONCEPROOF_OWNER_PID"] == str(os.getpid())  # the component will have this id
 
 
+def test_a_worker_takes_trials_only_and_one_at_a_time(started):
+    argv, _ = component("worker")
+    assert argv[2:5] == ["airflow", "celery", "worker"]
+    assert argv[argv.index("--queues") + 1] == "lab"
+    assert argv[argv.index("--concurrency") + 1] == "1"
+
+
+@pytest.mark.parametrize(("service", "main"), [("spark-master", "master.Master"), ("spark-worker", "worker.Worker")])
+def test_sparks_cluster_is_known_by_the_names_of_its_containers(started, service, main):
+    argv, environment = component(service)
+    assert argv[:2] == [str(Path(sys.executable).with_name("spark-class")), f"org.apache.spark.deploy.{main}"]
+    assert environment["SPARK_LOCAL_HOSTNAME"] == socket.gethostname()
+    assert "SPARK_LOCAL_IP" not in environment
+
+
 def test_the_database_is_known_from_its_secret_and_not_passed_on(started):
     assert container.get_settings().database_url == "sqlite:////elsewhere/results.db"
     assert "ONCEPROOF_DATABASE_URL" not in component("dag-processor")[1]
@@ -73,8 +89,8 @@ def test_what_is_missing_is_told(started):
     (started / "password").unlink()
     with pytest.raises(UsageError, match=r"password cannot be read .* run `make secrets`"):
         container.main("api-server")
-    with pytest.raises(UsageError, match="no service 'worker': name one of init, scheduler, dag-processor, api-server"):
-        container.main("worker")
+    with pytest.raises(UsageError, match=r"no service 'work': name one of init, scheduler, .*, spark-worker\."):
+        container.main("work")
 
 
 def test_init_says_what_failed(started, tmp_path, monkeypatch):
@@ -105,6 +121,11 @@ def server():
 def test_what_is_healthy(server):
     assert trouble(f"{server}/health") is None
     assert trouble(f"{server}/health", "metadatabase") is None
+
+
+def test_of_what_is_no_web_server_a_connection_is_enough(server):
+    assert trouble(server.replace("http", "tcp")) is None
+    assert "Connection refused" in trouble("tcp://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import os
 import sys
 from pathlib import Path
 
-from onceproof.pipeline.environment import airflow_environment, as_environment
+from onceproof.pipeline.environment import airflow_environment, as_environment, of_the_lab
 from onceproof.settings import Settings
 
 
 def environment(settings: Settings, **given: str) -> dict[str, str]:
-    return airflow_environment(settings, port=8123, owner=77, scheduled=False, given=given)
+    return airflow_environment(settings, port=8123, owner=os.getpid(), scheduled=False, given=given)
 
 
 def test_everything_lies_below_the_home_and_on_loopback(tmp_path):
@@ -17,7 +17,7 @@ def test_everything_lies_below_the_home_and_on_loopback(tmp_path):
     assert made["AIRFLOW_HOME"] == str(tmp_path / "airflow")
     assert made["AIRFLOW__API__HOST"] == made["SPARK_LOCAL_IP"] == "127.0.0.1"
     assert made["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:8123/execution/"
-    assert made["ONCEPROOF_OWNER_PID"] == "77"
+    assert made["ONCEPROOF_OWNER_PID"] == str(os.getpid())
 
 
 def test_airflows_own_configuration_wins(tmp_path):
@@ -26,6 +26,18 @@ def test_airflows_own_configuration_wins(tmp_path):
     made = environment(Settings(home=tmp_path), **given)
     assert given.items() <= made.items()
     assert "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS" not in made  # those are of SQLite
+
+
+def test_trials_may_have_an_executor_of_their_own(tmp_path):
+    alone, workers = Settings(home=tmp_path), Settings(home=tmp_path, lab_executor="CeleryExecutor")
+    assert environment(alone)["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
+    assert environment(workers)["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor,CeleryExecutor"  # the first has all else
+    assert of_the_lab(alone) == {"pool": "drive", "queue": "lab", "executor": None}
+    assert of_the_lab(workers)["executor"] == "CeleryExecutor"
+
+
+def test_sparks_driver_is_where_brokers_are(tmp_path):
+    assert environment(Settings(home=tmp_path, host="lab"))["SPARK_LOCAL_IP"] == "lab"
 
 
 def test_an_airflow_home_of_another_project_is_left_alone(tmp_path):

@@ -26,21 +26,20 @@ def task(name: str, state: str | None, index: int = -1, end: str = "") -> dict[s
 
 
 def parts(*states: str | None) -> list[dict[str, object]]:
-    names = ("cell.provision", "cell.preload", "cell.drive")
+    names = ("cell.prepare", "cell.drive")
     return [task(name, state, 0) for name, state in zip(names, states, strict=True)]
 
 
 @pytest.mark.parametrize(
     ("states", "phase"),
     [
-        ((None, None, None), "waiting"),
-        (("running", None, None), "waiting"),
-        (("success", "queued", None), "provisioned"),
-        (("success", "success", "scheduled"), "preloaded"),
-        (("success", "success", "running"), "trial 1 of 2: starting"),
-        (("success", "success", "success"), "done"),
-        (("success", "success", "failed"), "failed"),
-        (("failed", "upstream_failed", "upstream_failed"), "failed"),
+        ((None, None), "waiting"),
+        (("running", None), "waiting"),
+        (("success", "queued"), "prepared"),
+        (("success", "running"), "trial 1 of 2: starting"),
+        (("success", "success"), "done"),
+        (("success", "failed"), "failed"),
+        (("failed", "upstream_failed"), "failed"),
     ],
 )
 def test_the_phase_of_a_cell(run, states, phase):
@@ -56,21 +55,28 @@ def test_a_cell_that_is_driven_tells_the_phase_of_its_trial(run):
     timeline = Timeline(run.trial(second).timeline)
     timeline.add("driver", "phase", name="scale out")
     timeline.add("one", "state", state="RUNNING")
-    assert progress_of(run, parts("success", "success", "running")).cells == {TITLE: "trial 2 of 2: scale out"}
+    assert progress_of(run, parts("success", "running")).cells == {TITLE: "trial 2 of 2: scale out"}
 
 
 def test_a_cell_that_gets_a_further_trial_is_not_done(run):
     first, second = run.trials()
     for trial in (first, second):
         an_outcome(trial).write(run.trial(trial).outcome_file)
-    assert progress_of(run, parts("success", "success", "success")).cells == {TITLE: "done"}
+    assert progress_of(run, parts("success", "success")).cells == {TITLE: "done"}
     run.add_trial(steps.new_trial(run, first.cell, 3))
-    assert progress_of(run, parts("success", "success", "success")).cells == {TITLE: "trial 3 of 3: starting"}
+    assert progress_of(run, parts("success", "success")).cells == {TITLE: "trial 3 of 3: starting"}
 
 
 def test_before_there_is_a_plan_there_are_only_stages(tmp_path):
     progress = progress_of(RunFolder(tmp_path), [task("plan", "running"), task("gate", None)])
     assert progress == Progress(("plan",), {})
+
+
+def test_spark_is_under_way_when_trials_are_over(run):
+    waits = [task("collect_and_check", "running"), task("add_trials", "running")]
+    assert progress_of(run, waits).stages == ("add_trials",)
+    steps.end_trials(run)
+    assert progress_of(run, waits[:1]).stages == ("collect_and_check",)
 
 
 def test_what_failed_by_itself_is_told_first_things_first():
@@ -89,7 +95,7 @@ def test_without_a_terminal_each_change_is_one_line():
     with Display(Console(file=out, width=200)) as display:
         for stages, phase in [
             (("plan",), "waiting"),
-            ((), "preloaded"),
+            ((), "prepared"),
             ((), "first bulk"),
             ((), "rebalance"),
             (("collect_and_check",), "done"),

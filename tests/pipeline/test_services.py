@@ -5,15 +5,17 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
+from benchmarks.chaos import Tree
 from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.pipeline.services import down, services, up
-from onceproof.pipeline.supervisor import DAG, Airflow
+from onceproof.pipeline.supervisor import DAG, Airflow, furnish
 from onceproof.settings import Settings
 
 pytestmark = pytest.mark.system
@@ -98,13 +100,21 @@ def test_only_loopback_listens(settings, airflow):
     assert listening == {"127.0.0.1"}
 
 
-def test_it_is_furnished(airflow):
+def test_it_is_furnished(settings, airflow):
     with airflow.api() as api:
         assert api._call("GET", "/pools/drive")["slots"] == 1
         api.set_pool_slots("drive", 2)
         assert api._call("GET", "/pools/drive")["slots"] == 2
         api.set_pool_slots("drive", 1)
-        assert api._call("GET", "/connections/spark_default")["host"] == "local[*]"
+        of_spark = partial(api._call, "GET", "/connections/spark_default")
+        before = of_spark()
+        assert before["host"] == "local[*]"
+        master = Settings(home=settings.home, spark_master="spark://master:7077")
+        furnish(api, master)
+        furnish(api, settings)
+        assert of_spark() == before | {"host": "spark://master:7077"}
+        furnish(api, master.model_copy(update={"spark_master": "local[*]"}))
+        assert of_spark() == before
         assert api._call("GET", f"/dags/{DAG}")["is_paused"] is False
 
 
@@ -125,10 +135,12 @@ def test_a_request_that_makes_no_sense_is_refused_before_it_is_a_run(airflow, co
         assert api.active_runs(DAG) == []
 
 
-def test_a_component_that_dies_takes_all_with_it_and_is_named(settings, airflow):
-    for process in psutil.Process(airflow.supervisor).children():
-        if "scheduler" in process.cmdline():
-            process.children()[0].kill()
+@pytest.mark.parametrize("victim", ["the lower keeper", "the scheduler"])
+def test_a_component_that_dies_takes_all_with_it_and_is_named(settings, airflow, victim):
+    for upper in psutil.Process(airflow.supervisor).children():
+        if "scheduler" in upper.cmdline():
+            lower = upper.children()[0]
+            (lower if victim == "the lower keeper" else lower.children()[0]).kill()
     await_gone(settings)
     log = (Path(airflow.home) / "supervisor.log").read_text()
     assert log.startswith("Airflow's scheduler ended (exit code 137), so all of it stops; log ")
@@ -146,7 +158,7 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_one_starts(settings, ai
 
 
 @pytest.mark.broker
-def test_a_run_that_is_killed_and_one_that_is_interrupted_leave_nothing(settings, tmp_path):
+def test_runs_that_are_killed_beheaded_and_interrupted_leave_nothing(settings, tmp_path):
     def run_until_driven(log: Path) -> subprocess.Popen[bytes]:
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -171,6 +183,14 @@ def test_a_run_that_is_killed_and_one_that_is_interrupted_leave_nothing(settings
     killed.wait()
     await_gone(settings)
 
+    beheaded = run_until_driven(tmp_path / "beheaded.log")
+    (scheduler,) = Tree.of(psutil.Process(beheaded.pid)).component("scheduler")
+    scheduler.kill()
+    assert beheaded.wait(60) == 1  # HarnessError
+    assert "Airflow's scheduler ended (exit code 137)" in (tmp_path / "beheaded.log").read_text()
+    await_gone(settings)
+
+    # The next one is not told that a run is under way.
     interrupted = run_until_driven(tmp_path / "interrupted.log")
     interrupted.send_signal(signal.SIGINT)
     assert interrupted.wait(60) == 130

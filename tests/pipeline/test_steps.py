@@ -114,7 +114,7 @@ def test_a_cluster_that_does_not_start_becomes_the_outcome_of_its_trials(run, la
     lab.failing["start", "3.9.1"] = BROKEN
     steps.start_cluster(run, "3.9.1")
     with pytest.raises(HarnessError, match=rf"No trial of {CELL} can be driven: The broker died\."):
-        steps.provision(run, CELL)
+        steps.prepare(run, CELL)
     assert [run.outcome(t).error for t in run.trials() if t.cell.key == CELL] == ["The broker died."] * 2
     steps.stop_clusters(run)
     assert lab.stopped == []
@@ -162,7 +162,7 @@ def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(theirs, l
 
 def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(theirs, lab):
     [cell, *_] = (cell["key"] for cell in steps.cells(theirs))
-    for verb in (steps.provision, steps.preload, steps.drive):
+    for verb in (steps.prepare, steps.drive):
         verb(theirs, cell, given)
     assert len(theirs.driven_trials()) == 2
     steps.stop_clusters(theirs)  # as another run does that finds it
@@ -189,16 +189,15 @@ def test_a_claimed_release_without_brokers_is_refused(lab):
 
 
 def test_a_cell_goes_through_its_parts(up, lab):
-    for verb in (steps.provision, steps.preload, steps.drive):
+    for verb in (steps.prepare, steps.drive):
         verb(up, CELL)
-    assert [name for name, _ in lab.done[1:]] == ["provision"] * 2 + ["preload"] * 2 + ["drive"] * 2
+    assert [name for name, _ in lab.done[1:]] == ["provision", "preload"] * 2 + ["drive"] * 2
     assert {trial.cell.key for trial in up.driven_trials()} == {CELL}
 
 
 def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
     lab.failing["preload", f"{CELL}-t1"] = BROKEN
-    steps.provision(up, CELL)
-    steps.preload(up, CELL)
+    steps.prepare(up, CELL)
     with pytest.raises(HarnessError, match=r"1 of 2 trials failed: The broker died\."):
         steps.drive(up, CELL)
     assert [trial.key for trial in up.driven_trials()] == [f"{CELL}-t2"]
@@ -206,7 +205,7 @@ def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
 
 
 def test_an_error_that_nobody_foresaw_is_an_outcome_too(up, lab):
-    steps.provision(up, CELL)
+    steps.prepare(up, CELL)
     lab.failing["drive", f"{CELL}-t1"] = ValueError("no such thing")
     with pytest.raises(HarnessError, match="1 of 2 trials failed: ValueError: no such thing"):
         steps.drive(up, CELL)
@@ -214,7 +213,7 @@ def test_an_error_that_nobody_foresaw_is_an_outcome_too(up, lab):
 
 
 def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
-    steps.provision(up, CELL)
+    steps.prepare(up, CELL)
     steps.drive(up, CELL)
     steps.drive(up, CELL)
     assert [name for name, _ in lab.done].count("drive") == 2
@@ -222,15 +221,16 @@ def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
 
 def test_an_interrupted_run_goes_on_where_it_was(up, lab):
     lab.failing["drive", f"{CELL}-t2"] = BROKEN
-    for verb in (steps.provision, steps.preload):
-        verb(up, CELL)
+    steps.prepare(up, CELL)
     with pytest.raises(HarnessError):
         steps.drive(up, CELL)
+    steps.end_trials(up)
     lab.failing.clear()
     lab.done.clear()
     assert steps.plan(RUN, REQUEST).path == up.path  # as a task of the next Airflow run does
+    assert not up.trials_over.exists(), "or Spark would begin at once"
     steps.start_cluster(up, "3.9.1")
-    for verb in (steps.provision, steps.preload, steps.drive):
+    for verb in (steps.prepare, steps.drive):
         verb(up, CELL)
     assert [done for done in lab.done if done[0] != "start"] == [
         ("provision", f"{CELL}-t2"),
@@ -243,7 +243,7 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
 
 
 def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
-    for verb in (steps.provision, steps.preload, steps.drive):
+    for verb in (steps.prepare, steps.drive):
         verb(up, CELL)
     VerdictRow.write_all(up.verdicts_file, [])
     steps.plan(RUN, REQUEST)
@@ -257,7 +257,7 @@ def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
 
 
 def test_a_run_whose_topics_are_gone_begins_anew(up, lab):
-    steps.provision(up, CELL)
+    steps.prepare(up, CELL)
     steps.drive(up, CELL)
     steps.discard_data(up)
     steps.plan(RUN, REQUEST)
@@ -293,6 +293,29 @@ def test_cells_get_further_trials_until_their_claims_stand(up, lab, monkeypatch)
     assert len({trial.seed for trial in up.trials()}) == 9
 
 
+def test_a_trial_whose_process_was_killed_is_void_and_another_takes_its_place(up, lab, monkeypatch):
+    driven = []
+
+    def run_trial(trial, folder, report, cluster):
+        driven.append(trial.key)
+        lab.end(trial, folder)
+
+    monkeypatch.setattr("onceproof.lab.trial.run_trial", run_trial)
+    monkeypatch.setattr("onceproof.results.sequential._wants_more", lambda *_: False)
+    lost, *others = up.trials()
+    of_cell = [trial for trial in others if trial.cell == lost.cell]
+    for trial in others:
+        lab.end(trial, up.trial(trial))
+    up.trial(lost).path.mkdir(parents=True)
+    up.trial(lost).timeline.write_text("{}\n")
+    steps.add_trials(up)
+    assert driven == [f"{lost.cell.key}-t{len(of_cell) + 2}"]
+    assert up.outcome(lost).void == steps.CUT_OFF
+    assert driven[0] in up.planned_keys()  # it says as much as the one that was planned
+    steps.add_trials(up)
+    assert len(driven) == 1
+
+
 def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeypatch):
     ended = []
 
@@ -302,7 +325,7 @@ def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeyp
         finally:
             ended.append(True)
 
-    steps.provision(up, CELL)
+    steps.prepare(up, CELL)
     monkeypatch.setattr("onceproof.lab.trial.drive", drive)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):

@@ -2,11 +2,13 @@
 
 import os
 import socket
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import psutil
 import pytest
 
+from onceproof.lab.processes import started_at
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import write_json
 from onceproof.pipeline.supervisor import Airflow, Supervisor, choose_port, is_healthy
@@ -62,15 +64,23 @@ def state_of(process: psutil.Process, started: float, settings) -> None:
 def test_an_airflow_runs_while_its_supervisor_does(own_settings):
     assert Airflow.running(own_settings) is None
     me = psutil.Process()
-    state_of(me, me.create_time(), own_settings)
+    state_of(me, started_at(me.pid), own_settings)
     airflow = Airflow.running(own_settings)
     assert airflow is not None
     airflow.check()
 
 
+def test_an_airflow_runs_although_somebody_has_set_the_clock(own_settings, monkeypatch):
+    me = psutil.Process()
+    state_of(me, started_at(me.pid), own_settings)
+    began = psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: began + 3600)
+    assert Airflow.running(own_settings) is not None
+
+
 def test_a_reused_process_id_is_not_taken_for_the_supervisor(own_settings):
     me = psutil.Process()
-    state_of(me, me.create_time() - 1000, own_settings)
+    state_of(me, started_at(me.pid) - 1000, own_settings)
     assert Airflow.running(own_settings) is None
 
 
@@ -111,3 +121,84 @@ def test_a_home_that_cannot_be_a_folder_is_a_sentence(own_settings):
         pytest.raises(HarnessError, match=r"cannot be written .*make room or set ONCEPROOF_HOME"),
     ):
         supervisor.prepare()
+
+
+class Component:
+    """A component of Airflow that does what it is told."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def terminate(self) -> None:
+        self.code = self.code or 0
+
+    def wait(self, timeout: float = 0) -> int:
+        return self.code or 0
+
+
+@dataclass
+class Cardboard:
+    """An Airflow whose database knows of runs under way; what is done to it, in order."""
+
+    active: list[tuple[str, str]] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+
+    def spawn(self, supervisor: Supervisor, name: str, _command: tuple[str, ...]) -> None:
+        self.done.append(name)
+        supervisor._processes[name] = Component()
+
+    def __enter__(self) -> "Cardboard":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def all_active_runs(self) -> list[tuple[str, str]]:
+        return list(self.active)
+
+    def abandon_run(self, dag: str, run: str) -> None:
+        self.done.append(f"abandon {run}")
+        self.active.remove((dag, run))
+
+
+@pytest.fixture
+def cardboard(monkeypatch) -> Cardboard:
+    made = Cardboard()
+    monkeypatch.setattr(Supervisor, "_spawn", lambda *arguments: made.spawn(*arguments))
+    monkeypatch.setattr(Supervisor, "_await_health", lambda *_: None)
+    monkeypatch.setattr(Airflow, "await_dag", lambda *_: None)
+    monkeypatch.setattr(Airflow, "api", lambda _: made)
+    monkeypatch.setattr("onceproof.pipeline.supervisor.furnish", lambda *_: None)
+    return made
+
+
+def kill_scheduler(supervisor: Supervisor) -> None:
+    supervisor._processes["scheduler"].code = 137
+
+
+@pytest.mark.parametrize("blow", [kill_scheduler, lambda _: None], ids=["a component died", "it was stopped"])
+def test_a_run_that_was_cut_off_has_ended_before_the_next_scheduler_sees_it(own_settings, cardboard, blow):
+    with Supervisor(own_settings, scheduled=False) as supervisor:
+        supervisor.start()
+        cardboard.active.append(("regression", "cut-off"))
+        blow(supervisor)
+    cardboard.active = [("regression", "cut-off")]  # whatever was marked: that scheduler may have been at work on it
+    cardboard.done.clear()
+    with Supervisor(own_settings, scheduled=False) as supervisor:
+        supervisor.start()
+        assert cardboard.done.index("abandon cut-off") < cardboard.done.index("scheduler")
+        assert cardboard.active == []
+
+
+def test_without_a_run_under_way_nothing_has_to_be_ended_first(own_settings, cardboard):
+    for _ in range(2):
+        with Supervisor(own_settings, scheduled=False) as supervisor:
+            supervisor.start()
+    cardboard.active = [("regression", "of tomorrow")]
+    cardboard.done.clear()
+    with Supervisor(own_settings, scheduled=False) as supervisor:
+        supervisor.start()
+        assert "abandon of tomorrow" not in cardboard.done

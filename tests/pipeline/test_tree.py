@@ -32,6 +32,13 @@ def runaway_of(started: subprocess.Popen[str]) -> psutil.Process:
     return process
 
 
+def is_running(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.fixture
 def owner():
     process = subprocess.Popen(["/bin/sleep", "4243"])
@@ -56,13 +63,38 @@ def test_a_killed_owner_takes_the_tree_along(owner):
     assert not runaway.is_running()
 
 
-def test_a_killed_command_takes_its_tree_along():
-    started = start(os.getpid(), RUNAWAY + "exec sleep 4242")
+def keepers_and_command(started: subprocess.Popen[str]) -> tuple[psutil.Process, psutil.Process, psutil.Process]:
+    upper = psutil.Process(started.pid)
+    (lower,) = upper.children()
+    (command,) = (child for child in lower.children() if child.ppid() == lower.pid and child.cmdline()[-1] == "4244")
+    return upper, lower, command
+
+
+def await_gone(*processes: psutil.Process) -> None:
+    await_condition("all to be gone", lambda: not any(map(is_running, processes)), timeout=5)
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2], ids=["the upper keeper", "the lower keeper", "the command"])
+def test_whoever_is_killed_takes_the_tree_along(victim):
+    started = start(os.getpid(), RUNAWAY + "exec sleep 4244")
     runaway = runaway_of(started)
-    (command,) = (child for child in psutil.Process(started.pid).children() if child.pid != runaway.pid)
-    command.kill()
+    chain = keepers_and_command(started)
+    chain[victim].kill()
+    assert started.wait(5) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    await_gone(*chain, runaway)
+
+
+@pytest.mark.parametrize("frozen", [0, 1], ids=["the upper keeper", "the lower keeper"])
+def test_a_killed_owner_takes_the_tree_along_although_a_keeper_is_frozen(owner, frozen):
+    started = start(owner.pid, RUNAWAY + "exec sleep 4244")
+    runaway = runaway_of(started)
+    chain = keepers_and_command(started)
+    chain[frozen].suspend()
+    owner.kill()
+    owner.wait()
+    await_gone(*chain[1:], runaway)
+    chain[0].resume()
     assert started.wait(5) == 128 + signal.SIGKILL
-    assert not runaway.is_running()
 
 
 def test_sigterm_is_passed_on():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onceproof.model.files import Declared, TopicPlan
 from onceproof.model.oracle import Outputs
 from onceproof.model.record import Record
-from onceproof.readers.application import check_application, oracle_of, records_of
+from onceproof.readers.application import check_application, compare_output, oracle_of, records_of
 from onceproof.readers.kafka import token
 
 IN = Declared("in", "input", "string", "string")
@@ -65,6 +65,18 @@ def test_each_breach_of_the_oracle_is_seen_once(agreed, observed, anomaly):
 )
 def test_what_is_not_agreed_is_no_promise(agreed, observed):
     assert anomalies(CLEAN, observed, replace(OUT, agreed=agreed)) == {}
+
+
+@pytest.mark.parametrize("promise", ["replay", "replay-newest"])
+def test_a_replay_is_an_oracle_of_its_own(promise):
+    promised = replace(OUT, promises=(promise,))
+    replayed = [*CLEAN[:-1], ("b", "7")]
+    others = {f"out-{name}": records(CLEAN) for name in ("oracle", "replay", "replay-newest") if name != promise}
+    topics = {"out": records(CLEAN), **others, f"out-{promise}": records(replayed)}
+    found = list(compare_output("out", promised, topics, at_least=False))
+    assert {(one.promise, one.anomaly) for one in found} == {(promise, None), (promise, "wrong-value")}
+    unknown = replace(promised, agreed=None)  # nobody looked yet how far runs agree
+    assert not list(compare_output("out", unknown, topics, at_least=False))
 
 
 def test_under_at_least_once_more_may_come_and_nothing_may_be_missing():

@@ -315,6 +315,8 @@ def test_no_secret_path_host_or_account_is_in_any_member(tmp_path, monkeypatch):
         "jane.doe",
         "10.20.30.40",
         "kafka-1.internal.example",
+        "nightly-scheduler",
+        "nightly-worker-2",
         "hunter2-of-the-keystore",
         "tok-12345",
         "jaas-user",
@@ -334,6 +336,7 @@ def test_no_secret_path_host_or_account_is_in_any_member(tmp_path, monkeypatch):
             "\tssl.key.password = [hidden]",
             "\tsome.client.secret = from-a-log-only",
             f"{stamp(22)} INFO again from-a-log-only; postgresql://jane.doe:url-pass@kafka-1.internal.example/db",
+            f"{stamp(22)} INFO nightly-worker-2 asks NIGHTLY-SCHEDULER:9092",
             f"{stamp(22)} INFO bootstrap 127.0.0.1:5000, localhost/127.0.0.1:5000 (id: 1), version 0.10.2.1, root cause",
         ]
     )
@@ -350,6 +353,7 @@ def test_no_secret_path_host_or_account_is_in_any_member(tmp_path, monkeypatch):
         cluster_folder=f"{elsewhere}/clusters/3.9.1",
     )
     cluster = {
+        "host": "nightly-scheduler",
         "bootstrap_servers": "kafka-1.internal.example:9092,127.0.0.1:5000",
         "folder": f"{elsewhere}/clusters/3.9.1",
     }
@@ -357,6 +361,7 @@ def test_no_secret_path_host_or_account_is_in_any_member(tmp_path, monkeypatch):
     for trial in trials:
         told = {"t": T0, "source": "driver", "event": "crash", "where": f"{run_path}/state", "password": "tok-12345"}
         run.trial(trial).timeline.write_text(json.dumps(told) + "\n")
+        an_outcome(trial, host="nightly-worker-2").write(run.trial(trial).outcome_file)
         (run.trial(trial).contents / "0_0.csv").write_text(f"seen,{home}/x,tok-12345\n")
     members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
     for name, text in members.items():

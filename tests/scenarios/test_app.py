@@ -1,13 +1,19 @@
 """Your own application as a scenario: what its topics are called, on brokers of ours and of somebody else."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from onceproof.lab.plan import plan_of
 from onceproof.model.errors import UsageError
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.applying import app_run
 from onceproof.scenarios.app import SCENARIO
 from tests.conftest import a_trial
+from tests.fakes.world import FakeCluster
+from tests.specimens.files import a_plan
 
 ORDERS = str(Path(__file__).parents[2] / "examples" / "orders")
 OURS = a_trial("4.3.1", scenario="app", application=ORDERS)
@@ -29,3 +35,86 @@ def test_on_brokers_of_somebody_else_all_names_begin_as_those_of_any_trial(trial
     assert named == {role: prefix + role for role in roles}
     assert {message.topic for message in SCENARIO.workload(trial).messages} == {prefix + "orders", prefix + "payments"}
     assert SCENARIO.config(trial)["orders.topics.prefix"] == prefix
+
+
+def test_topics_have_as_many_partitions_as_they_say_and_else_as_many_as_all(tmp_path):
+    folder = shutil.copytree(ORDERS, tmp_path / "orders")
+    file = folder / "onceproof.toml"
+    told = file.read_text().replace('topic = "orders"', 'topic = "orders"\npartitions = 5')
+    file.write_text(told.replace('topic = "revenue"', 'topic = "revenue"\npartitions = 1'))
+    plan = a_plan(
+        OURS, partitions=2, roles=SCENARIO.system(a_trial("4.3.1", scenario="app", application=str(folder))).topics
+    )
+    assert plan.sizes == {"orders": 5, "payments": 2, "accepted-orders": 2, "paid-orders": 2, "revenue": 1}
+    assert plan.topics_of("input") == {"orders": 5, "payments": 2}
+    assert plan.topics_of("sums-repartition") == {OURS.topic("sums-repartition"): 2}
+
+
+BOX = """
+command = ["run.sh"]
+[properties]
+"processing.guarantee" = "at_least_once"
+[[input]]
+topic = "in"
+generate = { records = 3, value = "v" }
+[[output]]
+topic = "out"
+promises = ["differential", "replay"]
+"""
+
+
+@pytest.fixture
+def black_box(tmp_path):
+    """A trial of an application as it is deployed, with these parameters."""
+    (tmp_path / "onceproof.toml").write_text(BOX)
+    trial = a_trial("3.9.1", scenario="app", application=str(tmp_path))
+    trial = replace(trial, cell=replace(trial.cell, streams=trial.cell.streams.claimed))
+    return lambda **own: replace(trial, parameters={**trial.parameters, **own})
+
+
+def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_not_looked_at(black_box):
+    trial = black_box(fault="bounce")
+    plan = plan_of(trial, FakeCluster())
+    assert plan.streams_config == {"processing.guarantee": "at_least_once"}
+    assert plan.app["command"] == ["run.sh"]
+    assert (
+        plan.not_looked_at["stores"]
+        == "a command's stores are only read on the class path of its release, which is its own"
+    )
+    assert "topology" in plan.not_looked_at["replay"]
+    assert plan.roles["out"].declared.promises == ("differential",)
+    assert "-s3.9.1-claimed-" in trial.key
+    assert type(trial).from_dict(trial.to_dict()) == trial
+    assert type(trial.cell).parse(trial.cell.key) == trial.cell
+    assert "--streams 3.9.1 --fault bounce" in trial.command
+
+
+@pytest.mark.parametrize("fault", ["thread-removed", "pause", "disk-full", "rolling-bounce", "partition"])
+def test_a_fault_that_only_shows_inside_is_refused_for_a_black_box(black_box, fault):
+    with pytest.raises(UsageError, match=rf"the fault {fault} bites is seen in .* take .*instance-kill, bounce\."):
+        SCENARIO.validate(black_box(fault=fault))
+    SCENARIO.validate(black_box(fault="instance-kill"))
+
+
+def test_a_black_box_has_no_brokers_of_somebody_else(black_box):
+    trial = black_box()
+    theirs = replace(trial, cell=replace(trial.cell, broker=trial.cell.broker.claimed))
+    with pytest.raises(UsageError, match=r"a command is not handed credentials.*leave out --brokers\."):
+        SCENARIO.validate(theirs)
+
+
+@pytest.mark.parametrize(
+    ("streams", "options", "sentence"),
+    [
+        (["3.9.1", "4.3.1"], {}, "is a command, which brings its own release, but 2 are named: name the one that it"),
+        (
+            ["3.9.1"],
+            {"plant_name": "batch-lost"},
+            "batch-lost can only be planted into a class path that is known here",
+        ),
+        (["3.9.1"], {"controls": True}, "controls can only be planted into a class path that is known here"),
+    ],
+)
+def test_what_needs_the_class_path_of_a_black_box_is_refused(black_box, tmp_path, streams, options, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        app_run(RunFolder(tmp_path), str(tmp_path), streams, broker="3.9.1", seed=1, **options)

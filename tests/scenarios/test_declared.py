@@ -10,6 +10,7 @@ from onceproof.model.errors import UsageError
 from onceproof.scenarios.declared import Application
 
 HEAD = 'class = "a.B#topology"\njars = ["app.jar"]\n'
+COMMAND = 'command = ["run.sh"]\n'
 INPUT = '[[input]]\ntopic = "in"\n'
 GENERATE = 'generate = { records = 3, key = "k{n}", value = "{1..1}" }\n'
 OUTPUT = '[[output]]\ntopic = "out"\n'
@@ -42,7 +43,7 @@ def test_what_is_not_said_has_its_default(tmp_path):
     ("text", "sentence"),
     [
         ("class = ", "is no TOML"),
-        (WHOLE.replace('class = "a.B#topology"\n', ""), "class is missing"),
+        (WHOLE.replace('class = "a.B#topology"\n', ""), "it takes either a class that gives the topology, or a command"),
         (WHOLE.replace("a.B#topology", "a b"), r"class = 'a b': String should match"),
         ('colour = "red"\n' + WHOLE, "colour is not known, leave it out"),
         (WHOLE.replace("topic = ", 'tpoic = "x"\ntopic = ', 1), r"input\.1\.tpoic is not known"),
@@ -50,6 +51,9 @@ def test_what_is_not_said_has_its_default(tmp_path):
         (WHOLE.replace(OUTPUT, ""), "output is missing"),
         (WHOLE.replace(GENERATE, ""), "input.1: it takes either a file of records or what to generate"),
         (WHOLE.replace("jars", "#"), "it takes sources, jars or dependencies"),
+        (COMMAND + HEAD + INPUT + GENERATE + OUTPUT, "it takes either a class that gives the topology, or a command"),
+        (COMMAND + 'jars = ["app.jar"]\n' + INPUT + GENERATE + OUTPUT, "a command brings its own class path: leave out"),
+        (COMMAND + '[properties]\n"commit.interval.ms" = 9\n' + INPUT + GENERATE + OUTPUT, "commit.interval.ms is for the"),
         (WHOLE.replace("app.jar", "other.jar"), "names other.jar, which is not there"),
         (WHOLE.replace('"out"', '"in"'), "the topic in is there twice"),
         (WHOLE + 'key = "avro"\n', r"output\.1\.key = 'avro': must be one of string, integer"),
@@ -154,6 +158,16 @@ def test_inputs_flow_side_by_side_and_are_the_same_for_a_seed(tmp_path):
 def test_what_is_read_into_a_global_table_comes_first(tmp_path):
     application = read(tmp_path, WHOLE + SECOND + "global = true\n")
     assert [m.topic[0] for m in application.messages(1, 0)] == list("mmmmmmiii")
+
+
+def test_records_without_a_key_go_round_the_partitions_of_their_own_topic(tmp_path):
+    unkeyed = GENERATE.replace('key = "k{n}", ', "")
+    second = (
+        SECOND.replace('key = "k{n}", ', "").replace("GENERATE", "").replace('"more"\n', '"more"\npartitions = 3\n')
+    )
+    messages = read(tmp_path, HEAD + INPUT + unkeyed + second + OUTPUT).messages(1, 0)
+    seen = {topic: {m.partition for m in messages if m.topic == topic} for topic in ("in", "more")}
+    assert seen == {"in": {0, 1}, "more": {0, 1, 2}}
 
 
 def test_values_are_filled_up_to_a_size(tmp_path):

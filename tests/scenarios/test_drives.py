@@ -344,6 +344,22 @@ WAYS = [
     Way("idle-task", "the idle task moves", True, r"kept task 0_0; .* was idle, was revoked\. 5,000 records .* killed"),
     Way("idle-task", "in good order", True, r"5,000 records .* not committed when the process was closed", "CLOSED"),
     Way("idle-task", "both are busy", False, r"which was busy, was revoked", "NOT_IDLE", all_steps_tried=True),
+    Way(
+        "split-batch",
+        "a batch is split",
+        True,
+        r"^Batches were split [1-9]\d* times; .* 0 of 5,000 records were committed and 0 published",
+        all_steps_tried=True,
+    ),
+    Way("split-batch", "the batch is taken", False, "split 0 times; .* 5,000 of", nature=Nature(refuses=False)),
+    Way(
+        "corrupted-task",
+        "it is closed in a restoration",
+        True,
+        r"^The application was closed while [1-9][0-9,]* records of a store were restored, its task having been corr",
+        all_steps_tried=True,
+    ),
+    Way("corrupted-task", "not corrupted", False, "closed while .* at a start", "NOT_CORRUPTED", all_steps_tried=True),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -390,7 +406,7 @@ HALTS = [
         nature=Nature(halts_after=halts),
     )
     for scenario, halts in zip(
-        SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000, 2_000), strict=True
+        SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000, 2_000, 1_000, 2_000), strict=True
     )
 ]
 UNCLEAN = [

@@ -13,14 +13,15 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from onceproof.model.anomaly import Comparison, Witness, counted
 from onceproof.readers.state import compare_state as read_state
 from spark_jobs.check import in_memory
-from spark_jobs.transforms import checks
+from spark_jobs.transforms import checks, contents
 from spark_jobs.transforms.comparisons import comparison_findings
 from spark_jobs.transforms.state import compare_state
-from tests.specimens import counting, dedup, deleter, foreign_key_join, global_join, scans, stream_join, values
+from tests.specimens import copy, counting, dedup, deleter, foreign_key_join, global_join, scans, stream_join, values
 
 pytestmark = pytest.mark.spark
 
 OF_CHECK: dict[str, ModuleType] = {
+    "copy": copy,
     "counting": counting,
     "dedup": dedup,
     "deleter": deleter,
@@ -31,6 +32,7 @@ OF_CHECK: dict[str, ModuleType] = {
     "values": values,
 }
 PROMISES = {
+    "copy": {"deliveries", "output-order"},
     "counting": {"reads", "deliveries", "output-order", "changelog"},
     "dedup": {"deliveries", "state", "output-order", "changelog"},
     "deleter": {"answers", "published", "output-order", "changelog"},
@@ -75,12 +77,18 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged(spark: SparkSession) -> Judged:
+def specimens(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    """The records of all specimens, and their trials."""
     trials, check_of = {}, {}
     for number, (name, module) in enumerate(OF_CHECK.items()):
         for place, specimen in enumerate(module.SPECIMENS, 1_000 * number):
             trials[place], check_of[place] = specimen, name
-    tables = checks.check(*frames(spark, trials, check_of)).tables
+    return frames(spark, trials, check_of)
+
+
+@pytest.fixture(scope="module")
+def judged(specimens: tuple[DataFrame, DataFrame]) -> Judged:
+    tables = checks.check(*specimens).tables
     comparisons = tables["comparisons"].persist()
     return Judged(
         _by_specimen(comparisons, lambda row: Comparison(**row)),
@@ -129,12 +137,28 @@ def test_what_is_well_is_compared_too(judged: Judged, name: str) -> None:
     assert {comparison.anomaly for comparison in judged.comparisons[place]} == {None}
 
 
+def test_of_long_topics_the_keys_that_differ_are_compared_and_that_shows_the_same(
+    judged: Judged, specimens: tuple[DataFrame, DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "FEW", 0)
+    records, trials = specimens[0], specimens[1].where("check = 'counting'")
+    told = contents.compare_contents(checks.numbered(records, trials), trials, {"counting"})
+    found = _by_specimen(told.where("anomaly is not null"), lambda row: Comparison(**row))
+    promises = {"output-order", "changelog"}
+    assert {place: Counter(rows) for place, rows in found.items()} == {
+        place: Counter(differing)
+        for place, rows in judged.comparisons.items()
+        if place[0] == "counting" and (differing := [row for row in rows if row.promise in promises and row.anomaly])
+    }
+
+
 def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transaction(judged: Judged) -> None:
     compared = {
         name: counted(judged.comparisons[name, module.SPECIMENS.index(module.HEALTHY)])
         for name, module in OF_CHECK.items()
     }
     assert compared == {
+        "copy": {"deliveries": 3, "output-order": 4},
         "counting": {"reads": 7, "deliveries": 3, "output-order": 7, "changelog": 7},
         "dedup": {"deliveries": 4, "state": 2, "output-order": 4, "changelog": 4},
         "deleter": {"answers": 3, "published": 3, "output-order": 3, "changelog": 6},

@@ -174,6 +174,7 @@ def unexpected_id(clean: Clean, rng: random.Random) -> Mutation:
 Mutate = Callable[[Clean, random.Random], Mutation]
 # For each check, the roles with what can be wrong in them besides what `mutations` has.
 CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutation], ...]]] = {
+    "copy": {"output": (unexpected_entry,)},
     "enumerator": {"output": (), "ids-changelog": (), "counter-changelog": ()},
     "counting": {"output": (wrong_number, unexpected_entry), "last-changelog": (tombstone, empty_changelog)},
     "dedup": {"output": (unexpected_entry,), "seen-changelog": (tombstone,)},

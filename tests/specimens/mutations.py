@@ -1037,6 +1037,12 @@ def untouched(clean: Clean) -> Mutation:
 
 
 MUTATIONS: dict[str, tuple[Mutate, ...]] = {
+    "copy": (
+        lost_read,
+        leaked_output,
+        repeated_output,
+        *(plant("output") for plant in (stamped, headed, valued, swapped)),
+    ),
     "enumerator": (
         duplicate_id,
         stored_duplicate_id,

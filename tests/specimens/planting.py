@@ -57,6 +57,7 @@ BATCHES = 3  # transactions that a partition keeps at least, if it had as many
 LOOKS = 20  # at the log segments, until no marker is missing
 # A role with one record for each input record, so that its records tell which of these a transaction processed.
 GUIDES = {
+    "copy": "output",
     "enumerator": "output",
     "counting": "output",
     "dedup": "output",
@@ -497,18 +498,18 @@ def _readers(cluster: Cluster, planted: Planted) -> Iterator[Reader]:
     roles = planted.system.roles
     for committed in sorted({role.committed for role in roles.values()}):
         sources = [
-            Source(planted.trial.topic(role.topic or name), name, role.value_bytes)
+            Source(planted.trial.topic(role.topic or name), name, role.value_bytes, len(_partitions(planted)))
             for name, role in roles.items()
             if role.committed == committed
         ]
-        yield Reader(cluster, planted.trial.application_id, sources, len(_partitions(planted)), committed)
+        yield Reader(cluster, planted.trial.application_id, sources, committed)
 
 
 def _finish(
     run: RunFolder, cluster: Cluster, planted: Planted, readers: Iterable[Reader], entries: Sequence[Entry]
 ) -> Findings:
     topics, folder = Topics(cluster, planted.trial.application_id), run.trial(planted.trial)
-    ends = topics.ends(topics.names(), len(_partitions(planted)))
+    ends = topics.ends(topics.sizes())
     topics.close()
     read: dict[str, list[Record]] = defaultdict(list)
     corrupt: list[Comparison] = []

@@ -102,6 +102,10 @@ class Secured:
         """A client.properties for SASL_SSL and SCRAM."""
         return self._password_properties(servers or self.scram, "SCRAM-SHA-512", "scram.Scram", password, ca)
 
+    def scram_256_properties(self) -> str:
+        """The same with the other hash that Kafka has."""
+        return self._password_properties(self.scram, "SCRAM-SHA-256", "scram.Scram", PASSWORD)
+
     def plain_properties(self, password: str = PASSWORD) -> str:
         """A client.properties for SASL_SSL and PLAIN."""
         return self._password_properties(self.plain, "PLAIN", "plain.Plain", password)
@@ -226,9 +230,10 @@ def _secured_broker(folder: Path, issuer: Issuer) -> Iterator[Secured]:
             "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
         ),
         "listener.name.oauth.sasl.oauthbearer.jwks.endpoint.url": issuer.keys.as_uri(),
-        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-        "listener.name.scram.scram-sha-512.sasl.jaas.config": (
-            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+        **dict.fromkeys(
+            (f"listener.name.scram.scram-sha-{bits}.sasl.jaas.config" for bits in (256, 512)),
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;",
         ),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": authority.signs("broker"),
@@ -251,9 +256,9 @@ def _secured_broker(folder: Path, issuer: Issuer) -> Iterator[Secured]:
     try:
         cluster._await_ready()
         client = AdminClient(cluster.client())
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        upsert = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
-        client.alter_user_scram_credentials([upsert])[USER].result(10)
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            upsert = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
+            client.alter_user_scram_credentials([upsert])[USER].result(10)
         yield Secured(folder, authority, client, issuer, scram, mutual, plain, oauth)
     finally:
         cluster.stop()

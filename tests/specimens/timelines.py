@@ -58,6 +58,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "scan": {},
     "foreign-key-join": {},
     "stream-join": {},
+    "split-batch": {},
 }
 
 
@@ -153,6 +154,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     "scan": {},
     "foreign-key-join": {},
     "stream-join": {},
+    "split-batch": {},
 }
 
 

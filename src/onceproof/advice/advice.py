@@ -127,3 +127,4 @@ class Advice:
     not_looked_at: tuple[Gap, ...]
     application: dict[str, tuple[str | bool, ...]] | None
     left_out: tuple[LeftOut, ...]
+    own: tuple[Said, ...] = ()  # what one's own application showed on these releases

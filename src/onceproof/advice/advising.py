@@ -9,6 +9,7 @@ from onceproof.advice.uses import needs_of, never_used, promises_looked_at, unus
 from onceproof.model.application import Application, told
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
+from onceproof.model.judged import Judgement
 from onceproof.model.known_issues import LATER, KnownIssue, Registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.matrix import Offer
@@ -20,7 +21,32 @@ from onceproof.results.measured import Measured
 GUIDE = Source(Kind.DOCUMENT, "Kafka Streams' upgrade guide", url="https://kafka.apache.org/43/streams/upgrade-guide/")
 RESTARTS = Source(Kind.DOCUMENT, "docs/scenarios/crash.md, own runs with a restart on another release")
 SCENARIOS = Source(Kind.DOCUMENT, "docs/scenarios")
+RUNS = Source(Kind.DOCUMENT, "docs/applications.md, own runs of the application")
 RESULTS = Source(Kind.DOCUMENT, "the results database")
+
+
+@dataclass(frozen=True)
+class OwnRun:
+    """What an application of one's own last showed on a release, or on the way to another, under a fault."""
+
+    streams: Release
+    restart_on: Release | None
+    fault: str
+    judgement: Judgement
+    reason: str
+    run: str
+
+    @property
+    def way(self) -> tuple[Release, Release | None]:
+        """The release, and the one that it went over to."""
+        return self.streams, self.restart_on
+
+    @property
+    def said(self) -> Said:
+        """In a sentence."""
+        releases = f"{self.streams} → {self.restart_on}" if self.restart_on else str(self.streams)
+        told = f"{releases}, fault {self.fault}: {self.judgement}. {self.reason}"
+        return Said(told, (Source(Kind.DOCUMENT, f"app run {self.run}"),))
 
 
 @dataclass(frozen=True)
@@ -34,6 +60,7 @@ class Question:
     measured: Sequence[Measured]
     application: Application | None = None
     releases: Collection[Release] = ()  # that one might go to instead
+    own: tuple[OwnRun, ...] | None = None  # of the application of one's own that is asked about
 
     def __post_init__(self) -> None:
         """Refuse a pointless question.
@@ -117,6 +144,7 @@ def advise(question: Question) -> Advice:
         gaps,
         None if question.application is None else dict(question.application.uses),
         tuple(_left_out(question)),
+        tuple(run.said for run in question.own or ()),
     )
 
 
@@ -163,6 +191,15 @@ def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]
         if one.verdict is Verdict.REGRESSION and one.cell.running == target:
             when = "" if one.is_current else " (by an earlier harness)"
             yield Said(f"{one.cell.title} showed what no known issue explains{when}: {one.sentence}", (_source(one),))
+    for run in _own_gained(question):
+        yield Said(f"Your application is red on the way, and not on {current}: {run.said.text}", run.said.sources)
+
+
+def _own_gained(question: Question) -> Iterator[OwnRun]:
+    """The red runs of one's own application that have to do with the target, if it is not as red where it is now."""
+    runs = [run for run in question.own or () if run.judgement is Judgement.RED]
+    here = {run.fault for run in runs if run.way == (question.current, None)}
+    yield from (run for run in runs if (run.restart_on or run.streams) == question.target and run.fault not in here)
 
 
 def _carried(question: Question) -> list[KnownIssue]:
@@ -203,6 +240,7 @@ def _to_do(
     if cells := [gap for gap in gaps if gap.is_needed and gap.cell]:
         sources = tuple(source for gap in cells for source in gap.sources)
         own = " --application FILE" if question.application else ""
+        own = " --application DIR" if question.own is not None else own
         count = _count(len(cells), "cell", "cells")
         text = f"Have what is missing looked at: `onceproof advise {current} {target}{own} --run` ({count})."
         yield Said(text, tuple(dict.fromkeys(sources)))
@@ -307,11 +345,28 @@ def _gaps(question: Question) -> Iterator[Gap]:
             names = ", ".join(cell.scenario for cell in cells)
             why = "No cell that counts was run here; the answer does not wait for it."
             yield Gap(f"{cells[0].releases}: {names}", why, False, None, (RESULTS,))
+    yield from _of_own(question)
     yield from _features(question)
     yield from _promises(question)
     if counting := [one for one in question.cells if one.counts]:
         brokers = " and ".join(map(str, sorted({one.cell.broker for one in counting})))
         yield Gap(f"Brokers other than {brokers}", "All cells ran on these.", False, None, (_source(counting[0]),))
+
+
+def _of_own(question: Question) -> Iterator[Gap]:
+    """Where one's own application was not run, or said nothing; the answer waits for the target alone."""
+    if question.own is None:
+        return
+    current, target = question.current, question.target
+    said = {run.way for run in question.own if run.judgement is not Judgement.INCONCLUSIVE}
+    for way, options in (
+        ((target, None), f"--streams {target}"),
+        ((current, target), f"--streams {current} --roll-to {target}"),
+    ):
+        if way not in said:
+            releases = f"{current} → {target}" if way[1] else str(target)
+            why = f"No run of it said anything here: `onceproof app run DIR {options}`."
+            yield Gap(f"{releases}: your application", why, way == (target, None), None, (RUNS,))
 
 
 def _missing(

@@ -1,27 +1,35 @@
 """From releases as a person names them to the question: what the registry, the matrices and the database know."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from onceproof.advice.advising import Question
+from onceproof.advice.advising import OwnRun, Question
 from onceproof.harness import harness_version
 from onceproof.installation import Installation
 from onceproof.lab.releases import published_releases
 from onceproof.model.application import Application, parse_application
-from onceproof.model.cell import Cell
+from onceproof.model.cell import Cell, is_run_id
 from onceproof.model.errors import UsageError
+from onceproof.model.judged import AppAnswer
 from onceproof.model.known_issues import LATER, Registry, registry
 from onceproof.model.matrices import MATRICES
 from onceproof.model.matrix import Request
-from onceproof.model.release import Release
+from onceproof.model.release import CLAIMED, Release
 from onceproof.results.measured import measured
 from onceproof.results.seen import judged_releases, seen_releases
 from onceproof.scenarios import CATALOGUE
+from onceproof.scenarios.declared import Application as Declared
 
 
-def ask(current: Release, target: Release, url: str, application: Application | None = None) -> Question:
-    """The question, with all that is known here.
+def ask(
+    current: Release,
+    target: Release,
+    url: str,
+    application: Application | None = None,
+    own: tuple[OwnRun, ...] | None = None,
+) -> Question:
+    """The question, with all that is known here; `own` are the runs of the application of one's own that it is about.
 
     Raises:
         UsageError: both releases are the same.
@@ -29,7 +37,7 @@ def ask(current: Release, target: Release, url: str, application: Application | 
     """
     releases = (current, target)
     cells = measured(url, releases, harness_version())
-    return Question(current, target, registry(), CATALOGUE, cells, application, known_releases(url))
+    return Question(current, target, registry(), CATALOGUE, cells, application, known_releases(url), own)
 
 
 def known_releases(url: str) -> list[Release]:
@@ -76,6 +84,29 @@ def read_application(file: Path) -> Application:
         raise UsageError(
             f"{file} cannot be read ({reason}): name the file that `onceproof advise --template` printed."
         ) from None
+
+
+def own_runs(folder: Path, runs: Path, releases: Collection[Release]) -> tuple[OwnRun, ...]:
+    """The last runs of an application of one's own on each of these releases, or from one to another, by fault.
+
+    A run with a planted bug says nothing about Kafka.
+
+    Raises:
+        UsageError: the folder has no application.
+    """
+    folder = Declared.read(folder).folder
+    found: dict[tuple[Release, Release | None, str], OwnRun] = {}
+    for file in sorted(runs.glob("*/app.json"), reverse=True):
+        answer = AppAnswer.known(file)
+        if answer is None or Path(answer.application) != folder or not is_run_id(file.parent.name):
+            continue
+        for one in answer.releases:
+            streams = Release.parse(one.streams.removesuffix(CLAIMED))
+            to = Release.parse(one.restart_on) if one.restart_on else None
+            if one.plant is None and streams in releases and (to is None or to in releases):
+                run = OwnRun(streams, to, answer.fault, one.judgement, one.reason, file.parent.name)
+                found.setdefault((streams, to, answer.fault), run)
+    return tuple(found.values())
 
 
 def requests(cells: Iterable[Cell]) -> list[Request]:

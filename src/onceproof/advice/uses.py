@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from onceproof.model.application import FEATURES, Value
 from onceproof.model.cell import Cell, Trial
@@ -20,10 +21,10 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
     """What the application of a variant uses: for each feature the values that apply."""
     scenario_, trial = scenario(name), _trial(name, variant)
     config, app = scenario_.config(trial), scenario_.app(trial)
-    is_cached = bool(app["caching"]) and config.get(trial.cell.running.cache_size_config) != "0"
+    is_cached = bool(app.get("caching")) and config.get(trial.cell.running.cache_size_config) != "0"
     return {
         "guarantee": (config["processing.guarantee"],),
-        "stores": ("in-memory" if app.get("stores") == "in-memory" else "rocksdb",),
+        "stores": _stores_of(app),
         "caching": (is_cached,),
         "standbys": (config["num.standby.replicas"] != "0",),
         "static_membership": ("group.instance.id" in config,),
@@ -33,6 +34,12 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
         "windows": (False,),
         "punctuators": ("punctuate.ms" in app,),
     }
+
+
+def _stores_of(app: Mapping[str, Any]) -> tuple[Value, ...]:
+    if "caching" not in app:  # which every topology with a store is told
+        return ()
+    return ("in-memory" if app.get("stores") == "in-memory" else "rocksdb",)
 
 
 @cache

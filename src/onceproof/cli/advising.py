@@ -24,7 +24,8 @@ def advise_(
     ] = None,
     target: Annotated[str | None, typer.Argument(metavar="B", help="The release that you want to go to.")] = None,
     application: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What your application uses, as TOML: see --template.")
+        Path | None,
+        typer.Option(metavar="FILE|DIR", help="What yours uses, as TOML: see --template; or the folder of `app run`."),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Print such a file, with comments, and stop.")] = False,
     run_: Annotated[
@@ -40,7 +41,7 @@ def advise_(
     Exit: 0 nothing known against it, 1 something, 2 usage, 3 not looked at enough, 4 error.
     """
     from onceproof.advice.advising import advise, lacking
-    from onceproof.advice.asking import ask, check_releases, read_application
+    from onceproof.advice.asking import ask, check_releases, own_runs, read_application
     from onceproof.model.application import template as application_template
     from onceproof.page.upgrade import terminal, write_advice
 
@@ -52,12 +53,14 @@ def advise_(
             "Name two releases, the one that you run and the one that you want to go to, e.g. 3.9.1 4.3.1."
         )
     url, way = get_settings().database_url, (Release.parse(current), Release.parse(target))
-    described = read_application(application) if application else None
-    question = ask(*way, url, described)
+    is_own = application is not None and application.is_dir()
+    described = read_application(application) if application and not is_own else None
+    own = own_runs(application, get_settings().runs, way) if application and is_own else None
+    question = ask(*way, url, described, own)
     check_releases(way, url, get_settings().installation)
     if run_ and (cells := lacking(question)):
         _run_cells(cells)
-        question = ask(*way, url, described)
+        question = ask(*way, url, described, own)
     advice = advise(question)
     if html is not None:
         write_advice(advice, get_settings().runs, html)

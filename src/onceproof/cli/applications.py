@@ -88,7 +88,11 @@ def run(
     folder: FolderArgument,
     streams: Annotated[
         list[str],
-        typer.Option("--streams", metavar="V|DIR", help="Kafka Streams release, or the folder of a build; repeatable."),
+        typer.Option(
+            "--streams",
+            metavar="V|DIR",
+            help="Kafka Streams release, or the folder of a build; repeatable. Of a command: which it brings.",
+        ),
     ],
     broker: BrokerOption = BROKER,
     brokers: BrokersOption = None,

@@ -101,10 +101,11 @@ def sweep(brokers: BrokersOption = None) -> None:
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.sweep import sweep as sweep_lab
     from onceproof.lab.sweep import sweep_brokers
+    from onceproof.pipeline.left_over import end_left_over
 
     settings = get_settings()
     cluster = None if brokers is None else GivenCluster.read(settings.installation, brokers)
-    for removed in chain(sweep_lab(settings.runs), sweep_lab(settings.explorations)):
+    for removed in chain(end_left_over(settings.home), sweep_lab(settings.runs), sweep_lab(settings.explorations)):
         out.print(f"removed {removed}", soft_wrap=True)
     if cluster is not None:
         cluster.check_reached()

@@ -117,11 +117,14 @@ def evidence(
         Path | None, typer.Option("--output", metavar="FILE", help="The zip; default in `evidence/` of the run folder.")
     ] = None,
 ) -> None:
-    """Write all that is known about a cell into one archive that can be attached to a JIRA issue as it is."""
+    """Write all that is known about a cell into one archive that can be attached to a JIRA issue as it is.
+
+    Of a run of `app run`: about a release.
+    """
     from onceproof.results.evidence.archive import write_evidence
     from onceproof.results.evidence.case import find_run
 
-    written = write_evidence(find_run(get_settings().runs, run_id), cell, output)
+    written = write_evidence(find_run(get_settings().runs, run_id, applications=True), cell, output)
     out.print(f"{written} ({written.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
 
 

@@ -27,6 +27,8 @@ class Instance(Protocol):
 
     name: str
 
+    reports: bool  # false: a black box, of which only the process is seen, and what its group commits
+
     @property
     def state(self) -> str:
         """Its `KafkaStreams.State`."""
@@ -258,6 +260,7 @@ class Fault:
     nodes: int = 1  # the least number of brokers
     lasts: float = 8.0  # seconds for which records must last, at any time
     requires: frozenset[Capability] = frozenset()  # of the brokers
+    seen_outside: bool = False  # whether a black box shows that it bit
     # Kafka Streams configuration without which a trial would wait for minutes, from the parameters' values.
     config: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
 
@@ -317,8 +320,9 @@ def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffe
 
 
 def processed(ground: Ground) -> int:
-    """Records that the running instances have processed."""
-    return sum(instance.processed for instance in ground.running.values())
+    """Records that the running instances have processed; of black boxes, those whose processing is committed."""
+    running = ground.running.values()
+    return sum(one.processed for one in running) if all(one.reports for one in running) else ground.committed()
 
 
 def draw_busy(ground: Ground, others: int = 0) -> Instance:

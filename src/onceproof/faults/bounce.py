@@ -9,6 +9,7 @@ from typing import Any
 
 from onceproof.faults.base import Fault, Ground, is_at_rest
 from onceproof.faults.directory import DirectoryStrike, config
+from onceproof.faults.outside import seen_outside
 from onceproof.faults.takeover import Takeover
 
 
@@ -67,7 +68,8 @@ FAULT = Fault(
     effect="An instance is closed in good order and leaves the group.",
     undone="It is started again over its state directory.",
     needs="nothing of the scenario may hang on when an instance is closed",
-    strike=Bounce,
+    strike=seen_outside(Bounce, orderly=True),
+    seen_outside=True,
     config=config,
     lasts=12.0,
 )

@@ -55,5 +55,6 @@ FAULT = Fault(
     strike=BrokerKill,
     parameters=PARAMETERS,
     nodes=NODES,
+    seen_outside=True,
     requires=frozenset({Capability.KILL_NODE}),
 )

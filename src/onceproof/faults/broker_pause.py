@@ -96,6 +96,7 @@ FAULT = Fault(
     strike=BrokerPause,
     parameters=PARAMETERS,
     nodes=NODES,
+    seen_outside=True,
     lasts=12.0,
     requires=frozenset({Capability.KILL_NODE}),
 )

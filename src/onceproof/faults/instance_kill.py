@@ -16,6 +16,7 @@ from typing import Any
 
 from onceproof.faults.base import Fault, Ground, Instance
 from onceproof.faults.directory import DirectoryStrike, config
+from onceproof.faults.outside import seen_outside
 
 
 class InstanceKill(DirectoryStrike):
@@ -92,7 +93,8 @@ FAULT = Fault(
     effect="An instance is killed (SIGKILL).",
     undone="It is started again over its state directory.",
     needs="nothing of the scenario may hang on when an instance dies",
-    strike=InstanceKill,
+    strike=seen_outside(InstanceKill, orderly=False),
+    seen_outside=True,
     config=config,
     lasts=12.0,
 )

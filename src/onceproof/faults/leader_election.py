@@ -61,5 +61,6 @@ FAULT = Fault(
     strike=LeaderElection,
     parameters=leads(NAME),
     nodes=NODES,
+    seen_outside=True,
     requires=frozenset({Capability.MOVE_LEADERS}),
 )

@@ -7,7 +7,7 @@ from onceproof.model.judged import Control
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
 from onceproof.model.run_folder import TrialFolder
-from onceproof.readers.application import compare_outputs, declared_as, records_of
+from onceproof.readers.application import compare_outputs, declared_as, oracle_records, records_of
 from onceproof.readers.kafka import token_record
 from onceproof.scenarios import scenario
 
@@ -22,7 +22,7 @@ def broken_promises(folder: TrialFolder, oracle: Oracle) -> Broken:
     plan, outcome = TrialPlan.read(folder.trial_file), Outcome.read(folder.outcome_file)
     outputs, declared = Outputs.read(folder.outputs_file), declared_as("output", plan.roles)
     topics = {role: records_of(outputs, role, one) for role, one in declared.items()}
-    topics |= {f"{role}-oracle": records_of(oracle.outputs, role, one) for role, one in declared.items()}
+    topics |= oracle_records(oracle, declared)
     topics |= _inputs(plan)
     broken: dict[str, dict[str, bool]] = {}
     for role, comparisons in compare_outputs(plan.roles, topics, outcome.facts).items():

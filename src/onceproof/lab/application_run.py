@@ -1,6 +1,6 @@
 """An application of people's own on one release: two trials without a fault, which are the oracle, and one with it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,20 @@ from onceproof.installation import Installation
 from onceproof.lab.application_controls import CONTROLS, broke, broken_promises, vacuous
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.given import GivenCluster, lent, own_cluster
+from onceproof.lab.replay import replay
 from onceproof.lab.site import Report
 from onceproof.lab.trial import run_trial
 from onceproof.model.anomaly import first_of_each
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import FAULT, OF_APPLICATION, ORACLE, Cell, Trial
 from onceproof.model.errors import StoodStillError
 from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.judged import Control, Judgement, OnRelease, Output
+from onceproof.model.matrices import NEWEST
 from onceproof.model.oracle import Oracle, Outputs
+from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.readers.application import declared_as, oracle_of
-from onceproof.scenarios.app import LIKE
+from onceproof.scenarios.app import LIKE, REPLAYED
 from onceproof.scenarios.declared import application_of
 
 ATTEMPTS = 3  # of a trial during which the machine stands still
@@ -48,18 +51,21 @@ class Asked:
     def undisturbed(self, number: int) -> Trial:
         """A trial without the fault and the plant, but with the configuration that the fault brings with it."""
         before = replace(self.cell, restart_on=None)
-        parameters = {**self.parameters, "fault": NONE, LIKE: self.parameters["fault"]}
+        fault = self.parameters[FAULT]
+        # To repeat such a trial by itself, the fault is `none` and that configuration is asked for.
+        like = self.parameters.get(LIKE, NONE) if fault == NONE else fault
+        parameters = {**self.parameters, FAULT: NONE, LIKE: like}
         return Trial(self.run.run_id, before, number, self.seed, parameters)
 
     def disturbed(self, oracle: str) -> Trial:
         """The trial with the fault, and the plant."""
-        parameters = {**self.parameters, "oracle": oracle}
+        parameters = {**self.parameters, ORACLE: oracle}
         return Trial(self.run.run_id, self.cell, self.first + WITHOUT, self.seed, parameters, self.plant)
 
     def planted(self, number: int, oracle: str, plant: str) -> Trial:
         """A control: without the fault, and with this plant."""
         without = self.undisturbed(number)
-        return replace(without, parameters={**without.parameters, "oracle": oracle}, plant=plant)
+        return replace(without, parameters={**without.parameters, ORACLE: oracle}, plant=plant)
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def run_on_release(
             if trials[-1].found.anomalies:
                 return _told(asked, trials, "without any fault", {})
         file = str(asked.run.path / f"oracle-{asked.cell.streams}.json")
-        oracle = _oracle(asked, trials)
+        oracle = _oracle(installation, asked, trials, report)
         oracle.write(Path(file))
         trials.append(_run(asked, asked.disturbed(file), cluster, report))
         outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
@@ -127,7 +133,7 @@ def _controlled(
 def _run(asked: Asked, trial: Trial, cluster: Cluster, report: Report) -> _Done:
     """Run a trial; again, if the machine stood still."""
     folder = asked.run.trial(trial)
-    fault = trial.parameters["fault"]
+    fault = trial.parameters[FAULT]
     what = trial.plant or ("without a fault" if fault == NONE else fault)
     told = f"{trial.cell.releases}, {what}"
     for _ in range(ATTEMPTS):
@@ -137,10 +143,29 @@ def _run(asked: Asked, trial: Trial, cluster: Cluster, report: Report) -> _Done:
     raise StoodStillError(f"The machine stood still in each of {ATTEMPTS} attempts: {outcome.void}")
 
 
-def _oracle(asked: Asked, trials: list[_Done]) -> Oracle:
-    plan = TrialPlan.read(asked.run.trial(trials[0].trial).trial_file)
+def _oracle(installation: Installation, asked: Asked, trials: list[_Done], report: Report) -> Oracle:
+    folder = asked.run.trial(trials[0].trial)
+    plan = TrialPlan.read(folder.trial_file)
+    roles = declared_as("output", plan.roles)
     first, second = (Outputs.read(asked.run.trial(done.trial).outputs_file) for done in trials)
-    return oracle_of(first, second, declared_as("output", plan.roles))
+    oracle = oracle_of(first, second, roles)
+    promised = {name for declared in roles.values() for name in declared.promises}
+
+    def replay_on(release: Release) -> Outputs:
+        report(f"{asked.cell.releases}, replay on {release}")
+        return replay(installation, plan, folder, release)
+
+    return with_replays(oracle, promised, asked.cell.streams, replay_on)
+
+
+def with_replays(
+    oracle: Oracle, promised: Collection[str], streams: Release, replay_on: Callable[[Release], Outputs]
+) -> Oracle:
+    """An oracle with what is replayed on the release under test, and on the newest one, as far as it is promised."""
+    wanted = list(zip(REPLAYED, (streams, Release.parse(NEWEST)), strict=True))
+    of = {release: replay_on(release) for release in sorted({release for name, release in wanted if name in promised})}
+    own, newest = (of[release] if name in promised else None for name, release in wanted)
+    return replace(oracle, replayed=own, replayed_on_newest=newest)
 
 
 def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:
@@ -176,7 +201,7 @@ def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judg
         return Judgement.INCONCLUSIVE, f"What is planted did not fire: {last.outcome.plant.name}."
     if not last.outcome.exercised:
         return Judgement.INCONCLUSIVE, last.outcome.reason
-    if not last.found.promises.keys() & {"differential", "unique", "deliveries"}:
+    if not last.found.promises.keys() & {"differential", *REPLAYED, "unique", "deliveries"}:
         return Judgement.INCONCLUSIVE, (
             "Runs without a fault agree on nothing of its outputs, so nothing is promised that a fault could break: "
             f"{', '.join(outputs)}."
@@ -187,4 +212,4 @@ def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judg
 
 def fault_of(parameters: Mapping[str, Any]) -> str:
     """The fault that is to befall the application: what was asked for, else what its file says."""
-    return str(parameters.get("fault", application_of(parameters["application"]).declares.fault))
+    return str(parameters.get(FAULT, application_of(parameters[OF_APPLICATION]).declares.fault))

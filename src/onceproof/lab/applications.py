@@ -16,8 +16,7 @@ from onceproof.lab.programs import run_program
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.scenarios.app import GUARANTEE
-from onceproof.scenarios.declared import PREFIX, Application, Declaration, application_of
+from onceproof.scenarios.declared import GUARANTEE, PREFIX, Application, Declaration, application_of
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds

@@ -21,7 +21,7 @@ from onceproof.model.release import Release
 # kafka-clients and the brokers bring slf4j-api without a binding.
 LOGGING = ("org.slf4j", "slf4j-reload4j", "1.7.36")
 GROUP = "org.apache.kafka"
-STREAMS, BROKER, TOOLS = "kafka-streams", "kafka_2.13", "kafka-tools"
+STREAMS, TEST_UTILS, BROKER, TOOLS = "kafka-streams", "kafka-streams-test-utils", "kafka_2.13", "kafka-tools"
 
 
 class UnknownReleaseError(UsageError):
@@ -37,6 +37,11 @@ def streams_class_path(installation: Installation, release: Release) -> list[Pat
         HarnessError: its artifacts are incomplete, or Maven failed.
     """
     return _class_path(installation, STREAMS, release)
+
+
+def replay_class_path(installation: Installation, release: Release) -> list[Path]:
+    """Jars with Kafka's `TopologyTestDriver` of the release; raises as `streams_class_path` does."""
+    return _class_path(installation, TEST_UTILS, release)
 
 
 def broker_class_path(installation: Installation, release: Release) -> list[Path]:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NoReturn
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from filelock import FileLock
 
 from onceproof.installation import Installation
 from onceproof.lab.artifacts import broker_class_path
@@ -25,10 +24,12 @@ from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
+from onceproof.model.segments import COORDINATOR, OFFSETS
 
 READY_TIMEOUT = 60.0
 REGISTERED = "dead.registered"  # marks that there is a broker that is registered and dead
 LEAST_SESSION_MS = 1_000
+AT_THEIR_PROCESSES = frozenset({Capability.KILL_NODE, Capability.CUT_LINK})  # possible only where these are
 
 
 class Cluster:
@@ -40,11 +41,15 @@ class Cluster:
     installation: Installation  # what these are run with, if they are ours, and programs beside them
     release: Release
     bootstrap_servers: str
-    capabilities: ClassVar[frozenset[Capability]] = frozenset()
     least_session_ms: ClassVar[int] = 6_000  # Kafka's own `group.min.session.timeout.ms`
     is_claimed: ClassVar[bool] = False  # whether the release is claimed by somebody, not started by us
     nodes: Sequence[Process] = ()  # those of ours
     proxy: Toxiproxy | None = None  # between an instance and these, if a fault needs one (CUT_LINK)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What they allow besides being used by clients."""
+        return frozenset()
 
     def client(self) -> dict[str, Any]:
         """Configuration of a confluent-kafka client; may hold credentials, so it is never written anywhere."""
@@ -94,9 +99,11 @@ class Cluster:
 
 @dataclass(frozen=True)
 class EmbeddedCluster(Cluster):
-    """KRaft brokers of our own, as local processes on loopback."""
+    """KRaft brokers of our own, as processes of the machine that started them; on loopback, unless it has a name.
 
-    capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
+    Another machine of the same deployment uses them, too, but has no hold of their processes: it sees no `nodes`.
+    """
+
     least_session_ms: ClassVar[int] = LEAST_SESSION_MS
 
     installation: Installation = field(repr=False)
@@ -107,6 +114,7 @@ class EmbeddedCluster(Cluster):
     killed: set[int] = field(default_factory=set)  # node ids, from 1 on
     class_data: ClassData | None = field(default=None, repr=False)
     proxy: Toxiproxy | None = field(default=None, repr=False)
+    are_here: bool = True  # on this machine
 
     @classmethod
     def start(
@@ -122,7 +130,8 @@ class EmbeddedCluster(Cluster):
         """Start brokers and wait until they serve; they die with the process `owner` (default: this one).
 
         Each of the `nodes` is broker and controller. Logs and data go below `folder`; brokers whose data is there
-        already continue with it. If they are `linked`, each has a second listener behind a proxy.
+        already continue with it, but for groups and transactions: who had any was killed with them, or has ended. If
+        they are `linked`, each has a second listener behind a proxy.
 
         Raises:
             UsageError: Java is missing or too old, or the release does not exist or is only claimed; or there is no
@@ -135,18 +144,20 @@ class EmbeddedCluster(Cluster):
             require_toxiproxy(installation.toxiproxy)
         require_java(installation.java, release.oldest_java, f"a broker of Kafka {release}")
         jvm = Jvm.of(installation, broker_class_path(installation, release))
-        free = free_ports(3 * nodes + 1)
+        host = installation.host
+        free = free_ports(3 * nodes + 1, host)
         ports, controllers, behind = free[:nodes], free[nodes : 2 * nodes], free[2 * nodes : -1]
         proxy = Toxiproxy.start(installation.toxiproxy, free[-1], folder / "toxiproxy.log") if linked else None
         goes_on = cls.has_data(folder)
+        _forget_applications(folder)
         started: list[Process] = []
         try:
-            links = [(port, proxy.add(node_name(n), f"127.0.0.1:{port}")) for n, port in enumerate(behind, 1) if proxy]
-            files = _write_configs(folder, ports, controllers, links)
+            links = [(port, proxy.add(node_name(n), f"{host}:{port}")) for n, port in enumerate(behind, 1) if proxy]
+            files = _write_configs(folder, host, ports, controllers, links)
             if not goes_on:
                 _format(jvm, files, _new_cluster_id(), owner)
             started += [_start_node(jvm, file, owner, records=True) for file in files]
-            bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
+            bootstrap = ",".join(f"{host}:{port}" for port in ports)
             cluster = cls(installation, release, bootstrap, folder, started, class_data=jvm.data, proxy=proxy)
             cluster._await_ready()
         except BaseException:
@@ -160,9 +171,18 @@ class EmbeddedCluster(Cluster):
         return cluster
 
     @property
+    def capabilities(self) -> frozenset[Capability]:
+        """All, where their processes are."""
+        return frozenset(Capability) - (frozenset() if self.are_here else AT_THEIR_PROCESSES)
+
+    @property
     def leaders_move(self) -> bool:
         """Whether there is another broker."""
-        return len(self.nodes) > 1
+        return len(self._servers) > 1
+
+    @property
+    def _servers(self) -> list[str]:
+        return self.bootstrap_servers.split(",")
 
     def files(self) -> Mapping[str, str]:
         """Their server.properties."""
@@ -186,6 +206,8 @@ class EmbeddedCluster(Cluster):
 
     def kill_node(self, number: int, *, orderly: bool = False) -> None:
         """SIGKILL a broker (from 1 on), or let it shut down; until `start_node` its death is not reported."""
+        if not self.are_here:
+            self._cannot(Capability.KILL_NODE)
         self.killed.add(number)
         if not orderly:
             self.nodes[number - 1].kill()
@@ -202,7 +224,7 @@ class EmbeddedCluster(Cluster):
         file = self.folder / f"node-{number}.properties"
         self.nodes[number - 1] = _start_node(self._jvm, file, None, records=False)
         self.killed.discard(number)
-        self._await_listening(self.bootstrap_servers.split(",")[number - 1])
+        self._await_listening(self._servers[number - 1])
 
     @property
     def _jvm(self) -> Jvm:
@@ -218,7 +240,7 @@ class EmbeddedCluster(Cluster):
         )
 
     def _await_ready(self) -> None:
-        for server in self.bootstrap_servers.split(","):
+        for server in self._servers:
             self._await_listening(server)
         admin = AdminClient(self.client())
 
@@ -243,34 +265,33 @@ class EmbeddedCluster(Cluster):
         Raises:
             HarnessError: it did not register.
         """
-        number = len(self.nodes) + 1
-        with FileLock(self.folder / "dead.lock"):
-            done = self.folder / REGISTERED
-            if done.exists():
-                return number
-            jvm = self._jvm
-            file = _write_dead_config(self.folder, number, *free_ports(1))
-            _format(jvm, [file], _cluster_id(self.folder), None)
-            argv = jvm.command(("kafka.Kafka", str(file)), self.folder, "-Xmx512m")
-            broker = spawn(argv, log=self.folder / "dead.log")
-            admin = AdminClient(self.client())
-            try:
-                await_condition(
-                    f"a second broker of Kafka {self.release} to register",
-                    lambda: len(admin.list_topics(timeout=2).brokers) == number,
-                    timeout=READY_TIMEOUT,
-                    check=partial(_check_node, broker, self.release),
-                )
-                broker.terminate(timeout=15)
-                await_condition(
-                    f"the second broker of Kafka {self.release} to be gone",
-                    lambda: len(admin.list_topics(timeout=2).brokers) == len(self.nodes),
-                    timeout=READY_TIMEOUT,
-                )
-            finally:
-                broker.kill()
-                broker.terminate(timeout=5)
-            done.touch()
+        number = len(self._servers) + 1
+        done = self.folder / REGISTERED
+        if done.exists():
+            return number
+        jvm = self._jvm
+        file = _write_dead_config(self.folder, number, self.installation.host)
+        _format(jvm, [file], _cluster_id(self.folder), None)
+        argv = jvm.command(("kafka.Kafka", str(file)), self.folder, "-Xmx512m")
+        broker = spawn(argv, log=self.folder / "dead.log")
+        admin = AdminClient(self.client())
+        try:
+            await_condition(
+                f"a second broker of Kafka {self.release} to register",
+                lambda: len(admin.list_topics(timeout=2).brokers) == number,
+                timeout=READY_TIMEOUT,
+                check=partial(_check_node, broker, self.release),
+            )
+            broker.terminate(timeout=15)
+            await_condition(
+                f"the second broker of Kafka {self.release} to be gone",
+                lambda: len(admin.list_topics(timeout=2).brokers) == len(self.nodes),
+                timeout=READY_TIMEOUT,
+            )
+        finally:
+            broker.kill()
+            broker.terminate(timeout=5)
+        done.touch()
         return number
 
     def check_alive(self) -> None:
@@ -300,6 +321,7 @@ class EmbeddedCluster(Cluster):
         """JSON form, from which another process can reach and stop the brokers."""
         return {
             "release": str(self.release),
+            "host": socket.gethostname(),
             "bootstrap_servers": self.bootstrap_servers,
             "folder": str(self.folder),
             "nodes": [{"pid": n.pid, "started": n.started, "log": str(n.log)} for n in self.nodes],
@@ -307,10 +329,22 @@ class EmbeddedCluster(Cluster):
 
     @classmethod
     def from_dict(cls, installation: Installation, data: dict[str, Any]) -> "EmbeddedCluster":
-        """Read what `to_dict` wrote."""
-        nodes = [Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"]]
+        """Read what `to_dict` wrote, on whatever machine."""
+        are_here = data.get("host", socket.gethostname()) == socket.gethostname()
+        nodes = [Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"] if are_here]
         release, folder = Release.parse(data["release"]), Path(data["folder"])
-        return cls(installation, release, data["bootstrap_servers"], folder, nodes)
+        return cls(installation, release, data["bootstrap_servers"], folder, nodes, are_here=are_here)
+
+
+def _forget_applications(folder: Path) -> None:
+    """Delete what the brokers' data says of groups and transactions.
+
+    Brokers would wait for members that were killed until their sessions expire (45 s), and positions and transactions
+    of a trial that was cut off would be taken for those of the next attempt.
+    """
+    for log in (OFFSETS, COORDINATOR):
+        for partition in folder.glob(f"data-*/{log}-*"):
+            shutil.rmtree(partition)
 
 
 def _start_node(jvm: Jvm, file: Path, owner: int | None, *, records: bool) -> Process:
@@ -327,13 +361,23 @@ def _check_node(node: Process, release: Release) -> None:
         )
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now."""
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """Ports that nobody listens on now, of one of this machine's addresses.
+
+    Raises:
+        UsageError: it is none of them.
+    """
     with contextlib.ExitStack() as stack:
         ports = []
         for _ in range(count):
             bound = stack.enter_context(socket.socket())
-            bound.bind(("127.0.0.1", 0))
+            try:
+                bound.bind((host, 0))
+            except OSError as error:
+                raise UsageError(
+                    f"ONCEPROOF_HOST={host}: brokers cannot listen there ({error.strerror}): name this machine as "
+                    "others of the deployment know it, or leave it out if all is on one machine."
+                ) from error
             ports.append(bound.getsockname()[1])
         return ports
 
@@ -345,10 +389,10 @@ def _listens(address: tuple[str, int]) -> bool:
 
 
 def _write_configs(
-    folder: Path, ports: list[int], controllers: list[int], links: Sequence[tuple[int, str]]
+    folder: Path, host: str, ports: list[int], controllers: list[int], links: Sequence[tuple[int, str]]
 ) -> list[Path]:
     """One server.properties per node; `links` are ports of further listeners, and where a proxy listens for each."""
-    voters = ",".join(f"{n}@127.0.0.1:{port}" for n, port in enumerate(controllers, 1))
+    voters = ",".join(f"{n}@{host}:{port}" for n, port in enumerate(controllers, 1))
     replicas = min(len(ports), 3)
     in_sync = max(1, replicas - 1)
     files = []
@@ -357,8 +401,8 @@ def _write_configs(
             "process.roles": "broker,controller",
             "node.id": number,
             "controller.quorum.voters": voters,
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "listeners": f"PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{host}:{port}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LINK:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": folder / f"data-{number}",
@@ -387,7 +431,7 @@ def _write_configs(
         }
         if links:  # a client that uses it is sent to where the proxy listens, never past it
             behind, advertised = links[number - 1]
-            config["listeners"] = f"{config['listeners']},LINK://127.0.0.1:{behind}"
+            config["listeners"] = f"{config['listeners']},LINK://{host}:{behind}"
             config["advertised.listeners"] = f"{config['advertised.listeners']},LINK://{advertised}"
         file = folder / f"node-{number}.properties"
         try:
@@ -399,13 +443,14 @@ def _write_configs(
     return files
 
 
-def _write_dead_config(folder: Path, number: int, port: int) -> Path:
+def _write_dead_config(folder: Path, number: int, host: str) -> Path:
     """server.properties of the broker that will be dead: as the first node's, but it is no controller."""
+    (port,) = free_ports(1, host)
     changed = {
         "process.roles": "broker",
         "node.id": number,
-        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listeners": f"PLAINTEXT://{host}:{port}",
+        "advertised.listeners": f"PLAINTEXT://{host}:{port}",
         "log.dirs": folder / "data-dead",
     }
     model, file = folder / "node-1.properties", folder / "dead.properties"

@@ -1,5 +1,6 @@
 """Drives one provisioned and preloaded trial: through its scenario, to its end, to what is found and reported."""
 
+import socket
 from collections.abc import Sequence
 
 from onceproof.faults import chosen
@@ -100,6 +101,7 @@ class Driver:
             plant=self._instances.planted(),
             fault=self._suffered(),
             harness=harness_version(),
+            host=socket.gethostname(),
             seconds=site.seconds | {"total": round(sum(site.seconds.values()), 2)},
         )
 

@@ -38,7 +38,6 @@ REMEDY = f"check {SERVERS}, {PROTOCOL}, and that the brokers let these certifica
 class GivenCluster(Cluster):
     """Brokers of which we know how to reach them, and which release they are claimed to be."""
 
-    capabilities: ClassVar[frozenset[Capability]] = OF_CLAIMED
     is_claimed: ClassVar[bool] = True
 
     installation: Installation = field(repr=False)
@@ -53,6 +52,11 @@ class GivenCluster(Cluster):
             UsageError: the file cannot be read, or asks for something impossible.
         """
         return cls(installation, release, ClientProperties.read(file))
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What can be done without a hold of the brokers' machine."""
+        return OF_CLAIMED
 
     @property
     def bootstrap_servers(self) -> str:  # type: ignore[override]

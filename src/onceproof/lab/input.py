@@ -86,7 +86,7 @@ class Input:
         seen: tuple[object, object] = (None, None)
         while True:
             before = seen
-            offsets = {role: site.topics.offsets(plan.topic(role), plan.partitions) for role in plan.inputs}
+            offsets = {role: site.topics.offsets(plan.topic(role), plan.partitions_of(role)) for role in plan.inputs}
             seen = (offsets, site.ends(committed=True))
             if seen == before:
                 return offsets

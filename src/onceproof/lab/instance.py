@@ -29,6 +29,7 @@ START_TIMEOUT = 60.0
 LARGEST_FILE = 2**31  # bytes that an application of people's own may write into a file, be it its log
 NO_LIBRARY = re.compile(r"UnsatisfiedLinkError|Could not initialize class org\.rocksdb")
 NO_ACCESS = re.compile(r"\b(\w*(?:Authorization|Authentication)Exception)\b")
+UNEQUAL = re.compile(r"(?:same number of partitions|not co-partitioned): \[(?P<topics>[^\]]*)\]")
 JAVA_VERSION = "onceproof.java"  # configuration: the feature version of the Java that it runs on
 LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at which requests of transactions are logged
 
@@ -47,6 +48,12 @@ def thread_died(uncaught: Event) -> OnceproofError:
             f"{uncaught['source']} could not load RocksDB's library ({reason}), which it unpacks beside its state: set "
             "ONCEPROOF_HOME to a folder from which programs may be run (not mounted noexec)."
         )
+    if unequal := UNEQUAL.search(said):
+        topics = unequal["topics"].strip("{}")
+        return HarnessError(
+            "The topology takes records of one key from topics that must have equally many partitions "
+            f"({topics}): correct `partitions` in onceproof.toml."
+        )
     return KafkaFailedError("thread-died", uncaught["source"], RUNS_ON, death_text(uncaught))
 
 
@@ -55,6 +62,8 @@ class Instance:
 
     What it prints goes to the timeline immediately; the last event of each kind is kept in `last`.
     """
+
+    reports = True  # what happens in it
 
     def __init__(self, name: str, release: Release, log: Path, timeline: Timeline, installation: Installation) -> None:
         """Prepare an instance; `log` takes its log."""

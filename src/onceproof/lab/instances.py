@@ -46,7 +46,8 @@ class Instances:
         start = log or (f"{name}.{self._starts[name]}" if self._starts[name] > 1 else name)
         file = site.folder.instances / f"{start}.log"
         streams = release or plan.trial.cell.streams
-        instance = site.world.instance(name, streams, file, site.timeline, site.cluster.installation)
+        kind = site.world.black_box if "command" in plan.app else site.world.instance
+        instance = kind(name, streams, file, site.timeline, site.cluster.installation)
         instance.plant = plan.trial.plant
         self._running[name] = instance
         self._started.append(instance)

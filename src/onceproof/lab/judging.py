@@ -7,6 +7,7 @@ from pathlib import Path
 
 from onceproof.lab.input import Input
 from onceproof.lab.reading import OPEN_FOR, Read, SegmentReading, TopicReading, logs_of
+from onceproof.lab.replay import asks_for_replay, write_input
 from onceproof.lab.site import Site
 from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.errors import KafkaFailedError
@@ -15,10 +16,10 @@ from onceproof.model.files import Reading
 from onceproof.model.known_issues import registry
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
-from onceproof.readers.application import check_application, declared_as, records_of
+from onceproof.readers.application import check_application, declared_as, oracle_records
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.stores import compare_stores
-from onceproof.scenarios.app import GUARANTEE
+from onceproof.scenarios.declared import GUARANTEE
 
 AT_LEAST_ONCE = "at_least_once"  # Kafka Streams' default
 
@@ -85,11 +86,11 @@ def _beside_oracle(site: Site, read: Read) -> Read:
     outputs = declared_as("output", site.plan.roles)
     Outputs.of({role: read.records[role] for role in outputs}).write(site.folder.outputs_file)
     path = site.plan.trial.parameters.get("oracle")
+    if not path and asks_for_replay(outputs):
+        write_input(site.folder.replay_file, site.plan.roles, read.records)
     if not path or site.failure is not None:
         return read
-    oracle = Oracle.read(Path(path)).outputs
-    known = {f"{role}-oracle": records_of(oracle, role, declared) for role, declared in outputs.items()}
-    return replace(read, records={**read.records, **known})
+    return replace(read, records={**read.records, **oracle_records(Oracle.read(Path(path)), outputs)})
 
 
 def keep_ends(site: Site, produced: Input) -> None:

@@ -39,14 +39,16 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     system, partitions = scenario_.system(trial), scenario_.partitions(trial)
     values = scenario_.values(trial)
     fault = chosen(values)
-    config = {**LAB_CONFIG, **scenario_.config(trial), **(fault.config(values) if fault else {})}
+    app, config = scenario_.app(trial), dict(scenario_.config(trial))
+    if "command" not in app:  # that of a black box is its own
+        config = {**LAB_CONFIG, **config, **(fault.config(values) if fault else {})}
     of_group = OF_GROUP if config.get("group.protocol") == "streams" else {}
     if cluster.is_claimed:  # Kafka Streams closes without leaving the group, which can be deleted when all are missed
         config.setdefault(SESSION, "0")
     if SESSION in config:
         config[SESSION] = str(max(int(config[SESSION]), cluster.least_session_ms))
     wanted = [*system.promises, LIVENESS, *ATOMICITY]
-    not_looked_at = _not_looked_at(wanted, cluster, config["processing.guarantee"])
+    not_looked_at = {**system.not_looked_at, **_not_looked_at(wanted, cluster, config["processing.guarantee"])}
     plan = TrialPlan(
         trial=trial,
         application_id=trial.application_id,
@@ -60,7 +62,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         not_looked_at=not_looked_at,
         stores=system.stores,
         partition_stores=system.stores * partitions,
-        app=scenario_.app(trial),
+        app=app,
         streams_config={name: value for name, value in config.items() if name not in of_group},
         group_config={of_group[name]: value for name, value in config.items() if name in of_group},
         producer_config=producer_config(cluster),

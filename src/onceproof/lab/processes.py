@@ -22,7 +22,7 @@ REAPER = Path(__file__).with_name("reaper.py")
 
 @dataclass
 class Process:
-    """A process below a reaper; `pid` and `started` are the reaper's, which is the command's only parent."""
+    """A process below a reaper; `pid` and `started` (`started_at`) are the reaper's, the command's only parent."""
 
     pid: int
     started: float
@@ -76,12 +76,17 @@ class Process:
                 _, hard = child.rlimit(psutil.RLIMIT_FSIZE)
                 child.rlimit(psutil.RLIMIT_FSIZE, (hard if size is None else size, hard))
 
+    def ask_to_end(self) -> None:
+        """SIGTERM the command; does nothing if it has ended."""
+        if self.alive():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+
     def terminate(self, timeout: float = 10) -> None:
         """Ask it to stop, and kill it if it has not after `timeout` seconds."""
         if not self.alive():
             return
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGTERM)
+        self.ask_to_end()
         if not self._ended_within(timeout):
             self.kill()
             self._ended_within(timeout)
@@ -102,11 +107,12 @@ def spawn(
     env: Mapping[str, str] | None = None,
     owner: int | None = None,
     piped: bool = False,
+    folder: Path | None = None,
 ) -> Process:
     """Start a command under a reaper; it dies with `owner` (default: this process).
 
     Output goes to `log`; with `piped`, stdin and stdout are pipes of `process.popen` and only stderr is logged.
-    `env` is added to our environment.
+    `env` is added to our environment. It runs in `folder`, by default in ours.
 
     Raises:
         HarnessError: the log cannot be written or the process cannot be started.
@@ -120,20 +126,29 @@ def spawn(
                 stdout=subprocess.PIPE if piped else out,
                 stderr=out,
                 env={**os.environ, **(env or {})},
+                cwd=folder,
                 # Its own session: Ctrl-C reaches us, and we stop what we started in an orderly way.
                 start_new_session=True,
                 text=True,
             )
     except OSError as error:
         raise HarnessError(f"{argv[0]} could not be started, log {log}: {error.strerror}.") from error
-    return Process(popen.pid, psutil.Process(popen.pid).create_time(), log, popen)
+    return Process(popen.pid, started_at(popen.pid), log, popen)
+
+
+def started_at(pid: int) -> float:
+    """When a process started, in seconds since the machine did: it stays the same if somebody sets the clock.
+
+    Raises:
+        psutil.NoSuchProcess: it does not run.
+    """
+    return round(psutil.Process(pid).create_time() - psutil.boot_time(), 2)  # in hundredths, as the kernel counts
 
 
 def is_alive(pid: int, started: float) -> bool:
-    """Whether the process that started then (epoch seconds) runs: not a zombie, nor another one under a reused id."""
+    """Whether the process that started then (`started_at`) runs: not a zombie, nor another one under a reused id."""
     try:
-        process = psutil.Process(pid)
-        return bool(process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - started) < 1)
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE and abs(started_at(pid) - started) < 1
     except psutil.NoSuchProcess:
         return False
 

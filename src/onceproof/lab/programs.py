@@ -26,6 +26,7 @@ def run_program(
     check: Callable[[], None] = lambda: None,
     options: Sequence[str] = (),
     beside: Sequence[Path] = (),
+    timeout: float = TIMEOUT,
 ) -> dict[str, Any]:
     """Run a program to its end.
 
@@ -39,6 +40,7 @@ def run_program(
         check: raises if waiting has become pointless.
         options: of its JVM.
         beside: what follows these jars on its class path.
+        timeout: seconds within which it ends.
 
     Returns:
         The first event that it reported, if any.
@@ -55,7 +57,7 @@ def run_program(
         try:
             stdin.write(line + "\n")
             stdin.flush()
-            await_condition(what, lambda: not process.alive(), timeout=TIMEOUT, check=check)
+            await_condition(what, lambda: not process.alive(), timeout=timeout, check=check)
         finally:
             process.kill()
     said = reading.result()

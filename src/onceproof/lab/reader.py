@@ -19,11 +19,12 @@ FINISH_TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class Source:
-    """A topic to be read, the role that it plays, the size of its values, and what its keys are."""
+    """A topic to be read, the role that it plays, the size of its values, its partitions, and what its keys are."""
 
     topic: str
     role: str
     value_bytes: int
+    partitions: int
     declared: Declared | None = None  # of your own application: what its records are
     keys: str = "integers"
 
@@ -31,10 +32,8 @@ class Source:
 class Reader:
     """Reads topics from their beginning, in the background: committed records only, or all."""
 
-    def __init__(
-        self, cluster: Cluster, group: str, sources: Iterable[Source], partitions: int, committed: bool = True
-    ) -> None:
-        """Start reading; all topics have the same partitions."""
+    def __init__(self, cluster: Cluster, group: str, sources: Iterable[Source], committed: bool = True) -> None:
+        """Start reading."""
         self.committed = committed
         self._sources = {source.topic: source for source in sources}
         self._consumer = Consumer(
@@ -48,7 +47,7 @@ class Reader:
                 "fetch.wait.max.ms": 50,
             }
         )
-        self._places = [TopicPartition(t, p, 0) for t in self._sources for p in range(partitions)]
+        self._places = [TopicPartition(t, p, 0) for t, of in self._sources.items() for p in range(of.partitions)]
         self._consumer.assign(self._places)
         self._records: dict[str, list[Record]] = {source.role: [] for source in self._sources.values()}
         self._corrupt: list[Comparison] = []

@@ -89,12 +89,12 @@ class TopicReading:
         site, plan = self._site, self._site.plan
         for committed in (True, False):
             sources = [
-                Source(topic, role, planned.value_bytes, planned.declared, planned.keys)
+                Source(topic, role, planned.value_bytes, plan.partitions_of(role), planned.declared, planned.keys)
                 for role, planned in plan.roles.items()
                 if planned.committed == committed and (topic := plan.topic(role)) in present
             ]
             if sources:
-                reader = site.world.reader(site.cluster, plan.application_id, sources, plan.partitions, committed)
+                reader = site.world.reader(site.cluster, plan.application_id, sources, committed)
                 self._readers.append(reader)
 
     def stop(self) -> None:

@@ -137,4 +137,6 @@ class Site:
 
     def ends(self, *, committed: bool = False) -> dict[tuple[str, int], int]:
         """End offsets by topic and partition; if `committed`, those before the first open transaction."""
-        return self.topics.ends(self.present_topics(), self.plan.partitions, committed=committed)
+        present = self.present_topics()
+        sizes = {name: partitions for name, partitions in self.plan.sizes.items() if name in present}
+        return self.topics.ends(sizes, committed=committed)

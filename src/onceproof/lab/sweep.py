@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.processes import await_condition, has_reaper, marked
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
+from onceproof.lab.replay import left_scratch
 from onceproof.model.cell import MARK, is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.matrices import BROKER
@@ -40,6 +41,8 @@ PLACES = (
 def sweep(runs: Path) -> Iterator[str]:
     """Kill processes of these runs that have no reaper, then delete data of brokers and state that nobody uses.
 
+    And what replays have left in memory.
+
     Yields:
         What was removed, in words.
     """
@@ -56,6 +59,9 @@ def sweep(runs: Path) -> Iterator[str]:
         if not young and not any(folder.is_relative_to(data.parent) for folder in in_use):
             shutil.rmtree(data, ignore_errors=True)
             yield str(data)
+    for scratch in left_scratch():
+        shutil.rmtree(scratch, ignore_errors=True)
+        yield str(scratch)
 
 
 def sweep_brokers(cluster: Cluster) -> Iterator[str]:

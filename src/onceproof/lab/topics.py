@@ -56,8 +56,13 @@ class Topics:
 
     def names(self) -> set[str]:
         """Existing topics of the application, its changelogs included."""
+        return set(self.sizes())
+
+    def sizes(self) -> dict[str, int]:
+        """How many partitions each of them has."""
         present = self._admin.list_topics(timeout=5).topics
-        return {topic for topic in present if topic.startswith(self._prefix + "-") or topic in self._named}
+        own = {name for name in present if name.startswith(self._prefix + "-") or name in self._named}
+        return {name: len(present[name].partitions) for name in own}
 
     def create(self, topics: Iterable[NewTopic]) -> None:
         """Create topics and wait until they are known; what an earlier attempt left is deleted first.
@@ -136,11 +141,11 @@ class Topics:
         places = [TopicPartition(topic, p) for p in range(partitions)]
         return {place.partition: max(0, place.offset) for place in self._offsets.committed(places, timeout=5)}
 
-    def unprocessed(self, topics: Iterable[str], partitions: int) -> int:
+    def unprocessed(self, sizes: Mapping[str, int]) -> int:
         """Committed records of topics beyond what the group has committed, not counting transaction markers."""
         places = [
             TopicPartition(topic, partition, offset)
-            for topic in topics
+            for topic, partitions in sizes.items()
             for partition, offset in self.offsets(topic, partitions).items()
         ]
         consumer = Consumer(
@@ -177,15 +182,20 @@ class Topics:
         log = self._admin.list_topics(OFFSETS, timeout=5).topics[OFFSETS]
         if log.error is not None:
             return {}
-        return {partition: end for (_, partition), end in self.ends([OFFSETS], len(log.partitions)).items()}
+        return {partition: end for (_, partition), end in self.ends({OFFSETS: len(log.partitions)}).items()}
 
-    def ends(self, names: Iterable[str], partitions: int, committed: bool = False) -> dict[tuple[str, int], int]:
+    def ends(self, sizes: Mapping[str, int], committed: bool = False) -> dict[tuple[str, int], int]:
         """End offsets by topic and partition; if `committed`, those before the first open transaction.
+
+        Args:
+            sizes: the topics, and how many partitions each has.
+            committed: as said.
 
         Raises:
             HarnessError: the brokers gave no answer.
         """
-        asked = {TopicPartition(name, p): OffsetSpec.latest() for name in names for p in range(partitions)}
+        places = [TopicPartition(name, p) for name, partitions in sizes.items() for p in range(partitions)]
+        asked = {place: OffsetSpec.latest() for place in places}
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         deadline = time.monotonic() + TIMEOUT
         while True:

@@ -58,7 +58,7 @@ def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
     trial, partitions = plan.trial, plan.partitions
     for name, planned in plan.roles.items():
         if planned.declared:  # its records may be of any time
-            yield NewTopic(planned.declared.name, partitions, config={"retention.ms": "-1"})
+            yield NewTopic(planned.declared.name, plan.partitions_of(name), config={"retention.ms": "-1"})
         elif planned.may_refuse:
             replicas = [[1, cluster.dead_broker()]] * partitions
             config = {"min.insync.replicas": "1"}

@@ -178,13 +178,12 @@ class TrialLab:
 
     def end(self, role: str) -> int:
         """End offset of a topic, summed over its partitions."""
-        plan = self._site.plan
-        return sum(self._site.topics.ends(plan.topics_of(role), plan.partitions).values())
+        return sum(self._site.topics.ends(self._site.plan.topics_of(role)).values())
 
     def committed(self, role: str = "input") -> int:
         """Records of a topic, the input as a rule, whose processing is committed."""
-        plan = self._site.plan
-        return sum(self._site.topics.committed(topic, plan.partitions) for topic in plan.topics_of(role))
+        sizes = self._site.plan.topics_of(role)
+        return sum(self._site.topics.committed(topic, partitions) for topic, partitions in sizes.items())
 
     def positions(self) -> Mapping[int, int]:
         """End offset of each partition of `__consumer_offsets`."""
@@ -202,12 +201,13 @@ class TrialLab:
 
     def await_internal_drained(self) -> None:
         """Wait until what the application passes to itself through repartition topics is processed and committed."""
-        topics, partitions = self._site.topics, self._site.plan.partitions
+        topics, wanted = self._site.topics, self._site.wanted_topics
 
         def settled() -> bool:
-            internal = sorted(t for t in topics.names() - self._site.wanted_topics if not t.endswith("-changelog"))
-            before = topics.ends(internal, partitions)
-            return not topics.unprocessed(internal, partitions) and topics.ends(internal, partitions) == before
+            there = topics.sizes()
+            internal = {t: there[t] for t in sorted(there.keys() - wanted) if not t.endswith("-changelog")}
+            before = topics.ends(internal)
+            return not topics.unprocessed(internal) and topics.ends(internal) == before
 
         self.await_("the repartition topics to be processed", settled, PATIENCE)
 

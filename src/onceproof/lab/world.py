@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onceproof.lab.application_state import compare_state
+from onceproof.lab.black_box import BlackBox
 from onceproof.lab.brokers import Brokers
 from onceproof.lab.instance import Instance
 from onceproof.lab.links import Links
@@ -25,6 +26,7 @@ class World:
     brokers: Callable[..., Brokers] = Brokers
     links: Callable[..., Links] = Links
     instance: Callable[..., Instance] = Instance
+    black_box: Callable[..., Instance] = BlackBox
     bulk: Callable[..., Bulk] = Bulk
     reader: Callable[..., Reader] = Reader
     ticker: Callable[..., Ticker] = Ticker

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,8 @@ from onceproof.model.errors import UsageError
 from onceproof.model.release import CLAIMED, Release
 
 RELEASE = r"[0-9.]+(?:-rc[0-9]+|-SNAPSHOT)?(?:_[0-9a-f]+)?"
-KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE})(?:-r({RELEASE}))?-b({RELEASE}(?:{CLAIMED})?)")
+KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE}(?:{CLAIMED})?)(?:-r({RELEASE}))?-b({RELEASE}(?:{CLAIMED})?)")
+OF_APPLICATION, ORACLE, FAULT = "application", "oracle", "fault"  # parameters of applications of people's own
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
 
 
@@ -79,7 +80,7 @@ class Cell:
         return cls(
             data["scenario"],
             data["variant"],
-            Release.parse(data["streams"]),
+            Release.of_brokers(data["streams"]),
             Release.of_brokers(data["broker"]),
             Release.parse(restart) if restart else None,
         )
@@ -120,17 +121,29 @@ class Trial:
 
     @property
     def command(self) -> str:
-        """The command that runs it again, with the same seed and parameters."""
+        """The command that runs it again, with the same seed and parameters.
+
+        For an application of people's own also the trials that are its oracle.
+        """
         cell = self.cell
+        if OF_APPLICATION in self.parameters:
+            return shlex.join(
+                app_command(
+                    self.parameters[OF_APPLICATION],
+                    [str(cell.streams)],
+                    str(cell.restart_on) if cell.restart_on else None,
+                    str(cell.broker),
+                    self.seed,
+                    self.parameters,
+                    self.plant,
+                )
+            )
         words = ["onceproof", "trial", cell.scenario, "--streams", str(cell.streams)]
         words += ["--restart-on", str(cell.restart_on)] if cell.restart_on else []
         words += ["--brokers", "client.properties"] if cell.broker.is_claimed else []
         words += ["--broker", str(cell.broker).removesuffix(CLAIMED)]
         words += ["--variant", cell.variant, "--seed", str(self.seed)]
-        for name, value in sorted(self.parameters.items()):
-            words += ["--set", f"{name}={value}"]
-        words += ["--plant", self.plant] if self.plant else []
-        return shlex.join(words)
+        return shlex.join([*words, *_set(self.parameters), *(["--plant", self.plant] if self.plant else [])])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: run, cell, number, seed, parameters, plant (null as a rule)."""
@@ -154,6 +167,30 @@ class Trial:
             data.get("parameters") or {},
             data.get("plant"),
         )
+
+
+def app_command(
+    application: str,
+    streams: Sequence[str],
+    roll_to: str | None,
+    broker: str,
+    seed: int,
+    parameters: Mapping[str, Any],
+    plant: str | None = None,
+) -> list[str]:
+    """The words of the command that runs an application of people's own again; parameters name the fault, too."""
+    words = ["onceproof", "app", "run", application]
+    words += [word for release in streams for word in ("--streams", release.removesuffix(CLAIMED))]
+    words += ["--roll-to", roll_to] if roll_to else ["--fault", parameters.get(FAULT, "none")]
+    words += ["--brokers", "client.properties"] if broker.endswith(CLAIMED) else []
+    words += ["--broker", broker.removesuffix(CLAIMED), "--seed", str(seed)]
+    told = (OF_APPLICATION, FAULT, ORACLE)  # by other words, or found out
+    words += _set({name: value for name, value in parameters.items() if name not in told})
+    return [*words, *(["--plant", plant] if plant else [])]
+
+
+def _set(parameters: Mapping[str, Any]) -> list[str]:
+    return [word for name, value in sorted(parameters.items()) for word in ("--set", f"{name}={value}")]
 
 
 def is_run_id(text: str) -> bool:

@@ -1,7 +1,8 @@
 """What one room leaves for the others in the run folder, as they write and read it."""
 
+import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Outcome(JsonFile):
 
     trial: Trial
     error: str | None = None  # the sentence, if the harness failed; then nothing else counts
-    void: str | None = None  # why it says nothing, if some process got no CPU time
+    void: str | None = None  # why it says nothing, if some process got no CPU time, or it was killed
     failed: str | None = None  # what Kafka did that ended the drive
     exercised: bool
     reason: str
@@ -59,14 +60,23 @@ class Outcome(JsonFile):
     plant: Planted | None = None
     fault: Suffered | None = None  # that befell the application in addition to the scenario's own steps
     harness: str | None = None  # its version
+    host: str | None = None  # name of the machine that drove it
     seconds: Mapping[str, float]  # by phase, and their total
 
     @classmethod
     def of_error(cls, trial: Trial, sentence: str) -> "Outcome":
         """For a trial that the lab could not finish."""
+        return replace(cls._unfinished(trial, sentence), error=sentence, host=socket.gethostname())
+
+    @classmethod
+    def of_void(cls, trial: Trial, sentence: str) -> "Outcome":
+        """For a trial that says nothing, through nobody's fault."""
+        return replace(cls._unfinished(trial, sentence), void=sentence)
+
+    @classmethod
+    def _unfinished(cls, trial: Trial, sentence: str) -> "Outcome":
         return cls(
             trial=trial,
-            error=sentence,
             exercised=False,
             reason=sentence,
             all_steps_tried=False,
@@ -128,6 +138,7 @@ class Declared:
     agreed: str | None = None
     ignored: tuple[str, ...] = ()  # fields of its JSON on which they do not
     compare: str = "records"  # no more than that of an output: all `records` of a key, its `final` value, or the `keys`
+    partitions: int | None = None  # None: as many as the trial says
 
 
 @dataclass(frozen=True)
@@ -174,6 +185,16 @@ class TrialPlan(JsonFile):
             return self.trial.topic(role)
         return planned.declared.name if planned.declared else self.trial.topic(planned.topic)
 
+    def partitions_of(self, role: str) -> int:
+        """How many partitions the topic of a role has."""
+        declared = self.roles[role].declared if role in self.roles else None
+        return (declared and declared.partitions) or self.partitions
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many partitions each topic that is read has, by its name."""
+        return {self.topic(role): self.partitions_of(role) for role in self.roles}
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """The roles of the topics that only we write to."""
@@ -183,9 +204,10 @@ class TrialPlan(JsonFile):
             if (planned.declared.plays if planned.declared else role) == "input"
         )
 
-    def topics_of(self, role: str) -> tuple[str, ...]:
-        """The topics that play a role; your own application may have several inputs."""
-        return tuple(map(self.topic, self.inputs if role == "input" else (role,)))
+    def topics_of(self, role: str) -> dict[str, int]:
+        """The topics that play a role, and their partitions; your own application may have several inputs."""
+        roles = self.inputs if role == "input" else (role,)
+        return {self.topic(one): self.partitions_of(one) for one in roles}
 
     def least(self, promise: str, produced: Produced) -> int:
         """The least number of comparisons that a promise must have had."""

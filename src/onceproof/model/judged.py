@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.model.anomaly import Witness
+from onceproof.model.cell import FAULT, app_command
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import Planted, Suffered
 from onceproof.model.json_file import JsonFile
-from onceproof.model.release import CLAIMED
 
 
 class Judgement(StrEnum):
@@ -90,7 +90,7 @@ class AppAnswer(JsonFile):
 
     schema: int = 1  # it changes when a field goes or means something else, not when one is added
     application: str  # its folder
-    class_name: str
+    class_name: str  # or its command
     broker: str
     fault: str
     parameters: Mapping[str, Any]  # that were set
@@ -106,14 +106,16 @@ class AppAnswer(JsonFile):
     def command(self) -> str:
         """The command that runs it again, with the same records and schedule."""
         first = self.releases[0]
-        words = ["onceproof", "app", "run", self.application]
-        words += [word for one in self.releases for word in ("--streams", one.streams)]
-        words += ["--roll-to", first.restart_on] if first.restart_on else ["--fault", self.fault]
-        words += ["--brokers", "client.properties"] if self.broker.endswith(CLAIMED) else []
-        words += ["--broker", self.broker.removesuffix(CLAIMED), "--seed", str(self.seed)]
-        for name, value in sorted(self.parameters.items()):
-            words += ["--set", f"{name}={value}"] if name != "fault" else []
-        words += ["--plant", first.plant.name] if first.plant else []
+        parameters = {**self.parameters, FAULT: self.fault}
+        words = app_command(
+            self.application,
+            [one.streams for one in self.releases],
+            first.restart_on,
+            self.broker,
+            self.seed,
+            parameters,
+            first.plant.name if first.plant else None,
+        )
         words += ["--controls"] if any(one.controls for one in self.releases) else []
         return shlex.join(words)
 

@@ -1,4 +1,4 @@
-"""The output of your own application without a fault: the oracle of the trials with one."""
+"""The output of your own application without a fault, and as it is replayed: the oracles of the trials with one."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -34,13 +34,16 @@ class Oracle(JsonFile):
     outputs: Outputs
     agreed: Mapping[str, str]  # by role
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    replayed: Outputs | None = None  # what TopologyTestDriver makes of the same input, if that was asked for
+    replayed_on_newest: Outputs | None = None  # the same of the newest release
 
 
 def _written(record: Record) -> Written:
-    return record.partition, _text(record.key), _text(record.value)
+    return record.partition, base64_of(record.key), base64_of(record.value)
 
 
-def _text(token: int | None) -> str | None:
+def base64_of(token: int | None) -> str | None:
+    """The bytes that a number stands for."""
     return base64.b64encode(token.data).decode() if isinstance(token, Token) else None
 
 

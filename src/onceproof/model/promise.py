@@ -444,6 +444,22 @@ PROMISES = {
             1,
         ),
         Promise(
+            "replay",
+            "What an application of people's own puts out is, key by key, what TopologyTestDriver makes of its input.",
+            "Every key of an output was held against a replay without brokers.",
+            ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
+            OF_APPLICATIONS,
+            1,
+        ),
+        Promise(
+            "replay-newest",
+            "What it puts out is, key by key, what TopologyTestDriver of the newest release makes of its input.",
+            "Every key of an output was held against a replay on the newest release.",
+            ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
+            OF_APPLICATIONS,
+            1,
+        ),
+        Promise(
             "unique",
             "No key comes twice in an output of which the application says so.",
             "Every key of such an output was counted.",

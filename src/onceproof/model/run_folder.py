@@ -4,7 +4,7 @@ of its files.
 ```
 <run>/
   run.json                         what was asked: matrix, cells, trials with their seeds
-  further_trials.json              trials that were added, because a verdict needed more of them
+  further_trials.json              trials that were added, because a verdict needed more of them, or one was killed
   clusters/<broker>.json           the brokers of the run: bootstrap servers, process, log
   trials/<trial>.attempt-<n>/      what failed or interrupted attempts left behind; in resumed runs
   trials/<trial>/
@@ -20,9 +20,11 @@ of its files.
                                    `model.segments.Entry`; of embedded brokers under exactly-once
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
     outputs.json                   what an application of people's own put out
+    replay.jsonl                   its input in the order in which it is replayed, if that is asked for
     reader.json                    what the independent reader counted (no Spark involved)
     outcome.json                   exercised or not, seconds by phase; what Kafka did that ended the drive, why the
                                    trial is void, or the error; written last
+  trials_over                      is there as soon as no further trial will be driven
   tables/<table>/                  Parquet: records, assignments, changelogs, transactions, comparisons, findings,
                                    counts
   validations/<trial>.json         outcome of each Great Expectations suite
@@ -159,6 +161,11 @@ class TrialFolder:
         return self.path / "outputs.json"
 
     @property
+    def replay_file(self) -> Path:
+        """Input of an application of people's own, in the order in which it is replayed."""
+        return self.path / "replay.jsonl"
+
+    @property
     def outcome_file(self) -> Path:
         """How the trial ended; exists only when it ended."""
         return self.path / "outcome.json"
@@ -248,6 +255,11 @@ class RunFolder:
         return self.path / "further_trials.json"
 
     @property
+    def trials_over(self) -> Path:
+        """Is there as soon as no further trial will be driven."""
+        return self.path / "trials_over"
+
+    @property
     def is_finished(self) -> bool:
         """Whether it is judged, on everything there is: if Spark failed, the run can be resumed."""
         return self.verdicts_file.exists() and (self.table("counts") / "_SUCCESS").exists()
@@ -280,16 +292,17 @@ class RunFolder:
         return dict(trials)
 
     def planned_keys(self) -> set[str]:
-        """Keys of the trials of the plan, whose number was fixed before the first of them.
+        """Keys of the trials of the plan, whose number was fixed before the first, and of those in their places.
 
         Raises:
             HarnessError: the plan is missing or damaged.
         """
-        return {Trial.from_dict(data).key for data in read_json(self.run_file)["trials"]}
+        replacing = [data for data in self._further_trials() if data.get("planned")]
+        return {Trial.from_dict(data).key for data in (*read_json(self.run_file)["trials"], *replacing)}
 
-    def add_trial(self, trial: Trial) -> None:
-        """Add a trial to those of the plan."""
-        write_json(self.further_trials_file, [*self._further_trials(), trial.to_dict()])
+    def add_trial(self, trial: Trial, *, planned: bool = False) -> None:
+        """Add a trial to those of the plan; as one that was `planned`, if it takes the place of such a one."""
+        write_json(self.further_trials_file, [*self._further_trials(), trial.to_dict() | {"planned": planned}])
 
     def _further_trials(self) -> list[dict[str, Any]]:
         return list(read_json(self.further_trials_file)) if self.further_trials_file.exists() else []

@@ -94,5 +94,4 @@ def application_trial(runs: Path, run: str, key: str) -> tuple[dict[str, Any], T
     if not any(key in dict(_trials(one)) for one in answer.releases) or not folder.path.is_dir():
         raise NotThereError(f"The run {run} has no trial {key!r}.")
     own_folder(of, folder)
-    view = trial_view(of, {}, TrialPlan.read(folder.trial_file).trial, ())
-    return {**view, "command": answer.command}, folder
+    return trial_view(of, {}, TrialPlan.read(folder.trial_file).trial, ()), folder

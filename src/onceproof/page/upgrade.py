@@ -89,6 +89,7 @@ def terminal(advice: Advice) -> Iterator[Table | Text]:
     issues = [("gained", advice.gained), ("left behind", advice.left_behind), ("staying", advice.staying)]
     if any(of for _, of in issues):
         yield _issues(issues)
+    yield from _sentences("Your application", advice.own)
     if advice.measured:
         yield _measured(advice)
     yield Text("\nNot looked at", "bold")

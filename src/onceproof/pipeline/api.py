@@ -138,6 +138,10 @@ class AirflowApi:
         if self._call("GET", f"/connections/{connection['connection_id']}", absent_is_fine=True) is None:
             self._call("POST", "/connections", connection)
 
+    def set_connection(self, connection: dict[str, Any], field: str) -> None:
+        """Change a field of a connection to what it is in this one."""
+        self._call("PATCH", f"/connections/{connection['connection_id']}?update_mask={field}", connection)
+
     def connections(self, prefix: str) -> list[str]:
         """Ids of the connections that begin so."""
         found = self._call("GET", f"/connections?connection_id_pattern={prefix}%25&limit=100")["connections"]

@@ -8,6 +8,7 @@ from onceproof.faults import NONE, rolling_bounce
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import AppAnswer
+from onceproof.model.matrices import NEWEST
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -80,7 +81,7 @@ def app_run(
     from onceproof.lab.application_controls import CONTROLS
     from onceproof.lab.application_run import Asked, fault_of
     from onceproof.lab.applications import check_topology
-    from onceproof.lab.artifacts import check_published
+    from onceproof.lab.artifacts import check_published, replay_class_path
     from onceproof.lab.given import check_access
     from onceproof.lab.java import require_java
 
@@ -92,10 +93,16 @@ def app_run(
         check_fault(NAME, parameters["fault"])
     brokers = given.release if given else Release.parse(broker)
     restart_on = Release.parse(roll_to) if roll_to else None
-    cells = [Cell(NAME, "DEFAULT_CONFIG", Release.parse(name), brokers, restart_on) for name in dict.fromkeys(streams)]
+    releases = [Release.parse(name) for name in dict.fromkeys(streams)]
+    if application.declares.command:
+        check_command(application, releases, plant_name, controls=controls)
+        releases = [release.claimed for release in releases]
+    cells = [Cell(NAME, "DEFAULT_CONFIG", release, brokers, restart_on) for release in releases]
     asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, controls) for cell in cells)
     installation = get_settings().installation
-    needed = {release for cell in cells for release in (cell.streams, cell.running)}
+    declares, newest = application.declares, Release.parse(NEWEST)
+    also = {newest} if declares.promises("replay-newest") and not declares.command else set()
+    needed = {release for cell in cells for release in (cell.streams, cell.running) if not release.is_claimed} | also
     if given is None:
         require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
         needed.add(brokers)
@@ -103,14 +110,38 @@ def app_run(
     application.messages(seed, 0)
     for wanted in asked:
         SCENARIO.validate(wanted.whole)
-        for release in sorted({wanted.cell.streams, wanted.cell.running}):
+        if wanted.cell.streams.is_claimed:
+            continue
+        for release in sorted({wanted.cell.streams, wanted.cell.running} | also):
             check_topology(installation, application, release, prefix(wanted.whole))
+        for release in ({wanted.cell.streams} if declares.promises("replay") else set()) | also:
+            replay_class_path(installation, release)
         for name in [*([plant_name] if plant_name else []), *(CONTROLS if controls else [])]:
             for release in {wanted.cell.streams, wanted.cell.running}:
                 check_plantable(installation, plant(name), release)
     if given is not None:
         check_access(given, *(wanted.whole for wanted in asked))
     return AppRun(application, brokers, chosen, asked, given)
+
+
+def check_command(
+    application: Application, releases: Sequence[Release], plant_name: str | None, *, controls: bool
+) -> None:
+    """Check that what is asked for needs no class path, which a command has of its own.
+
+    Raises:
+        UsageError: it does.
+    """
+    if len(releases) > 1:
+        raise UsageError(
+            f"{application.name} is a command, which brings its own release, but {len(releases)} are named: name the "
+            "one that it brings."
+        )
+    if plant_name or controls:
+        raise UsageError(
+            f"{application.name} is a command, and {plant_name or 'controls'} can only be planted into a class path "
+            "that is known here: leave out --plant and --controls, or give a class instead of a command."
+        )
 
 
 def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
@@ -125,7 +156,7 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
     first = wanted.asked[0]
     answer = AppAnswer(
         application=str(wanted.application.folder),
-        class_name=wanted.application.declares.class_,
+        class_name=wanted.application.declares.what,
         broker=str(wanted.broker),
         fault=wanted.fault,
         parameters=wanted.settings,

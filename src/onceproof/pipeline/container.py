@@ -1,12 +1,13 @@
 """What each service of `docker-compose.yml` runs: `python -m onceproof.pipeline.container SERVICE`.
 
-`init` prepares databases and artifacts, and ends. The others become Airflow's components, in the environment that
-`make up` gives them; what the compose file sets wins. A container whose process dies is started again by the engine,
-so nothing here watches anything.
+`init` prepares databases and artifacts, and ends. The others become Airflow's components, or those of a Spark cluster,
+in the environment that `make up` gives them; what the compose file sets wins. A container whose process dies is started
+again by the engine, so nothing here watches anything.
 """
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,13 +17,24 @@ from urllib.parse import urlsplit
 from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.pipeline.api import AirflowApi
-from onceproof.pipeline.environment import USER, airflow_environment
+from onceproof.pipeline.environment import LAB_QUEUE, USER, airflow_environment
 from onceproof.pipeline.health import trouble
 from onceproof.pipeline.supervisor import COMPONENTS, START_TIMEOUT, abandon_active_runs, furnish
 from onceproof.settings import SECRETS, Settings, get_settings
 
 PORT = 8080  # in the containers' network; the compose file says which port of the host leads to it
 INIT = "init"
+PID = ("--pid", "/tmp/worker.pid")  # noqa: S108 - its default lies on a volume that workers share
+AIRFLOWS = {
+    **COMPONENTS,
+    # One trial at a time: each needs the machine. Logs lie on a volume, where the API server reads them.
+    "worker": ("celery", "worker", "--queues", LAB_QUEUE, "--concurrency", "1", "--skip-serve-logs", *PID),
+}
+SPARK_PORT, SPARK_MASTER = 7077, "spark-master"
+SPARKS = {
+    SPARK_MASTER: ("deploy.master.Master", "--port", str(SPARK_PORT)),
+    "spark-worker": ("deploy.worker.Worker", "--work-dir", "/tmp/spark", f"spark://{SPARK_MASTER}:{SPARK_PORT}"),  # noqa: S108
+}
 
 
 def main(service: str) -> None:
@@ -32,8 +44,8 @@ def main(service: str) -> None:
         UsageError: there is no such service, or its secret is missing.
         HarnessError: a database or the API server does not answer.
     """
-    if service not in {INIT, *COMPONENTS}:
-        raise UsageError(f"There is no service {service!r}: name one of {', '.join([INIT, *COMPONENTS])}.")
+    if service not in {INIT, *AIRFLOWS, *SPARKS}:
+        raise UsageError(f"There is no service {service!r}: name one of {', '.join([INIT, *AIRFLOWS, *SPARKS])}.")
     settings = get_settings()
     environment = airflow_environment(settings, port=PORT, owner=os.getpid(), scheduled=True)
     if "ONCEPROOF_DATABASE_URL" not in os.environ:  # then it is a secret, which every process reads for itself
@@ -45,7 +57,11 @@ def main(service: str) -> None:
         _make_ready(settings, environment)
     if service == "api-server":
         environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"] = str(_writable_passwords())
-    os.execvpe(sys.executable, _airflow(*COMPONENTS[service]), environment)  # noqa: S606 - an argument list, no shell
+    if service in SPARKS:
+        environment["SPARK_LOCAL_HOSTNAME"] = socket.gethostname()
+        del environment["SPARK_LOCAL_IP"]  # which would be that of the driver
+    command = _spark(*SPARKS[service]) if service in SPARKS else _airflow(*AIRFLOWS[service])
+    os.execvpe(command[0], command, environment)  # noqa: S606 - an argument list, no shell
 
 
 def init(settings: Settings, environment: dict[str, str]) -> None:
@@ -98,6 +114,10 @@ def _password() -> str:
 
 def _airflow(*command: str) -> list[str]:
     return [sys.executable, "-m", "airflow", *command]
+
+
+def _spark(main: str, *arguments: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("spark-class")), f"org.apache.spark.{main}", *arguments]
 
 
 if __name__ == "__main__":

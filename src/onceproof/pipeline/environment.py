@@ -5,10 +5,14 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from onceproof.settings import Settings
 
 USER = "admin"
+DRIVE_POOL = "drive"
+LAB_QUEUE = "lab"
+OWNER, OWNER_STARTED = "ONCEPROOF_OWNER_PID", "ONCEPROOF_OWNER_STARTED"  # whose Airflow it is: `left_over` asks
 
 
 def airflow_home(settings: Settings) -> Path:
@@ -19,6 +23,11 @@ def airflow_home(settings: Settings) -> Path:
 def password_file(home: Path) -> Path:
     """File with the generated password: `{"admin": "..."}`, readable by its owner only."""
     return home / "passwords.json"
+
+
+def of_the_lab(settings: Settings) -> dict[str, Any]:
+    """Options of an Airflow task that needs a machine: it waits for a pool, and goes to workers, if there are any."""
+    return {"pool": DRIVE_POOL, "queue": LAB_QUEUE, "executor": settings.lab_executor}
 
 
 def as_environment(settings: Settings) -> dict[str, str]:
@@ -38,15 +47,17 @@ def airflow_environment(
     A `scheduled` Airflow also follows the cron schedule. Whatever `AIRFLOW__...` variable is `given` wins over
     ours: another database or executor is Airflow's own configuration.
     """
+    from onceproof.lab.processes import started_at  # not for DAG files, which ask this module for names
+
     home = airflow_home(settings)
     url = f"http://127.0.0.1:{port}"
     ours = {
         "AIRFLOW__CORE__DAGS_FOLDER": settings.project / "dags",
         "AIRFLOW__CORE__PLUGINS_FOLDER": settings.project / "plugins",
         "AIRFLOW__CORE__LOAD_EXAMPLES": False,
-        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        # Four short tasks at once fill two cores; what needs the machine is limited by a pool.
-        "AIRFLOW__CORE__PARALLELISM": 4,
+        "AIRFLOW__CORE__EXECUTOR": ",".join(["LocalExecutor", *filter(None, [settings.lab_executor])]),
+        # Four short tasks at once fill two cores; what needs the machine is limited by a pool. Spark mostly waits.
+        "AIRFLOW__CORE__PARALLELISM": 5,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": False,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": password_file(home),
@@ -66,6 +77,8 @@ def airflow_environment(
         "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": scheduled,
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": 30,
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": 1,
+        # Those that have changed are parsed without that; all others every 30 s would take 6 % of two cores.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 600,
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": False,
         # Airflow renames its processes; without this their environment, by which they are recognised, is overwritten.
         "SPT_NOENV": 1,
@@ -78,7 +91,8 @@ def airflow_environment(
     environment |= {
         "AIRFLOW_HOME": str(home),
         **as_environment(settings),
-        "ONCEPROOF_OWNER_PID": str(owner),
+        OWNER: str(owner),
+        OWNER_STARTED: str(started_at(owner)),
         "ONCEPROOF_UP_SINCE": datetime.now(UTC).isoformat(),
     }
     return environment | spark_environment(settings, given)
@@ -87,7 +101,7 @@ def airflow_environment(
 def spark_environment(settings: Settings, given: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What spark-submit needs to find itself, our packages and Java, beside what is `given`."""
     environment = {
-        "SPARK_LOCAL_IP": given.get("SPARK_LOCAL_IP", "127.0.0.1"),
+        "SPARK_LOCAL_IP": given.get("SPARK_LOCAL_IP", settings.host),
         "PATH": _prepended(str(Path(sys.executable).parent), given.get("PATH", os.defpath)),
         "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", given.get("PYTHONPATH", "")),
     }

@@ -1,21 +1,27 @@
 """Whether a service of `docker-compose.yml` is healthy: `python health.py URL [PART]` exits with 0 if it is.
 
-URL must answer 200; its JSON must call PART (`metadatabase`, `dag_processor`) healthy, if one is named.
+URL must answer 200; its JSON must call PART (`metadatabase`, `dag_processor`) healthy, if one is named. Of a URL
+`tcp://HOST:PORT` a connection is enough.
 
 Standard library only, and started without site-packages: it runs every few seconds as long as the service does.
 """
 
 import json
+import socket
 import sys
-import urllib.error
 import urllib.request
+from urllib.parse import urlsplit
 
 TIMEOUT = 10.0  # seconds
 
 
 def trouble(url: str, part: str | None = None) -> str | None:
     """What is wrong with the service, in one sentence; None if nothing is."""
+    at = urlsplit(url)
     try:
+        if at.scheme == "tcp":
+            socket.create_connection((at.hostname, at.port), TIMEOUT).close()
+            return None
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:  # noqa: S310 - the compose file names the URL
             told = answer.read()
         status = json.loads(told)[part]["status"] if part else "healthy"

@@ -18,8 +18,9 @@ from onceproof.pipeline.steps import lanes
 
 GROUP = "cell."
 BESIDE = "beside"
-PARTS = ("provision", "preload", "drive")
-WAITING = {-1: "waiting", 0: "provisioned", 1: "preloaded"}  # by the last part that is over
+SPARK = "collect_and_check"
+PARTS = ("prepare", "drive")
+WAITING = {-1: "waiting", 0: "prepared"}  # by the last part that is over
 STAGES = (
     "plan",
     "brokers",
@@ -28,7 +29,7 @@ STAGES = (
     BESIDE,
     "sense",
     "add_trials",
-    "collect_and_check",
+    SPARK,
     "validate",
     "judge",
     "publish",
@@ -36,7 +37,7 @@ STAGES = (
     "alert",
     "stop_clusters",
 )
-STYLES = {"failed": "red", "preloaded": "dim", "provisioned": "dim", "waiting": "dim", "done": "green"}
+STYLES = {"failed": "red", "prepared": "dim", "waiting": "dim", "done": "green"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
     """How far the run has come."""
     states: dict[tuple[str, int], str | None] = {(i["task_id"], i["map_index"]): i["state"] for i in instances}
     stages = {task for (task, _), state in states.items() if state == "running" and task in STAGES}
+    if not run.trials_over.exists():  # it waits
+        stages.discard(SPARK)
     cells: dict[str, str] = {}
     if run.run_file.exists():
         mapped = {item["key"]: index for index, item in enumerate(lanes(run)[0])}

@@ -178,8 +178,11 @@ def _try_and_store(
 
 
 def _lock(run: RunFolder) -> FileLock:
-    """Held by the process that tries plants in a run folder; the kernel takes it from one that is killed."""
-    return FileLock(run.planted.path / "lock", blocking=False)
+    """Held by the process that tries plants in a run folder; the kernel takes it from one that is killed.
+
+    It lies on this machine: the run folder may be on a volume that several share, where locks cannot be relied on.
+    """
+    return FileLock(get_settings().artifacts / "locks" / run.run_id, blocking=False)
 
 
 def unfinished(asked: Sense, seed: int | None) -> tuple[RunFolder, Sense] | None:

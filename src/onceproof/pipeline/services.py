@@ -13,6 +13,7 @@ import psutil
 from onceproof.lab.processes import await_condition, interruptible, tail
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.pipeline.environment import airflow_home, as_environment
+from onceproof.pipeline.left_over import end_left_over
 from onceproof.pipeline.supervisor import DAG, START_TIMEOUT, STOP_TIMEOUT, Airflow, Supervisor, is_starting
 from onceproof.settings import Settings, get_settings
 
@@ -106,6 +107,7 @@ def down(settings: Settings) -> bool:
     if airflow is None:
         if is_starting(settings):
             raise UsageError(f"An Airflow of {settings.home} is just starting: try again in a moment.")
+        end_left_over(settings.home)
         return False
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(airflow.supervisor)
@@ -115,6 +117,7 @@ def down(settings: Settings) -> bool:
         except psutil.TimeoutExpired:
             process.kill()  # the rest follows by itself
             process.wait(timeout=STOP_TIMEOUT)
+    end_left_over(settings.home)
     return True
 
 

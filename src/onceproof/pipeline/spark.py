@@ -13,24 +13,24 @@ MASTER = "local[*]"
 TIMEOUT = 1_800.0  # seconds
 
 
-def collect_and_check(run: RunFolder) -> None:
+def collect_and_check(run: RunFolder, master: str = MASTER, timeout: float = TIMEOUT) -> None:
     """Run the application over a run folder, to its end; its log is `spark.log` there.
 
     Raises:
-        HarnessError: it failed, or did not end within half an hour.
+        HarnessError: it failed, or did not end within so many seconds.
         UsageError: Spark's Kafka connector has not been fetched.
     """
     from onceproof.lab.processes import await_condition, spawn, tail
 
     settings = get_settings()
     jobs = settings.project / "spark_jobs"
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", MASTER]
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
     command += ["--properties-file", str(jobs / "spark.conf"), "--jars", connector_jars()]
     command += [str(jobs / "collect_and_check.py"), "--run-folder", str(run.path)]
     log = run.path / "spark.log"
     process = spawn(command, log=log, env=spark_environment(settings))
     try:
-        await_condition("Spark to collect and check", lambda: not process.alive(), timeout=TIMEOUT)
+        await_condition("Spark to collect and check", lambda: not process.alive(), timeout=timeout)
     finally:
         process.terminate()
     if process.poll():

@@ -12,15 +12,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from onceproof.model.anomaly import Findings
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
-from onceproof.model.files import Outcome, TrialPlan, VerdictRow
+from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand, with_controls
 from onceproof.model.release import CLAIMED, Release
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.params import CONNECTION, params_from_request, request_from_params
 from onceproof.scenarios import CATALOGUE, SCENARIOS
@@ -39,6 +40,7 @@ OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
 UP_SINCE_VARIABLE = "ONCEPROOF_UP_SINCE"
 NOBODY = 1  # init: with an Airflow that is not ours, brokers live until the run's teardown
 GATE_LINES = 10
+CUT_OFF = "The process that drove it was killed."
 STOPPED = {Verdict.REGRESSION, Verdict.ERROR}
 
 
@@ -214,6 +216,7 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
             f"Run {run.run_id} was asked for {planned}, not for {asked}: resume it with what it was asked for."
         )
     run.verdicts_file.unlink(missing_ok=True)
+    run.trials_over.unlink(missing_ok=True)
     for trial in run.trials():
         if (outcome := run.outcome(trial)) is None or not outcome.says_something:
             run.set_aside(trial)
@@ -297,30 +300,18 @@ def discard_data(run: RunFolder) -> None:
         EmbeddedCluster.delete_data(run.cluster_folder(file.stem))
 
 
-def provision(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
-    """Create the topics of the cell's trials that have no outcome yet.
+def prepare(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
+    """Create the topics of the cell's trials that have no outcome yet, and produce their first records.
 
     Raises:
         HarnessError: no trial of the cell can go on.
     """
     from onceproof.lab import trial as lab
 
-    _for_each_open_trial(run, cell, lab.provision, given)
-    _require_open_trials(run, cell)
+    def prepare_one(trial: Trial, cluster: Any, folder: Any) -> None:
+        lab.preload(lab.provision(trial, cluster, folder), cluster, folder)
 
-
-def preload(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
-    """Produce the first bulk of the cell's trials.
-
-    Raises:
-        HarnessError: no trial of the cell can go on.
-    """
-    from onceproof.lab import trial as lab
-
-    def preload_one(_: Trial, cluster: Any, folder: Any) -> None:
-        lab.preload(TrialPlan.read(folder.trial_file), cluster, folder)
-
-    _for_each_open_trial(run, cell, preload_one, given)
+    _for_each_open_trial(run, cell, prepare_one, given)
     _require_open_trials(run, cell)
 
 
@@ -343,7 +334,7 @@ def drive(run: RunFolder, cell: str, given: Given = given_by_nobody, report: Cal
 
 
 def beside(run: RunFolder, given: Given = given_by_nobody) -> None:
-    """Provision, preload and drive the cells whose trials mostly wait, beside those that need the machine.
+    """Prepare and drive the cells whose trials mostly wait, beside those that need the machine.
 
     Raises:
         HarnessError: trials have failed; the others have run nevertheless.
@@ -351,7 +342,7 @@ def beside(run: RunFolder, given: Given = given_by_nobody) -> None:
     failed = []
     for cell in lanes(run)[1]:
         try:
-            for verb in (provision, preload, drive):
+            for verb in (prepare, drive):
                 verb(run, cell["key"], given)
         except HarnessError as error:
             failed.append(f"{cell['title']}: {error}")
@@ -363,7 +354,8 @@ def add_trials(run: RunFolder, given: Given = given_by_nobody, report: Callable[
     """Give cells further trials until their claims stand or their budget ends, the positive controls first.
 
     A cell that was red gets no more: one witness is proof. Nor does one whose trials failed, or that cannot be
-    exercised in a variant that avoids the mechanism.
+    exercised in a variant that avoids the mechanism. A trial whose process was killed, on whatever machine, is void,
+    and another one takes its place: it has topics, group and transactions of its own, so nothing has to be undone.
     """
     from onceproof.lab import trial as lab
     from onceproof.results.judging import past_before, risk_of
@@ -373,6 +365,10 @@ def add_trials(run: RunFolder, given: Given = given_by_nobody, report: Callable[
         report(trial.title)
         lab.run_trial(trial, folder, report, cluster=cluster)
 
+    for cut_off in [trial for trial in run.trials() if _is_cut_off(run.trial(trial))]:
+        _write_void(cut_off, run.trial(cut_off))
+        another = new_trial(run, cut_off.cell, len(_trials(run, cut_off.cell.key)) + 1)
+        run.add_trial(another, planned=cut_off.key in run.planned_keys())
     budget = read_json(run.run_file)["budget"]
     past, risk = past_before(run.run_id, get_settings().database_url), risk_of(run)
     while (cell := cell_that_wants_more(run, budget, registry(), past, risk)) is not None:
@@ -380,6 +376,20 @@ def add_trials(run: RunFolder, given: Given = given_by_nobody, report: Callable[
         if all(run.trial(trial).outcome_file.exists() for trial in own):
             run.add_trial(new_trial(run, cell, len(own) + 1))
         _for_each_open_trial(run, cell.key, drive_one, given)
+
+
+def _is_cut_off(folder: TrialFolder) -> bool:
+    return folder.timeline.exists() and not folder.outcome_file.exists()
+
+
+def _write_void(trial: Trial, folder: TrialFolder) -> None:
+    Reading.of(Findings(0, 0, 0, 0), {}).write(folder.reader_file)
+    Outcome.of_void(trial, CUT_OFF).write(folder.outcome_file)
+
+
+def end_trials(run: RunFolder) -> None:
+    """Tell Spark, which waits for it, that no further trial will be driven."""
+    run.trials_over.touch()
 
 
 def validate(run: RunFolder) -> None:

@@ -25,19 +25,18 @@ from typing import IO, Any, Self
 import httpx
 import psutil
 
-from onceproof.lab.processes import await_condition, is_alive, tail
+from onceproof.lab.processes import await_condition, is_alive, started_at, tail
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.api import AirflowApi
-from onceproof.pipeline.environment import USER, airflow_environment, airflow_home, password_file
+from onceproof.pipeline.environment import DRIVE_POOL, USER, airflow_environment, airflow_home, password_file
+from onceproof.pipeline.left_over import end_left_over
 from onceproof.settings import Settings
 
 DAG = "regression"
-DRIVE_POOL = "drive"
 SPARK_CONNECTION = {
     "connection_id": "spark_default",
     "conn_type": "spark",
-    "host": "local[*]",
     "description": "Where topics are collected and checked; any Spark master will do",
     "extra": '{"spark-binary": "spark-submit"}',
 }
@@ -164,11 +163,14 @@ class Supervisor:
             url=f"http://127.0.0.1:{port}",
             home=self._home,
             supervisor=os.getpid(),
-            started=psutil.Process().create_time(),
+            started=started_at(os.getpid()),
             scheduled=self._scheduled,
         )
-        if _state_file(self._home).exists():  # the last supervisor was killed
+        unended = _unended_file(self._home)
+        if unended.exists():  # the last supervisor was killed, or one of its components
             self._end_left_over_runs(airflow)
+        with _writing(unended):
+            unended.touch()
         for name in COMPONENTS.keys() - self._processes.keys():
             self._spawn(name, COMPONENTS[name])
         self._await_health(airflow, ("metadatabase", "scheduler", "dag_processor"), began)
@@ -188,6 +190,7 @@ class Supervisor:
         """
         self._prepare_home()
         self._take_lock()
+        end_left_over(self._settings.home)  # it would work on our database
 
     def check(self) -> None:
         """Raise HarnessError if a component has ended."""
@@ -208,12 +211,13 @@ class Supervisor:
             self.check()
 
     def stop(self) -> None:
-        """End what was started; runs under way are marked failed."""
+        """End what was started; runs under way are marked failed, if not now, before the next scheduler sees them."""
         if self._airflow is not None:
             with suppress(HarnessError):
                 self.check()
                 with self._airflow.api() as api:
-                    abandon_active_runs(api)
+                    if not abandon_active_runs(api):  # else our scheduler may still change what we marked
+                        _unended_file(self._home).unlink(missing_ok=True)
             _state_file(self._home).unlink(missing_ok=True)
             self._airflow = None
         for process in self._processes.values():
@@ -368,15 +372,20 @@ def is_healthy(part: dict[str, str] | None, since: datetime) -> bool:
     return all(beat is not None and datetime.fromisoformat(beat) >= since for beat in beats)
 
 
-def abandon_active_runs(api: AirflowApi) -> None:
-    """Mark all runs under way failed: what they had started is gone."""
-    for dag, run in api.all_active_runs():
+def abandon_active_runs(api: AirflowApi) -> int:
+    """Mark all runs under way failed: what they had started is gone. Returns how many there were."""
+    active = api.all_active_runs()
+    for dag, run in active:
         api.abandon_run(dag, run)
+    return len(active)
 
 
 def furnish(api: AirflowApi, settings: Settings) -> None:
-    """Create what the DAG needs and nobody has created; a configured number of slots is set each time."""
-    api.add_connection(SPARK_CONNECTION)
+    """Create what the DAG needs and nobody has created; what is configured is set each time."""
+    spark = SPARK_CONNECTION | {"host": settings.spark_master}
+    api.add_connection(spark)
+    if "spark_master" in settings.model_fields_set:
+        api.set_connection(spark, "host")
     api.add_pool(DRIVE_POOL, settings.drive_slots, "Trials driven at once: each needs the machine")
     if "drive_slots" in settings.model_fields_set:
         api.set_pool_slots(DRIVE_POOL, settings.drive_slots)
@@ -384,6 +393,11 @@ def furnish(api: AirflowApi, settings: Settings) -> None:
 
 def _state_file(home: Path) -> Path:
     return home / "running.json"
+
+
+def _unended_file(home: Path) -> Path:
+    """Exists as long as Airflow's database may say of runs that they are under way."""
+    return home / "unended"
 
 
 @contextmanager

@@ -1,8 +1,11 @@
 """Runs one command and ends everything that it started, with the command or with its owner.
 
 Run as a script: `python tree.py OWNER_PID COMMAND...`. Airflow's scheduler forks workers, they fork tasks, and
-tasks start JVMs: killing the scheduler alone would leave them. This process adopts every orphan below it (a
-Linux "child subreaper"), so that it can kill the whole tree when the command has ended or the owner is gone.
+tasks start JVMs: killing the scheduler alone would leave them. A keeper adopts every orphan below it (a Linux
+"child subreaper"), so that it can kill the whole tree when the command has ended or the owner is gone.
+
+There are two, one below the other. If the lower one is killed, the upper one adopts the tree and kills it; if the
+upper one is, the lower one does.
 
 Standard library only, and started without site-packages: it must cost milliseconds.
 """
@@ -17,12 +20,22 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 CANNOT_START = 127
+BELOW = "--below"  # what the lower keeper is told; the process id of the upper one follows
 
 
-def run(owner: int, command: list[str]) -> int:
-    """Start the command, return its exit code; leave nothing behind."""
+def main(arguments: list[str]) -> int:
+    """Become one of the keepers; returns the exit code of the command, and leaves nothing behind."""
+    if arguments[0] == BELOW:
+        upper, owner, *command = arguments[1:]
+        return _keep([int(upper), int(owner)], command, dies=True)
+    lower = [sys.executable, "-I", "-S", __file__, BELOW, str(os.getpid()), *arguments]
+    return _keep([int(arguments[0])], lower, dies=False)
+
+
+def _keep(owners: list[int], command: list[str], *, dies: bool) -> int:
+    """Start a command, which `dies` with this process at once or sees to it by itself; kill it without an owner."""
     try:
-        owner_fd = os.pidfd_open(owner)
+        owner_fds = {os.pidfd_open(owner) for owner in owners}
     except ProcessLookupError:
         return CANNOT_START
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -32,16 +45,17 @@ def run(owner: int, command: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner decides what Ctrl-C means
     # A SIGTERM that arrives before we can pass it on has to wait.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    child = _start(command)
+    child = _start(command, dies=dies)
     child_fd = os.pidfd_open(child)  # its number may be another's by the time a signal comes
     signal.signal(signal.SIGTERM, lambda *_: _pass_on(child_fd))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     poll = select.poll()
-    poll.register(owner_fd, select.POLLIN)
+    for owner_fd in owner_fds:
+        poll.register(owner_fd, select.POLLIN)
     poll.register(child_ended, select.POLLIN)
     code = None
     while code is None:
-        if owner_fd in {fd for fd, _ in poll.poll()}:
+        if owner_fds & {fd for fd, _ in poll.poll()}:
             code = 128 + signal.SIGKILL
             break
         with suppress(BlockingIOError):
@@ -57,17 +71,18 @@ def _pass_on(child_fd: int) -> None:
         signal.pidfd_send_signal(child_fd, signal.SIGTERM)
 
 
-def _start(command: list[str]) -> int:
+def _start(command: list[str], *, dies: bool) -> int:
     parent = os.getpid()
     child = os.fork()
     if child:
         return child
     try:
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        if dies:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         if os.getppid() == parent:
             os.execvp(command[0], command)  # noqa: S606 - an argument list, no shell
     except OSError as error:
@@ -108,4 +123,4 @@ def _descendants(pid: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(run(int(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(sys.argv[1:]))

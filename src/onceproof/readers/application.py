@@ -3,6 +3,9 @@
 `differential`: two runs without a fault are the oracle. What they agree on (all records of a key in whatever order, the
 last value of each key, or the keys alone; of JSON without the fields that differ) must come out under a fault, too.
 What they do not agree on is no promise. Under at-least-once a key may come out more often, counted to whatever.
+
+`replay`: the same of what Kafka's TopologyTestDriver makes of the same input, without brokers, threads and commits.
+`replay-newest`: the same of that of the newest release, so that what a release always does wrong is seen, too.
 """
 
 from collections import Counter, defaultdict
@@ -21,6 +24,8 @@ from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.kafka import token_record, without
 
 COMPARED = ("records", "final", "keys")  # of an output, the finest first
+# Of a promise: the role of what it compares with, at its end.
+ORACLES = {"differential": "oracle", "replay": "replay", "replay-newest": "replay-newest"}
 SHOWN = 3  # values of a key that are told
 Values = Sequence[int | None]  # of a key, in their order
 
@@ -30,7 +35,8 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
 
     Args:
         roles: of the topics; each is `declared`.
-        topics: by role; `<role>-oracle` what a run without a fault put out, where there was one.
+        topics: by role; `<role>-oracle` what a run without a fault put out, where there was one, and `<role>-replay`
+            what was replayed, where it was.
         facts: `exactly_once`.
     """
     inputs, outputs = (
@@ -54,9 +60,10 @@ def compare_outputs(roles: Mapping[str, TopicPlan], topics: Topics, facts: Facts
 
 def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: bool) -> Iterator[Comparison]:
     """Compare an output with what is promised about it."""
-    oracle = topics.get(f"{role}-oracle")
-    if "differential" in declared.promises and declared.agreed and oracle is not None:
-        yield from compare_differential(role, declared.agreed, oracle, topics[role], at_least=at_least)
+    for promise, suffix in ORACLES.items():
+        oracle = topics.get(f"{role}-{suffix}")
+        if promise in declared.promises and declared.agreed and oracle is not None:
+            yield from compare_with(oracle, topics[role], promise, role, declared.agreed, at_least=at_least)
     if "unique" in declared.promises and not at_least:
         yield from compare_unique(role, topics[role])
     if declared.of is not None:
@@ -65,10 +72,10 @@ def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: b
         )
 
 
-def compare_differential(
-    role: str, agreed: str, expected: Sequence[Record], observed: Sequence[Record], *, at_least: bool
+def compare_with(
+    expected: Sequence[Record], observed: Sequence[Record], promise: str, role: str, agreed: str, *, at_least: bool
 ) -> Iterator[Comparison]:
-    """For each key, what came out compared with what comes out without a fault, as far as that is `agreed`."""
+    """For each key, what came out compared with what an oracle says, as far as runs without a fault `agreed`."""
     if agreed == "nothing":
         return
     wanted, found = _by_key(expected), _by_key(observed)
@@ -78,7 +85,7 @@ def compare_differential(
         record = places.get(key)
         place = str(Place(role, record.partition, record.offset)) if record else f"{role}, {key} is not there"
         told = [f"{key}: {_told(agreed, values)}" for values in (wanted[key], found[key])]
-        yield Comparison("differential", anomaly, record.partition if record else 0, key, place, told[0], told[1])
+        yield Comparison(promise, anomaly, record.partition if record else 0, key, place, told[0], told[1])
 
 
 def _by_key(records: Iterable[Record]) -> dict[int | None, list[int | None]]:
@@ -142,6 +149,17 @@ def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) ->
     for role, declared in roles.items():
         agreed[role], ignored[role] = _agreement(first.bytes_of(role), second.bytes_of(role), declared)
     return Oracle(first, agreed, ignored)
+
+
+def oracle_records(oracle: Oracle, roles: Mapping[str, Declared]) -> dict[str, list[Record]]:
+    """What is known of each output, by the roles that `compare_output` looks for."""
+    known = {"oracle": oracle.outputs, "replay": oracle.replayed, "replay-newest": oracle.replayed_on_newest}
+    return {
+        f"{role}-{suffix}": records_of(outputs, role, declared)
+        for suffix, outputs in known.items()
+        for role, declared in roles.items()
+        if outputs is not None
+    }
 
 
 def records_of(outputs: Outputs, role: str, declared: Declared) -> list[Record]:

@@ -80,6 +80,21 @@ def check_counting(topics: Topics, facts: Facts) -> Findings:
     return findings_of(inputs, outputs, comparisons)
 
 
+def check_copy(topics: Topics, facts: Facts) -> Findings:
+    """The topology `copy`: each record comes out as it is.
+
+    Args:
+        topics: `input`, `output`.
+        facts: `exactly_once`.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    comparisons = [
+        *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
+        *_contents([Log("output-order", "output", counted=True)], topics, facts),
+    ]
+    return findings_of(inputs, outputs, comparisons)
+
+
 def check_dedup(topics: Topics, facts: Facts) -> Findings:
     """The topology `dedup`: each key comes out once.
 
@@ -220,6 +235,7 @@ def check_stream_join(topics: Topics, facts: Facts) -> Findings:
 
 
 CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
+    "copy": check_copy,
     "enumerator": check_enumerator,
     "counting": check_counting,
     "dedup": check_dedup,

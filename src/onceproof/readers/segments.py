@@ -49,6 +49,7 @@ EFFECTS = {
         Effect("ids-changelog", "first"),
         Effect("counter-changelog", "first", key=0),
     ),
+    "copy": (Effect("output", once=False),),
     "counting": (Effect("output", once=False), Effect("last-changelog")),
     "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first")),
     "deleter": (Effect("output", "delete", once=False), Effect("records-changelog")),

@@ -79,12 +79,14 @@ class Redaction:
             other |= {Path(java).absolute().parents[1], Path(java).resolve().parents[1]}
         kept = {settings.project: "[project]", settings.home: "[home]"}
         hosts = {socket.gethostname(), os.environ.get("HOSTNAME", "")}
-        for cluster in _clusters(run):
+        for cluster in _read(run, "clusters/*.json"):
             if cluster.get("folder"):  # the run may have been copied from elsewhere
                 made_in = Path(cluster["folder"]).parents[1]
                 kept |= {made_in.parents[1]: "[home]", made_in: "[run]"}
+            hosts.add(str(cluster.get("host", "")))
             for server in str(cluster.get("bootstrap_servers", "")).split(","):
                 hosts.add(server.rpartition("://")[2].rpartition(":")[0])
+        hosts |= {str(outcome.get("host", "")) for outcome in _read(run, "trials/*/outcome.json")}
         kept[run.path] = "[run]"
         return cls(kept, other, {*hosts, *(host.partition(".")[0] for host in hosts)}, set(_users()))
 
@@ -131,8 +133,8 @@ class Redaction:
         return self.text(data) if isinstance(data, str) else data
 
 
-def _clusters(run: RunFolder) -> Iterator[Mapping[str, Any]]:
-    for file in sorted(run.path.glob("clusters/*.json")):
+def _read(run: RunFolder, pattern: str) -> Iterator[Mapping[str, Any]]:
+    for file in sorted(run.path.glob(pattern)):
         try:
             yield read_json(file)
         except HarnessError:  # a damaged one names no host that we could look for

@@ -6,6 +6,7 @@ from onceproof.model.matrix import Offer
 from onceproof.scenarios import (
     app,
     at_least_once,
+    corrupted_task,
     crash,
     enumerator,
     foreign_key_join,
@@ -14,6 +15,7 @@ from onceproof.scenarios import (
     multirunner,
     quota,
     scan,
+    split_batch,
     stream_join,
 )
 from onceproof.scenarios.base import Scenario, rolls
@@ -29,6 +31,8 @@ _MODULES = (
     foreign_key_join,
     stream_join,
     idle_task,
+    split_batch,
+    corrupted_task,
 )
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 

@@ -18,10 +18,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults import NONE, OF_DISK, OF_GROUPS, chosen, parameters_of
+from onceproof.faults import FAULTS, NONE, OF_DISK, OF_GROUPS, chosen, parameters_of
 from onceproof.faults.base import processed, suffer
 from onceproof.model.anomaly import Comparison
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import OF_APPLICATION, ORACLE, Cell, Trial
 from onceproof.model.files import Declared
 from onceproof.model.oracle import Oracle
 from onceproof.model.parameter import Parameter
@@ -42,17 +42,31 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.declared import FILE, Application, InputTopic, OutputTopic, application_of
+from onceproof.scenarios.declared import (
+    FILE,
+    GUARANTEE,
+    Application,
+    Declaration,
+    InputTopic,
+    OutputTopic,
+    application_of,
+)
 
 NAME = "app"
 FIRST = 0.3  # share of the records that are processed before the instances are started again
 WITHOUT_FAULT = "No fault was to befall it: what it puts out is the oracle of trials in which one does."
-GUARANTEE = "processing.guarantee"
+REPLAYED = ("replay", "replay-newest")  # promises for which its input is replayed
+AGAIN = 200  # records that show that a black box is at work again
+AGAIN_WITHIN = 150.0  # seconds: members that closed without leaving are missed after their session, 45 s by default
+NOT_SEEN = {
+    "stores": "a command's stores are only read on the class path of its release, which is its own",
+    **dict.fromkeys(REPLAYED, "it takes the class of the topology, and a command has none that is known"),
+}
 LIKE = "fault.config"
 
 PARAMETERS = {
-    "application": Parameter("", "folder of the application, which has an onceproof.toml"),
-    "oracle": Parameter("", "file that has what it puts out without a fault"),
+    OF_APPLICATION: Parameter("", "folder of the application, which has an onceproof.toml"),
+    ORACLE: Parameter("", "file that has what it puts out without a fault"),
     LIKE: Parameter(NONE, "fault whose configuration a trial without a fault has, so that nothing else differs"),
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
@@ -65,7 +79,7 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def _application(trial: Trial) -> Application:
-    return application_of(values(trial)["application"])
+    return application_of(values(trial)[OF_APPLICATION])
 
 
 def prefix(trial: Trial) -> str:
@@ -75,7 +89,7 @@ def prefix(trial: Trial) -> str:
 
 def workload(trial: Trial) -> Workload:
     """Its records: those of files as they are, generated ones drawn from the seed."""
-    messages = _messages(values(trial)["application"], trial.seed, _begin(trial), prefix(trial))
+    messages = _messages(values(trial)[OF_APPLICATION], trial.seed, _begin(trial), prefix(trial))
     records = [(Token.of(m.key or b"", ""), place) for place, m in enumerate(messages)]
     first = _of_globals(trial, messages)
     first += round((len(records) - first) * FIRST)
@@ -101,59 +115,88 @@ def _begin(trial: Trial) -> int:
 def system(trial: Trial) -> System:
     """Its topics, and what is promised about them."""
     declares = _application(trial).declares
-    oracle = Oracle.read(Path(path)) if (path := values(trial)["oracle"]) else None
+    oracle = Oracle.read(Path(path)) if (path := values(trial)[ORACLE]) else None
     named = prefix(trial)
-    roles = {one.topic: Role(declared=_read(one, named)) for one in declares.input}
+    roles = {one.topic: Role(declared=_read(one, named, declares)) for one in declares.input}
     only = next(one for one in declares.input if not one.is_global)
-    roles |= {one.topic: Role(declared=_written(one, named, only.topic, oracle)) for one in declares.output}
+    roles |= {one.topic: Role(declared=_written(one, named, only.topic, oracle, declares)) for one in declares.output}
     made = {name for one in declares.output for name in one.promises}
-    return System(NAME, roles, promises=("deliveries",) if "each-input-once" in made else (), stores=0)
+    unseen = {}
+    if declares.command:
+        unseen = {name: why for name, why in NOT_SEEN.items() if name == "stores" or name in made}
+    deliveries = ("deliveries",) if "each-input-once" in made else ()
+    return System(NAME, roles, promises=deliveries, stores=0, not_looked_at=unseen)
 
 
-def _read(one: InputTopic, named: str) -> Declared:
-    return Declared(named + one.topic, "global" if one.is_global else "input", one.key, one.value)
+def _read(one: InputTopic, named: str, declares: Declaration) -> Declared:
+    plays = "global" if one.is_global else "input"
+    return Declared(named + one.topic, plays, one.key, one.value, partitions=one.partitions or declares.partitions)
 
 
-def _written(one: OutputTopic, named: str, only: str, oracle: Oracle | None) -> Declared:
+def _written(one: OutputTopic, named: str, only: str, oracle: Oracle | None, declares: Declaration) -> Declared:
+    # A command has no topology that could be replayed.
+    promises = tuple(name for name in one.promises if not (declares.command and name in REPLAYED))
     return Declared(
         named + one.topic,
         "output",
         one.key,
         one.value,
-        one.promises,
+        promises,
         (one.of or only) if "each-input-once" in one.promises else None,
         oracle.agreed[one.topic] if oracle else None,
         tuple(oracle.ignored.get(one.topic, ())) if oracle else (),
         one.compare,
+        one.partitions or declares.partitions,
     )
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
-    """What the instances are told: where the application is, and its class."""
+    """What the instances are told: where the application is, and its class or its command."""
     application = _application(trial)
-    return {"application": str(application.folder), "class": application.declares.class_}
+    declares = application.declares
+    what = {"command": list(declares.command)} if declares.command else {"class": declares.class_}
+    return {"application": str(application.folder), **what}
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Its properties; exactly-once, unless they say otherwise."""
-    own = values(trial)
+    own, application = values(trial), _application(trial)
+    if application.declares.command:  # which has its own; what is said of it tells what may be expected
+        return {GUARANTEE: "exactly_once_v2", **application.properties("")}
     like = chosen({"fault": own[LIKE]})
     return {
         GUARANTEE: "exactly_once_v2",
-        **_application(trial).properties(prefix(trial)),
+        **application.properties(prefix(trial)),
         **(like.config(own) if like else {}),
     }
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Of a trial that names no application."""
-    if not own["application"]:
+    if not own[OF_APPLICATION]:
         return "it needs the folder of an application: onceproof app run DIR."
+    declares = application_of(own[OF_APPLICATION]).declares
+    if declares.command and (reason := _refuse_command(cell, own)):
+        return reason
     if not rolls(own):
         return refuse_restarts(cell)
-    if (instances := application_of(own["application"]).declares.instances) < 2:
-        return f"a rolling bounce takes two instances or more; its {FILE} has instances = {instances}."
+    if declares.instances < 2:
+        return f"a rolling bounce takes two instances or more; its {FILE} has instances = {declares.instances}."
     return refuse_rolling(cell, own)
+
+
+def _refuse_command(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Why a trial of a black box cannot be run, if so."""
+    if cell.broker.is_claimed:
+        return "a command is not handed credentials, nor names for its topics; leave out --brokers."
+    fault = chosen(own)
+    if fault and not fault.seen_outside:
+        others = [one.name for one in FAULTS.values() if one.seen_outside]
+        return (
+            f"whether the fault {fault.name} bites is seen in instances of a class, and a command tells nothing of "
+            f"what it does; take {', '.join(others)}."
+        )
+    return None
 
 
 def drive(lab: Lab) -> Exercise:
@@ -170,15 +213,23 @@ def drive(lab: Lab) -> Exercise:
         for name in names:
             lab.stop_instance(name, leave_group=True)
         _start(lab, names)
+        tried = AGAIN if declares.command else 0
+        if tried:  # nobody tells when it has its tasks
+            done = lab.committed()
+            lab.produce("again", lab.workload.second[:tried])
+            lab.await_("the group to be at work again", lambda: lab.committed() > done, AGAIN_WITHIN)
     with lab.phase("fault" if fault else "flow"):
-        bulk = lab.produce("second", lab.workload.second, float(declares.rate))
+        bulk = lab.produce("second", lab.workload.second[tried:], float(declares.rate))
         suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts)) if fault else None
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()
         lab.await_internal_drained()
     with lab.phase("leave"):
-        lab.close_and_compare_state()
+        if declares.command:
+            lab.close_instances()
+        else:
+            lab.close_and_compare_state()
     return Exercise.of(suffered) if suffered else Exercise(True, WITHOUT_FAULT, all_steps_tried=True)
 
 

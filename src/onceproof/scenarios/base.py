@@ -208,6 +208,7 @@ class System:
     stores: int = 1
     joins: tuple[str, ...] = ()  # the kinds of its joins, see `model.application`
     requires: frozenset[Capability] = frozenset()  # of the brokers, besides what its topics need
+    not_looked_at: Mapping[str, str] = field(default_factory=dict)  # promises that cannot be, and why
 
     @property
     def topics(self) -> dict[str, TopicPlan]:

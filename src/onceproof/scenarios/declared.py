@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,8 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from onceproof.model.client_properties import KEYS
@@ -25,6 +24,7 @@ COORDINATES = r"[\w.\-]+:[\w.\-]+:[\w.\-]+"
 RANGE = re.compile(r"\{(n|(-?\d+)\.\.(-?\d+))\}")
 # What the lab sets itself, so that an application cannot.
 OURS = ("application.id", "bootstrap.servers", "client.id", "state.dir")
+GUARANTEE = "processing.guarantee"
 PREFIX = "{prefix}"  # in a property: what the topics' names begin with
 
 
@@ -51,7 +51,8 @@ Written = str | dict[str, Any]  # a record as a line of JSON, or as a row
 class _Table(BaseModel):
     """A table of the file, without unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    # Deferred: every task of Airflow imports this module, and few of them need it.
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 class Generated(_Table):
@@ -63,12 +64,16 @@ class Generated(_Table):
     size: int = Field(default=0, ge=0, le=1_000_000)  # characters that a value has at least, by points at its end
 
 
+Partitions = Annotated[int, Field(ge=1, le=100)]
+
+
 class InputTopic(_Table):
     """A topic that the application reads, and what is produced to it."""
 
     topic: Topic
     key: Serde = "string"
     value: Serde = "string"
+    partitions: Partitions | None = None  # None: as all topics
     is_global: bool = Field(default=False, alias="global")  # read into a global table or store
     file: Path | None = None
     generate: Generated | None = None
@@ -86,19 +91,24 @@ class OutputTopic(_Table):
     topic: Topic
     key: Serde = "string"
     value: Serde = "string"
-    promises: tuple[Literal["differential", "unique", "each-input-once"], ...] = ("differential",)
+    promises: tuple[Literal["differential", "replay", "replay-newest", "unique", "each-input-once"], ...] = (
+        "differential",
+    )
     of: Topic | None = None  # the input of `each-input-once`, if there are several
-    compare: Literal["records", "final", "keys"] = "records"  # by `differential`, if runs without a fault agree on it
+    compare: Literal["records", "final", "keys"] = "records"  # key by key, as far as runs without a fault agree
+    partitions: Partitions | None = None
 
 
 class Declaration(_Table):
     """`onceproof.toml`."""
 
-    class_: Annotated[str, StringConstraints(pattern=rf"^{CLASS}$")] = Field(alias="class")
+    class_: Annotated[str, StringConstraints(pattern=rf"^{CLASS}$")] | None = Field(default=None, alias="class")
+    # As it is deployed, a black box; then neither the class path nor the configuration is ours.
+    command: tuple[str, ...] = ()
     sources: tuple[Path, ...] = ()
     jars: tuple[Path, ...] = ()
     dependencies: tuple[Annotated[str, StringConstraints(pattern=rf"^{COORDINATES}$")], ...] = ()
-    partitions: int = Field(default=2, ge=1, le=100)
+    partitions: Partitions = 2
     instances: int = Field(default=2, ge=1, le=9)
     rate: int = Field(default=2_000, ge=1)
     fault: str = "instance-kill"
@@ -111,7 +121,11 @@ class Declaration(_Table):
         names = [*(one.topic for one in self.input), *(one.topic for one in self.output)]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"the topic {twice} is there twice")
-        if not (self.sources or self.jars or self.dependencies):
+        if (self.class_ is None) == (not self.command):
+            raise ValueError("it takes either a class that gives the topology, or a command that runs the application")
+        if self.command:
+            self._is_as_deployed()
+        elif not (self.sources or self.jars or self.dependencies):
             raise ValueError("it takes sources, jars or dependencies, in which the class is")
         inputs = [one.topic for one in self.input if not one.is_global]
         if not inputs:
@@ -122,6 +136,24 @@ class Declaration(_Table):
             if "each-input-once" in output.promises and output.of is None and len(inputs) > 1:
                 raise ValueError(f"each-input-once of {output.topic} needs `of`, one of {', '.join(inputs)}")
         return self
+
+    def _is_as_deployed(self) -> None:
+        """Check that nothing is said about a command that only holds for a class."""
+        if self.sources or self.jars or self.dependencies:
+            raise ValueError("a command brings its own class path: leave out sources, jars and dependencies")
+        if theirs := [name for name in self.properties if name != GUARANTEE]:
+            raise ValueError(
+                f"{theirs[0]} is for the command's own configuration, of which only {GUARANTEE} must be known here"
+            )
+
+    def promises(self, name: str) -> bool:
+        """Whether this is promised of some output."""
+        return any(name in one.promises for one in self.output)
+
+    @property
+    def what(self) -> str:
+        """What runs, for people: its class, or its command."""
+        return self.class_ or shlex.join(self.command)
 
 
 @dataclass(frozen=True)
@@ -187,7 +219,9 @@ class Application:
         for number, one in enumerate(self.declares.input):
             own = list(self._of_file(one) if one.generate is None else _generated(one, one.generate, rng))
             turns = (0 if one.is_global else (place + 1) / len(own) for place in range(len(own)))
-            side_by_side += [(turn, number, one, drawn) for turn, drawn in zip(turns, own, strict=True)]
+            side_by_side += [
+                (turn, number, one, nth, drawn) for nth, (turn, drawn) in enumerate(zip(turns, own, strict=True))
+            ]
         side_by_side.sort(key=lambda item: item[:2])
         return [
             Message(
@@ -195,10 +229,10 @@ class Application:
                 drawn.key,
                 drawn.value,
                 begin + place * 1_000 // self.declares.rate if drawn.timestamp is None else drawn.timestamp,
-                None if drawn.key is not None else place % self.declares.partitions,
+                None if drawn.key is not None else nth % (one.partitions or self.declares.partitions),
                 drawn.headers,
             )
-            for place, (_, _, one, drawn) in enumerate(side_by_side)
+            for place, (_, _, one, nth, drawn) in enumerate(side_by_side)
         ]
 
     def _of_file(self, one: InputTopic) -> Iterator["_Drawn"]:
@@ -229,6 +263,9 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a Parquet file, numbered from 1, without what is null."""
+    import pyarrow as pa  # heavy, see `_Table`
+    import pyarrow.parquet as pq
+
     try:
         table = pq.read_table(file)
     except (OSError, pa.ArrowException) as error:

@@ -28,7 +28,7 @@ from typing import Any
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import encoded, replacing
 from onceproof.model.run_folder import RunFolder
-from onceproof.results.evidence.case import Case, case_of, find_cell
+from onceproof.results.evidence.case import Case, find_case
 from onceproof.results.evidence.readme import readme
 from onceproof.results.evidence.records import findings, records_near
 from onceproof.results.evidence.text import as_csv, moment
@@ -58,7 +58,8 @@ class Member:
 def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Path:
     """Write the archive as a whole or not at all; without a target, into `evidence/` of the run folder.
 
-    The same run gives the same bytes. Any judged cell has evidence, not only a red one.
+    The same run gives the same bytes. Any judged cell has evidence, not only a red one; of the run of an application of
+    people's own, any release.
 
     Returns:
         Where it is.
@@ -67,11 +68,10 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
         UsageError: the run is not judged, the cell is not one of its cells, or the target is a folder.
         HarnessError: the run is damaged, or the disk is full or read-only.
     """
-    verdict = find_cell(run, cell)
-    target = target or run.path / "evidence" / f"{run.run_id}-{verdict.cell}.zip"
+    case = find_case(run, cell)
+    target = target or run.path / "evidence" / f"{run.run_id}-{case.cell.key}.zip"
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name a file for the archive.")
-    case = case_of(run, verdict)
     try:
         members = sorted(_members(case), key=lambda member: member.name)
     except (OSError, ValueError) as error:

@@ -1,14 +1,15 @@
-"""The judged cell that evidence is about, and the trial that represents it."""
+"""The judged cell that evidence is about, or the release that an application ran on, and the trial that shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from onceproof.model.anomaly import Witness, first_of_each
-from onceproof.model.cell import Trial, is_run_id
+from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Reading, VerdictRow
+from onceproof.model.files import Reading, TrialPlan, VerdictRow
+from onceproof.model.judged import AppAnswer, OnRelease
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event, read_timeline
 
@@ -20,9 +21,19 @@ class Case:
     """All that is told about a cell, with one trial that represents the others."""
 
     run: RunFolder
-    verdict: VerdictRow
+    verdict: VerdictRow | OnRelease  # the latter of an application of people's own
     trials: Sequence[Trial]
     shown: Trial
+
+    @property
+    def cell(self) -> Cell:
+        """That is judged."""
+        return self.shown.cell
+
+    @property
+    def errors(self) -> Mapping[str, str]:
+        """What the harness failed with, by trial."""
+        return self.verdict.errors if isinstance(self.verdict, VerdictRow) else {}
 
     @property
     def folder(self) -> TrialFolder:
@@ -50,14 +61,17 @@ class Case:
         return sorted(found, key=lambda witness: rank.get(witness.anomaly, len(rank)))
 
 
-def find_run(runs: Path, wanted: str) -> RunFolder:
-    """The judged run of this id; `last` is the newest that is judged.
+def find_run(runs: Path, wanted: str, *, applications: bool = False) -> RunFolder:
+    """The judged run of this id; `last` is the newest that is judged. Those of `applications` count if asked for.
 
     Raises:
         UsageError: there is none, or it is not judged.
     """
     ids = [path.name for path in sorted(runs.glob("*"), reverse=True) if is_run_id(path.name)]
-    judged = [name for name in ids if RunFolder(runs / name).verdicts_file.exists()]
+    folders = {name: RunFolder(runs / name) for name in ids}
+    judged = [
+        name for name, of in folders.items() if of.verdicts_file.exists() or (applications and of.app_file.exists())
+    ]
     if wanted == "last" and judged:
         return RunFolder(runs / judged[0])
     there_are = f"judged are {_some(judged)}" if judged else "none is judged yet; `onceproof run` makes one"
@@ -78,14 +92,45 @@ def find_cell(run: RunFolder, wanted: str) -> VerdictRow:
     if not run.verdicts_file.exists():
         raise UsageError(f"Run {run.run_id} is not judged, so there is no verdict to give evidence of.")
     verdicts = {row.cell: row for row in VerdictRow.read_all(run.verdicts_file)}
-    if wanted in verdicts:
-        return verdicts[wanted]
-    fitting = [cell for cell in verdicts if wanted.casefold() in cell.casefold()]
+    return verdicts[_find_key(run, list(verdicts), wanted)]
+
+
+def _find_key(run: RunFolder, cells: Sequence[str], wanted: str) -> str:
+    """The key of a cell that is meant: all of it, or a part that no other has.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    if wanted in cells:
+        return wanted
+    fitting = [cell for cell in cells if wanted.casefold() in cell.casefold()]
     if len(fitting) == 1:
-        return verdicts[fitting[0]]
+        return fitting[0]
     if fitting:
         raise UsageError(f"{wanted!r} is part of {len(fitting)} cells, name one: {_some(fitting, len(fitting))}.")
-    raise UsageError(f"Run {run.run_id} has no cell {wanted!r}; it has {_some(list(verdicts), len(verdicts))}.")
+    raise UsageError(f"Run {run.run_id} has no cell {wanted!r}; it has {_some(cells, len(cells))}.")
+
+
+def find_case(run: RunFolder, wanted: str) -> Case:
+    """The cell with this key, or this part of it, with the trial that shows most; of an application's run, a release.
+
+    Raises:
+        UsageError: as `find_cell`.
+        HarnessError: the run is incomplete or damaged.
+    """
+    if not run.app_file.exists():
+        return case_of(run, find_cell(run, wanted))
+    cases = {
+        case.cell.key: case for case in map(partial(_case_of_application, run), AppAnswer.read(run.app_file).releases)
+    }
+    return cases[_find_key(run, list(cases), wanted)]
+
+
+def _case_of_application(run: RunFolder, told: OnRelease) -> Case:
+    """A release with the trial that it is judged by: the last of them, without the controls."""
+    keys = [Path(folder).name for folder in (*told.folders, *(control.folder for control in told.controls))]
+    trials = [TrialPlan.read(run.trial(key).trial_file).trial for key in keys]
+    return Case(run, told, trials, trials[len(told.folders) - 1])
 
 
 def _some(names: Sequence[str], limit: int = 5) -> str:

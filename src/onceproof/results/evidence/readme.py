@@ -1,14 +1,15 @@
 """The first page of an archive: what it is and how to repeat it, in a minute."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from onceproof.model.cell import Cell
+from onceproof.model.cell import OF_APPLICATION, Cell
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome, TrialPlan, read_observations
+from onceproof.model.files import Outcome, TrialPlan, VerdictRow, read_observations
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Event
 from onceproof.results.evidence.case import WITNESSES, Case
@@ -21,16 +22,10 @@ OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "excep
 
 def readme(case: Case, window: Window | None, tables: bool) -> str:
     """The first page: what it is and how to repeat it, in a minute."""
-    verdict, cell = case.verdict, case.verdict.as_cell
     folder = case.folder
     plan, outcome = TrialPlan.known(folder.trial_file), Outcome.known(folder.outcome_file)
-    rate = f"{verdict.red}/{verdict.counted}"
     parts = [
-        f"# {cell.title}: {verdict.verdict.sign} {verdict.verdict}",
-        verdict.sentence,
-        f"Red/counted: **{rate}** (of {verdict.trials} in run {case.run.run_id}). "
-        f"Shown here: trial {case.shown.number}, seed {case.shown.seed}.",
-        *([verdict.arithmetic] if verdict.arithmetic else []),
+        *_judged(case),
         *([f"What the variant is: {plan.description}"] if plan and plan.description else []),
         *([f"What happened: {outcome.reason}"] if outcome and outcome.reason else []),
         "## Repeat it",
@@ -38,7 +33,7 @@ def readme(case: Case, window: Window | None, tables: bool) -> str:
         "The seed gives the same schedule of records and steps; the threads and brokers stay free, so expect the rate "
         "above and not every trial to be red.",
         "## What really ran",
-        _versions(outcome, cell),
+        _versions(outcome, case.cell),
         "## Configuration of Kafka Streams",
         _config({**plan.streams_config, **plan.group_config} if plan else {}),
         "## Witnesses",
@@ -52,6 +47,26 @@ def readme(case: Case, window: Window | None, tables: bool) -> str:
         parts += ["## All trials of the cell", _trials(case)]
     parts += ["## Files", FILES]
     return "\n\n".join(parts) + "\n"
+
+
+def _judged(case: Case) -> Iterator[str]:
+    """What is judged, how, and by what."""
+    verdict, shown = case.verdict, f"Shown here: trial {case.shown.number}, seed {case.shown.seed}."
+    if isinstance(verdict, VerdictRow):
+        yield f"# {case.cell.title}: {verdict.verdict.sign} {verdict.verdict}"
+        yield verdict.sentence
+        rate = f"{verdict.red}/{verdict.counted}"
+        yield f"Red/counted: **{rate}** (of {verdict.trials} in run {case.run.run_id}). {shown}"
+        yield from [verdict.arithmetic] if verdict.arithmetic else []
+    else:
+        name = Path(case.shown.parameters[OF_APPLICATION]).name
+        yield f"# {name} on Kafka Streams {verdict.releases}, broker {case.cell.broker}: {verdict.judgement}"
+        yield verdict.reason
+        yield f"The other trials of run {case.run.run_id} are its oracle and its controls. {shown}"
+        agreed = "; ".join(f"{topic}: {output.agreed}" for topic, output in verdict.outputs.items())
+        yield from [f"What runs without a fault agree on: {agreed}."] if agreed else []
+        if verdict.plant:
+            yield f"The bug {verdict.plant.name} was planted into the release: this is no evidence about Kafka."
 
 
 FILES = """\
@@ -134,7 +149,7 @@ def _trials(case: Case) -> str:
     for trial in case.trials:
         outcome, reader = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial)
         seen = ", ".join(f"{count:,} {name}" for name, count in reader.anomalies.items()) if reader else ""
-        error = case.verdict.errors.get(trial.key)
+        error = case.errors.get(trial.key)
         exercised = "yes" if outcome and outcome.exercised else "no"
         rows.append((trial.number, trial.seed, exercised, error or seen or "none"))
     return _table(("trial", "seed", "exercised", "anomalies"), rows)

@@ -1,11 +1,14 @@
 package onceproof.streams;
 
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.serialization.IntegerDeserializer;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.LongSerializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
@@ -19,25 +22,31 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * <p>The store {@code last} keeps the last number of each key; a key that it does not hold has the number 0. Each
  * record puts out its own number and the one that it found: {@code number << 32 | found}. A number that is too small
  * is reported as an event {@code stale-read}.
+ *
+ * <p>KAFKA-16017: with {@code corrupt.after} the task is declared to be corrupted, once, after so many records.
  */
 final class Counting implements Processor<Integer, Integer, Integer, Long> {
 
     static final String LAST = "last";
+    private static final int NEVER = -1;
 
     private final Progress progress;
+    private final AtomicInteger left;
     private ProcessorContext<Integer, Long> context;
     private KeyValueStore<Integer, Integer> last;
     private LongAdder processed;
 
-    private Counting(Progress progress) {
+    private Counting(Progress progress, AtomicInteger left) {
         this.progress = progress;
+        this.left = left;
     }
 
     static Topology topology(Settings settings, Progress progress) {
         StoreKind kind = StoreKind.of(settings);
+        AtomicInteger left = new AtomicInteger(settings.optionalCount("corrupt.after").orElse(NEVER));
         return new Topology()
                 .addSource("input", new IntegerDeserializer(), new IntegerDeserializer(), settings.text("input.topic"))
-                .addProcessor("counting", () -> new Counting(progress), "input")
+                .addProcessor("counting", () -> new Counting(progress, left), "input")
                 .addStateStore(kind.builder(LAST, Serdes.Integer(), Serdes.Integer()), "counting")
                 .addSink(
                         "output", settings.text("output.topic"), new IntegerSerializer(), new LongSerializer(),
@@ -57,6 +66,7 @@ final class Counting implements Processor<Integer, Integer, Integer, Long> {
 
     @Override
     public void process(Record<Integer, Integer> record) {
+        corruptInTime();
         int number = record.value();
         Integer held = last.get(record.key());
         int found = held == null ? 0 : held;
@@ -66,6 +76,13 @@ final class Counting implements Processor<Integer, Integer, Integer, Long> {
         last.put(record.key(), number);
         context.forward(record.withValue(pair(number, found)));
         processed.increment();
+    }
+
+    /** Once in a process: its task is closed, its store wiped and restored, and this record comes again. */
+    private void corruptInTime() {
+        if (left.get() != NEVER && left.getAndDecrement() == 0) {
+            throw new TaskCorruptedException(Set.of(context.taskId()));
+        }
     }
 
     private void tell(int key, int expected, int found) {

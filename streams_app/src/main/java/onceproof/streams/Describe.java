@@ -68,7 +68,7 @@ public final class Describe {
     }
 
     /** The topics that Kafka Streams makes, and gives the application's id: by name, anybody's may look like these. */
-    private static Set<String> internal(Topology topology) {
+    static Set<String> internal(Topology topology) {
         try {
             Field builder = Topology.class.getDeclaredField("internalTopologyBuilder");
             builder.setAccessible(true);

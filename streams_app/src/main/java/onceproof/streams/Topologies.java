@@ -12,6 +12,7 @@ final class Topologies {
     private static final String OF_PEOPLE = "app"; // your own application
     private static final Map<String, BiFunction<Settings, Progress, Topology>> BY_NAME =
             Map.of(
+                    "copy", Copy::topology,
                     "enumerator", Enumerator::topology,
                     "counting", Counting::topology,
                     "dedup", Dedup::topology,

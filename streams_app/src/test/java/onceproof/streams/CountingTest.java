@@ -1,6 +1,7 @@
 package onceproof.streams;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.nio.file.Path;
 import java.util.List;
@@ -8,6 +9,7 @@ import java.util.Map;
 import org.apache.kafka.common.serialization.LongDeserializer;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -94,6 +96,17 @@ class CountingTest {
     }
 
     @Test
+    void its_task_is_declared_corrupted_after_so_many_records() {
+        try (TopologyTestDriver driver = trial.with("corrupt.after", 2).open()) {
+            Trial.pipe(driver, 7, 1, 7, 2);
+            TaskCorruptedException corrupted =
+                    assertThrows(TaskCorruptedException.class, () -> Trial.pipe(driver, 7, 3));
+            assertEquals("[0_0]", corrupted.corruptedTasks().toString());
+        }
+        assertEquals(2L, trial.progress.processed().get(0).get("count"));
+    }
+
+    @Test
     void each_record_is_counted() {
         try (TopologyTestDriver driver = trial.open()) {
             Trial.pipe(driver, 1, 1, 1, 3);
@@ -126,7 +139,7 @@ class CountingTest {
     @Test
     void a_setting_that_nobody_knows_is_refused() {
         assertEquals(
-                "Unknown setting partitions; known are: caching, input.topic, output.topic, stores.",
+                "Unknown setting partitions; known are: caching, corrupt.after, input.topic, output.topic, stores.",
                 trial.with("partitions", 2).refusal());
     }
 }

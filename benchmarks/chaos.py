@@ -1,0 +1,578 @@
+"""The pipeline under fire: in each run of a small matrix something is killed or frozen, the disk full, the clock set.
+
+    .venv/bin/python benchmarks/chaos.py [--runs N] [--seed S] [--only VICTIM]... [--keep FOLDER]
+
+The matrix has a cell that must be red and one that must not. It first runs undisturbed, which tells how long each
+victim is there. From the seed follow victim, blow and moment, so `--runs 1 --seed S` repeats the run of that seed (with
+the same `--only`). A run that has ended before the moment comes is repeated, as it has shown how long runs take now. A
+run that the blow ended without verdicts is resumed, or, if there is nothing to resume, run anew. Prints a row for each
+run; one failed, and so does the benchmark, if
+
+- a process was there 10 s after it had lost its owner, or after the command had ended;
+- a verdict is another than undisturbed: `error` and `inconclusive` may be, but `error` not after a resumption;
+- something is lost: a verdict in the database, or a finished trial of a run that is resumed;
+- a command did not end, or ended without verdicts and could not be resumed;
+- the moment never came.
+
+Needs PostgreSQL for `postgresql`, root for `disk` (a tmpfs as home) and Debian's package `faketime` for `clock`.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from onceproof.lab.processes import REAPER, holds_within
+from onceproof.model.errors import ExitCode
+from onceproof.model.files import Outcome
+from onceproof.model.verdict import Verdict
+from onceproof.pipeline.supervisor import COMPONENTS, TREE
+from onceproof.results.database import CellRow, database, is_missing
+from onceproof.settings import get_settings
+from tests.specimens.postgresql import INITDB, PostgreSQL, postgresql
+
+ONCEPROOF = [sys.executable, "-m", "onceproof.cli"]
+# On 3.4.1 KAFKA-18943 strikes now and then, blow or not. The control is on 3.3.1.
+MATRIX = ["--streams", "4.3.1", "--scenario", "enumerator", "--variant", "DEFAULT_CONFIG"]
+GONE_WITHIN = 10.0
+ENDS_WITHIN = 400.0  # a command
+FULL_FOR = 60.0  # the disk, unless the command ends before
+HOUR = 3_600
+# libfaketime 0.9.10 refuses Python's clock_nanosleep if the monotonic clock is left alone.
+SLEEP = "import select, time\ntime.sleep = lambda seconds: select.select([], [], [], seconds) and None\n"
+SHARED = Path("/dev/shm")  # noqa: S108 - where libfaketime shares what it knows
+SHOWN = 120  # characters of a sentence or a command
+LOOK_EVERY = 0.2
+TRIES = 3  # to strike before the run has ended
+NOTHING_TO_RESUME = "There is no interrupted run"
+SAYS_NOTHING = {Verdict.ERROR, Verdict.INCONCLUSIVE}
+HEAD = (
+    "| run | seed | victim | blow | s after it was there | what happened | resumed | verdicts | orphans | s |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
+)
+
+Verdicts = Mapping[str, str]  # by cell
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What a command has started, at one moment."""
+
+    command: psutil.Process
+    below: Mapping[psutil.Process, Sequence[str]]  # with its words
+
+    @classmethod
+    def of(cls, command: psutil.Process) -> "Tree":
+        """All that is there now."""
+        below = {}
+        with suppress(psutil.NoSuchProcess):
+            for process in command.children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    below[process] = process.cmdline()
+        return cls(command, below)
+
+    def running(self, *words: str) -> list[psutil.Process]:
+        """Those whose command has all these words, but not their reapers."""
+        return [
+            process
+            for process, told in self.below.items()
+            if str(REAPER) not in told and all(any(word in one for one in told) for word in words)
+        ]
+
+    def keepers(self, component: str) -> list[psutil.Process]:
+        """The two above a component of Airflow."""
+        return self.running(str(TREE), component)
+
+    def component(self, component: str) -> list[psutil.Process]:
+        """It itself: the first process below its lower keeper, which may have adopted others."""
+        lower = [keeper for keeper in self.keepers(component) if keeper.ppid() != self.command.pid]
+        return [min(keeper.children(), key=psutil.Process.create_time) for keeper in lower if keeper.children()]
+
+    def tasks(self) -> list[psutil.Process]:
+        """Airflow's tasks: each is the child of a worker of the scheduler."""
+        workers = [worker for scheduler in self.component("scheduler") for worker in scheduler.children()]
+        return [task for worker in workers for task in worker.children()]
+
+    def drivers(self) -> list[psutil.Process]:
+        """The tasks above an instance and its reaper."""
+        above = {process.pid for one in self.running("onceproof.streams.Main") for process in one.parents()}
+        return [task for task in self.tasks() if task.pid in above]
+
+
+VICTIMS: Mapping[str, Callable[[Tree], list[psutil.Process]]] = {
+    "command": lambda tree: [tree.command],
+    "keeper": lambda tree: tree.keepers("scheduler"),
+    **{name: methodcaller("component", name) for name in COMPONENTS},
+    "task": Tree.tasks,
+    "driver": Tree.drivers,
+    "spark": lambda tree: tree.running("org.apache.spark.deploy.SparkSubmit", "java"),
+    "broker": lambda tree: tree.running("kafka.Kafka"),
+    "instance": lambda tree: tree.running("onceproof.streams.Main"),
+}
+POSTGRESQL, DISK, CLOCK = "postgresql", "disk", "clock"
+PLACES = (POSTGRESQL, DISK, CLOCK)  # what the others work with, each in a home of its own
+KILL, STOP = "SIGKILL", "SIGSTOP"
+BLOWS = [
+    *((victim, blow) for victim in (*VICTIMS, POSTGRESQL) for blow in (KILL, STOP)),
+    (DISK, "full"),
+    (CLOCK, "+1 h"),
+]
+
+
+@dataclass(frozen=True)
+class Home:
+    """A home of Onceproof, which several runs have one after the other."""
+
+    path: Path
+    told: Path  # folder of what commands say, elsewhere: the disk of the home may be full
+    environment: Mapping[str, str]
+    server: PostgreSQL | None = None
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command."""
+        forget_dead_clocks()
+        return subprocess.Popen(
+            [*ONCEPROOF, "run", "--json", *arguments],
+            env={**os.environ, "ONCEPROOF_HOME": str(self.path), **self.environment},
+            stdout=(self.told / "stdout").open("w"),
+            stderr=(self.told / "stderr").open("w"),
+            start_new_session=True,
+            text=True,
+        )
+
+    def said(self) -> dict[str, Any]:
+        """What the last command told; nothing if it was killed."""
+        try:
+            told: dict[str, Any] = json.loads((self.told / "stdout").read_text())
+        except ValueError:
+            return {}
+        return told
+
+    def processes(self) -> list[psutil.Process]:
+        """All that was started for this home and runs: it inherits the environment."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                if process.environ().get("ONCEPROOF_HOME") == str(self.path):
+                    found.append(process)
+        return found
+
+    def stored(self) -> dict[str, str]:
+        """What the results database holds: run and cell, and its verdict."""
+        url = self.environment.get("ONCEPROOF_DATABASE_URL", f"sqlite:///{self.path}/results.db")
+        if is_missing(url):
+            return {}
+        with database(url) as engine, Session(engine) as session:
+            rows = session.execute(select(CellRow.run_id, CellRow.streams, CellRow.verdict))
+            return {f"{run} {streams}": verdict for run, streams, verdict in rows}
+
+    def finished(self) -> dict[str, str]:
+        """Digests of the outcomes of trials that say something."""
+        found = {}
+        for file in self.path.glob("runs/*/trials/*/outcome.json"):
+            if (outcome := Outcome.known(file)) and outcome.says_something:
+                found[str(file)] = hashlib.sha256(file.read_bytes()).hexdigest()
+        return found
+
+
+@dataclass
+class Struck:
+    """What became of a run."""
+
+    victim: str
+    blow: str
+    moment: float | None = None  # seconds after the victim was first there; None: it was not, at that moment or later
+    happened: str = "ran on"
+    resumed: str = "no"
+    verdicts: Verdicts = field(default_factory=dict)
+    orphans: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def row(self, number: int, seed: int) -> str:
+        """A row of the table."""
+        moment = "too late" if self.moment is None else f"{self.moment:.1f}"
+        told = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(self.verdicts.items())) or "none"
+        happened = "; ".join([self.happened, *(f"**{one}**" for one in self.wrong)]).replace("|", "/")
+        cells = [self.victim, self.blow, moment, happened, self.resumed, told, len(self.orphans), f"{self.seconds:.0f}"]
+        return "".join(f"| {cell} " for cell in (number, seed, *cells)) + "|"
+
+
+def differing(verdicts: Verdicts, undisturbed: Verdicts, *, resumed: bool) -> Iterator[str]:
+    """What is wrong: a verdict that says something and is another; after a resumption one that is missing, too."""
+    for cell in sorted({*verdicts, *undisturbed}):
+        told, right = verdicts.get(cell), undisturbed.get(cell)
+        if told is None or told == Verdict.ERROR:
+            if resumed:
+                yield f"{cell} is {told or 'missing'} although it was resumed"
+        elif told != right and told not in SAYS_NOTHING:
+            yield f"{cell} is {told}, undisturbed {right}"
+
+
+def lost(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """What was stored, and is gone or another."""
+    for name, told in before.items():
+        if after.get(name) != told:
+            yield f"{name} was {told} and is {after.get(name, 'gone')}"
+
+
+def has_no_owner(words: Sequence[str], exists: Callable[[int], bool] = psutil.pid_exists) -> bool:
+    """Whether a command is a reaper whose owner is gone."""
+    return str(REAPER) in words and not exists(int(words[words.index(str(REAPER)) + 1]))
+
+
+def draw(seed: int, blows: Sequence[tuple[str, str]]) -> tuple[str, str, random.Random]:
+    """Victim and blow of a seed, evenly over all, and what the rest is drawn from."""
+    return *blows[seed % len(blows)], random.Random(f"chaos {seed}")
+
+
+class Fire:
+    """Strikes once while a command runs."""
+
+    def __init__(self, home: Home, struck: Struck, rng: random.Random, lifetime: float) -> None:
+        self._home, self._struck, self._rng = home, struck, rng
+        self._delay = rng.uniform(0, lifetime)
+        self._frozen_for = rng.uniform(2, 20)
+        self._first: float | None = None
+        self._at: float | None = None
+        self._undo: Callable[[], None] | None = None
+        self._strays: set[psutil.Process] = set()  # when looked for last
+        self._next_look = 0.0
+        self.orphans: dict[psutil.Process, str] = {}  # strays of two looks, with the end of their commands
+
+    def look(self, process: subprocess.Popen[str]) -> None:
+        """Strike if the moment has come; later undo it, and look for orphans."""
+        now = time.monotonic()
+        if self._at is None:
+            self._await_moment(now, process)
+            return
+        if self._undo and now > self._at + (FULL_FOR if self._struck.victim == DISK else self._frozen_for):
+            self.undo()
+        if now > max(self._at + GONE_WITHIN, self._next_look):
+            self._next_look = now + 1
+            found = set(strays(self._home, _of(process)))
+            self.orphans |= {one: told_of(one) for one in found & self._strays}
+            self._strays = found
+
+    def undo(self) -> None:
+        """Thaw what is frozen, start what has to be up, empty the disk."""
+        if self._undo:
+            self._undo()
+        self._undo = None
+
+    def _await_moment(self, now: float, process: subprocess.Popen[str]) -> None:
+        with suppress(psutil.NoSuchProcess):
+            here = [] if self._struck.victim in PLACES else VICTIMS[self._struck.victim](Tree.of(_of(process)))
+            if not here and self._struck.victim not in PLACES:
+                return
+            self._first = self._first or now
+            if now < self._first + self._delay:
+                return
+            self._undo = self._strike(sorted(here, key=psutil.Process.create_time))
+            self._struck.moment = now - self._first
+            self._at = now
+
+    def _strike(self, here: Sequence[psutil.Process]) -> Callable[[], None] | None:
+        home, blow = self._home, self._struck.blow
+        if self._struck.victim == DISK:
+            return _filled(home.path / "ballast")
+        if self._struck.victim == CLOCK:
+            offset = Path(home.environment["FAKETIME_TIMESTAMP_FILE"])
+            offset.write_text(f"+{int(offset.read_text()) + HOUR}\n")
+            return None
+        if self._struck.victim == POSTGRESQL:
+            assert home.server is not None
+            if blow == KILL:
+                home.server.process.kill()
+                return home.server.start
+            home.server.process.freeze()
+            return home.server.process.thaw
+        victim = self._rng.choice(here)
+        victim.send_signal(signal.Signals[blow])
+        return None if blow == KILL else lambda: _thaw(victim)
+
+
+def strays(home: Home, command: psutil.Process) -> Iterator[psutil.Process]:
+    """What runs for a home and does not belong to the command any longer, or to a task that is gone."""
+    there = home.processes()
+    tree = Tree.of(command)
+    for process in there:
+        with suppress(psutil.NoSuchProcess):
+            if (process != command and process not in tree.below) or has_no_owner(process.cmdline()):
+                yield process
+
+
+def told_of(process: psutil.Process) -> str:
+    """The end of its command."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())[-SHOWN:]
+    return "(gone)"
+
+
+def _of(process: subprocess.Popen[str]) -> psutil.Process:
+    return psutil.Process(process.pid)
+
+
+def _thaw(victim: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):
+        victim.resume()
+
+
+def _filled(ballast: Path) -> Callable[[], None]:
+    """Fill the disk; returns how to empty it."""
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(ballast.parent).free)
+        while file.write(bytes(4096)):
+            pass
+    return lambda: ballast.unlink(missing_ok=True)
+
+
+def await_end(process: subprocess.Popen[str], look: Callable[[], None]) -> bool:
+    """Wait until a command has ended; one that does not is killed. Returns whether it did."""
+    deadline = time.monotonic() + ENDS_WITHIN
+    while process.poll() is None:
+        if time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            return False
+        look()
+        time.sleep(LOOK_EVERY)
+    return True
+
+
+def left_after(home: Home) -> list[str]:
+    """What still runs 10 s after the command has ended; it is ended, so that the next run is not disturbed."""
+    if holds_within(GONE_WITHIN, lambda: not home.processes()):
+        return []
+    left = home.processes()
+    told = list(map(told_of, left))
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    return told
+
+
+def run_once(home: Home, victim: str, blow: str, rng: random.Random, lifetime: float, undisturbed: Verdicts) -> Struck:
+    """Run the matrix, strike, resume what was interrupted, and compare."""
+    struck, begin, stored = Struck(victim, blow), time.monotonic(), home.stored()
+    fire, process = Fire(home, struck, rng, lifetime), home.start(*MATRIX)
+    ended = await_end(process, lambda: fire.look(process))
+    fire.undo()
+    struck.orphans += [*fire.orphans.values(), *left_after(home)]
+    struck.happened, struck.verdicts = _taken_in(struck, home, process.returncode, ended)
+    struck.wrong += differing(struck.verdicts, undisturbed, resumed=False)
+    if any(struck.verdicts.get(cell, Verdict.ERROR) == Verdict.ERROR for cell in undisturbed):
+        _resume(struck, home, undisturbed)
+    struck.wrong += lost(stored, home.stored())
+    if struck.orphans:
+        struck.wrong.append(f"left: {'; '.join(struck.orphans)}")
+    struck.seconds = time.monotonic() - begin
+    return struck
+
+
+def _resume(struck: Struck, home: Home, undisturbed: Verdicts) -> None:
+    """Resume the run; if it cannot be, run anew, unless it has ended with a verdict that is an error."""
+    finished = home.finished()
+    happened, verdicts = _again(struck, home, "--resume", "last")
+    if NOTHING_TO_RESUME not in happened:
+        struck.resumed = "yes"
+        struck.wrong += lost(finished, home.finished())
+    elif struck.verdicts:
+        return
+    else:
+        struck.resumed = "anew"
+        happened, verdicts = _again(struck, home, *MATRIX)
+    if not verdicts:
+        struck.happened += f", then {happened}"
+    struck.verdicts = verdicts
+    struck.wrong += differing(verdicts, undisturbed, resumed=True)
+
+
+def _again(struck: Struck, home: Home, *arguments: str) -> tuple[str, Verdicts]:
+    process = home.start(*arguments)
+    ended = await_end(process, lambda: None)
+    struck.orphans += left_after(home)
+    return _taken_in(struck, home, process.returncode, ended)
+
+
+def _taken_in(struck: Struck, home: Home, code: int, ended: bool) -> tuple[str, Verdicts]:
+    """What a command said, and its verdicts."""
+    if not ended:
+        struck.wrong.append(f"did not end within {ENDS_WITHIN:g} s")
+    elif code not in {*ExitCode, -signal.SIGKILL}:
+        struck.wrong.append(f"exit code {code}")
+    told = home.said()
+    said = next(filter(None, [told.get("error"), *told.get("failures", ())]), "").partition("\n")[0]
+    verdicts = {verdict["streams"]: verdict["verdict"] for verdict in told.get("verdicts", ())}
+    return f"exit {code}" + (f": {said[:SHOWN]}" if said else ""), verdicts
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A run without a blow: its verdicts, for how many seconds each victim is there, and how long it takes."""
+
+    verdicts: Verdicts
+    lifetimes: Mapping[str, float]
+    seconds: float
+
+
+def undisturbed_run(home: Home) -> Undisturbed:
+    """Run the matrix, and look at the victims."""
+    begin, process, seen = time.monotonic(), home.start(*MATRIX), dict[str, tuple[float, float]]()
+
+    def look() -> None:
+        tree, now = Tree.of(_of(process)), time.monotonic()
+        for name, here in VICTIMS.items():
+            with suppress(psutil.NoSuchProcess):
+                if here(tree):
+                    seen[name] = (seen.get(name, (now,))[0], now)
+
+    await_end(process, look)
+    told, seconds = home.said(), time.monotonic() - begin
+    assert told.get("verdicts"), (process.returncode, told, (home.told / "stderr").read_text()[-1000:])
+    lifetimes = {name: last - first for name, (first, last) in seen.items()} | dict.fromkeys(PLACES, seconds)
+    return Undisturbed({one["streams"]: one["verdict"] for one in told["verdicts"]}, lifetimes, seconds)
+
+
+def until_struck(
+    home: Home,
+    seed: int,
+    blows: Sequence[tuple[str, str]],
+    undisturbed: Undisturbed,
+    run: Callable[..., Struck] = run_once,
+) -> Iterator[Struck]:
+    """Runs of a seed, until the moment comes in time; each shows how long runs take now."""
+    pace = 1.0
+    for tries_left in reversed(range(TRIES)):
+        victim, blow, rng = draw(seed, blows)
+        lifetime = undisturbed.lifetimes.get(victim, undisturbed.seconds) * pace
+        struck = run(home, victim, blow, rng, lifetime, undisturbed.verdicts)
+        if struck.moment is None and not tries_left:
+            struck.wrong.append("the moment never came")
+        yield struck
+        if struck.wrong or struck.moment is not None:
+            return
+        pace = struck.seconds / undisturbed.seconds
+
+
+def faketime() -> Path | None:
+    """The library of Debian's package, beside its command."""
+    command = shutil.which("faketime")
+    found = sorted(Path(command).parents[1].glob("lib/*/faketime/libfaketimeMT.so.1")) if command else []
+    return found[0] if found else None
+
+
+def why_not(victim: str) -> str | None:
+    """Why a victim is left out; None if it is not."""
+    if victim == POSTGRESQL and not INITDB:
+        return "there is no PostgreSQL in /usr/lib/postgresql: apt-get install postgresql"
+    if victim == DISK and os.geteuid() != 0:
+        return "only root may mount a tmpfs: run it as root, or with --only for another victim"
+    if victim == CLOCK and faketime() is None:
+        return "there is no `faketime` on the PATH: apt-get install faketime"
+    return None
+
+
+@contextmanager
+def home_for(victim: str) -> Iterator[Home]:
+    """An empty home with the artifacts that are there, and what the victim needs."""
+    with ExitStack() as stack:
+        path, told = (
+            Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"onceproof-chaos-{name}-")))
+            for name in ("home", "told")
+        )
+        environment: dict[str, str] = {}
+        server = None
+        if victim == DISK:
+            subprocess.run(
+                [shutil.which("mount") or "mount", "-t", "tmpfs", "-o", "size=3g,mode=0700", "tmpfs", path], check=True
+            )
+            stack.callback(lambda: subprocess.run([shutil.which("umount") or "umount", "--lazy", path], check=True))
+        if victim == CLOCK:
+            offset = told / "offset"
+            offset.write_text("+0\n")
+            (told / "sitecustomize.py").write_text(SLEEP)
+            environment = {
+                "LD_PRELOAD": str(faketime()),
+                "FAKETIME_TIMESTAMP_FILE": str(offset),
+                "FAKETIME_CACHE_DURATION": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "PYTHONPATH": os.pathsep.join(filter(None, [str(told), os.environ.get("PYTHONPATH")])),
+            }
+        if victim == POSTGRESQL:
+            server = stack.enter_context(postgresql())
+            for name in ("airflow", "results"):
+                server.create(name)
+            airflow = {f"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN{way}": server.url("airflow") for way in ("", "_ASYNC")}
+            environment = {"ONCEPROOF_DATABASE_URL": server.url("results"), **airflow}
+        (path / "artifacts").symlink_to(get_settings().artifacts)
+        yield Home(path, told, environment, server)
+
+
+def keep(home: Home, folder: Path) -> None:
+    """Copy what commands, Airflow and Spark said."""
+    shutil.copytree(home.told, folder / "told", dirs_exist_ok=True)
+    shutil.copytree(home.path / "airflow" / "logs", folder / "logs", dirs_exist_ok=True)
+
+
+def forget_dead_clocks() -> None:
+    """Delete what killed processes shared through libfaketime: it refuses to start another one of the same number."""
+    for file in [*SHARED.glob("faketime_shm_*"), *SHARED.glob("sem.faketime_sem_*")]:
+        if not psutil.pid_exists(int(file.name.rpartition("_")[2])):
+            file.unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Strike, and print what became of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=30, metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first run; each has the next one")
+    parser.add_argument("--only", action="append", choices=[*VICTIMS, *PLACES], metavar="VICTIM")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="of logs of failed runs, by seed")
+    asked = parser.parse_args()
+    left_out = {victim: reason for victim in asked.only or [*VICTIMS, *PLACES] if (reason := why_not(victim))}
+    for victim, reason in left_out.items():
+        print(f"{victim} is left out: {reason}.", flush=True)
+    blows = [(v, blow) for v, blow in BLOWS if v in (asked.only or [v]) and v not in left_out]
+    if not blows:
+        sys.exit(ExitCode.USAGE)
+    failed = False
+    with ExitStack() as stack:
+        plain = stack.enter_context(home_for("command"))
+        homes: dict[str, Home] = {}
+        undisturbed = undisturbed_run(plain)
+        told = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(undisturbed.verdicts.items()))
+        print(f"Undisturbed, in {undisturbed.seconds:.0f} s: {told}.\n\n{HEAD}", flush=True)
+        for number, seed in enumerate(range(asked.seed, asked.seed + asked.runs), 1):
+            victim, _, _ = draw(seed, blows)
+            if victim in PLACES and victim not in homes:
+                homes[victim] = stack.enter_context(home_for(victim))
+            home = homes.get(victim, plain)
+            for struck in until_struck(home, seed, blows, undisturbed):
+                print(struck.row(number, seed), flush=True)
+            if struck.wrong:
+                failed = True
+                if asked.keep:
+                    keep(home, asked.keep / str(seed))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

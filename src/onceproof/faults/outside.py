@@ -1,0 +1,71 @@
+"""What befalls a black box: an instance ends, and is started again; what its group commits shows that it went on.
+
+Nobody tells which tasks it had, nor what it found in its state directory.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Ground, NoTargetError, Strike
+
+WORKS = 200  # records that are committed after an instance is back
+PATIENCE = 90.0  # seconds: a member that did not leave is missed after its session, 45 s by default
+
+
+class Restart(Strike):
+    """An instance drawn from those that run is ended and started again."""
+
+    patience = PATIENCE
+
+    def __init__(self, ground: Ground, *, orderly: bool) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self._orderly = orderly
+        self._name: str | None = None
+        self._committed: int | None = None  # records, when it was back
+
+    def apply(self) -> str:
+        """End it: in good order (SIGTERM), or at once (SIGKILL)."""
+        if not self.ground.running:
+            raise NoTargetError("no instance ran")
+        self._name = self.ground.rng.choice(sorted(self.ground.running))
+        if self._orderly:
+            self.ground.stop_instance(self._name, leave_group=True)
+        else:
+            self.ground.kill_instance(self._name)
+        return self._name
+
+    def took_effect(self) -> bool:
+        """It has ended."""
+        return True
+
+    def heal(self) -> None:
+        """Nothing is undone."""
+
+    def recovered(self) -> bool:
+        """Whether the group goes on; the first call starts the instance again, as an operator would."""
+        if self._name is not None and self._committed is None:
+            self.ground.start_instance(self._name)
+            self._committed = self.ground.committed()
+        return self._afterwards() >= WORKS
+
+    def _afterwards(self) -> int:
+        return 0 if self._committed is None else self.ground.committed() - self._committed
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """Which instance it was, and what was committed when it was back."""
+        records = self._afterwards()
+        proof = {"instance": self._name, "orderly": self._orderly, "committed_afterwards": records}
+        missing = [f"fewer than {WORKS} records were committed after {self._name} was back"] if records < WORKS else []
+        how = "was closed" if self._orderly else "was killed"
+        return proof, missing, f"{self._name} {how} and started again; {records:,} records were committed after that."
+
+
+def seen_outside(inside: Callable[[Ground], Strike], *, orderly: bool) -> Callable[[Ground], Strike]:
+    """The strike of a fault: as it is seen in instances that report, or from outside."""
+
+    def strike(ground: Ground) -> Strike:
+        reports = all(instance.reports for instance in ground.running.values())
+        return inside(ground) if reports else Restart(ground, orderly=orderly)
+
+    return strike

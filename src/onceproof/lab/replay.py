@@ -1,0 +1,104 @@
+"""What Kafka's TopologyTestDriver makes of the input of a trial: an oracle without brokers, threads and commits.
+
+It takes records one by one from one place. A topology that has a cache, reads several inputs or looks at the clock may
+put out other records there than on brokers, though the same final values or keys: how much must be the same is for the
+application to say (`compare`), and no more than runs without a fault agree on.
+"""
+
+import json
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+
+from onceproof.installation import Installation
+from onceproof.lab.applications import application_class_path
+from onceproof.lab.artifacts import replay_class_path
+from onceproof.lab.programs import run_program
+from onceproof.model.files import Declared, TopicPlan, TrialPlan
+from onceproof.model.oracle import Outputs, base64_of
+from onceproof.model.record import Record
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
+from onceproof.readers.application import declared_as
+from onceproof.readers.comparisons import by_place
+from onceproof.scenarios.app import REPLAYED
+
+PROGRAM = "onceproof.streams.Replay"
+MEMORY, ROOM = Path("/dev/shm"), 2**30  # bytes that must be free there  # noqa: S108
+SCRATCH = "onceproof-replay-"  # the process id follows
+WITHIN = 900.0  # seconds; where there is no such room, some hundred records take a second
+GLOBAL = -1  # the partition of what is read into global tables
+
+
+def asks_for_replay(outputs: Mapping[str, Declared]) -> bool:
+    """Whether some output is to be held against a replay."""
+    return any(name in declared.promises for name in REPLAYED for declared in outputs.values())
+
+
+def write_input(file: Path, roles: Mapping[str, TopicPlan], records: Mapping[str, Sequence[Record]]) -> None:
+    """Write down the input as the program reads it: `[topic, partition, timestamp, key, value]` a line.
+
+    In the order in which tasks choose among their partitions: by time, and each partition in its own order.
+    """
+    rows = [row for plays in ("input", "global") for row in _rows(declared_as(plays, roles), records, plays)]
+    with file.open("w") as lines:
+        lines.writelines(json.dumps(row) + "\n" for _, *row in sorted(rows, key=lambda row: row[0]))
+
+
+def _rows(
+    roles: Mapping[str, Declared], records: Mapping[str, Sequence[Record]], plays: str
+) -> Iterator[tuple[int, str, int, int, str | None, str | None]]:
+    """The time at which each record's turn comes, and its line."""
+    for role, declared in roles.items():
+        latest: dict[int, int] = defaultdict(int)  # by partition; a late record comes after the one before it
+        for record in sorted(records[role], key=by_place):
+            latest[record.partition] = max(latest[record.partition], record.timestamp)
+            partition = GLOBAL if plays == "global" else record.partition
+            key, value = base64_of(record.key), base64_of(record.value)
+            yield latest[record.partition], declared.name, partition, record.timestamp, key, value
+
+
+def scratch_within(folder: Path) -> Path:
+    """Where the driver keeps its stores: in memory, if there is room, else in this folder.
+
+    It has RocksDB write a file, and wait until that is on the disk, for each record: in memory 20,000 took 13 s instead
+    of 122.
+    """
+    has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ROOM
+    return MEMORY if has_room else folder
+
+
+def left_scratch(memory: Path = MEMORY) -> Iterator[Path]:
+    """What processes that were killed have left in memory."""
+    for scratch in memory.glob(f"{SCRATCH}*"):
+        if not psutil.pid_exists(int(scratch.name.removeprefix(SCRATCH).partition("-")[0])):
+            yield scratch
+
+
+def replay(installation: Installation, plan: TrialPlan, folder: TrialFolder, release: Release) -> Outputs:
+    """Replay the input of a trial on a release.
+
+    Raises:
+        UsageError: the release has no TopologyTestDriver here.
+        HarnessError: the driver failed.
+    """
+    config = {**plan.streams_config, "application.id": plan.application_id, "bootstrap.servers": "localhost:1"}
+    line = json.dumps({"topology": plan.check, "app": plan.app, "config": config})
+    roles = declared_as("output", plan.roles)
+    own = application_class_path(installation, plan.app["application"], release)
+    beside = [*own, *replay_class_path(installation, release)]
+    of_topic: dict[str, list[tuple[int, str | None, str | None]]] = defaultdict(list)
+    with TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch_within(folder.path)) as scratch:
+        out = Path(scratch, "outputs.jsonl")
+        main = (PROGRAM, str(folder.replay_file), str(out), *(declared.name for declared in roles.values()))
+        what, log = "the input to be replayed", folder.path / "replay.log"
+        run_program(installation, release, main, log, what, line, beside=beside, timeout=WITHIN)
+        with out.open() as lines:
+            for topic, key, value in map(json.loads, lines):
+                of_topic[topic].append((0, key, value))
+    return Outputs({role: tuple(of_topic[declared.name]) for role, declared in roles.items()})

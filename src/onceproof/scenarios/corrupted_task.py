@@ -1,0 +1,148 @@
+"""KAFKA-16017: a task that is closed while it is restored must not claim more than it has restored.
+
+Under exactly-once a task that is corrupted (`TaskCorruptedException`: a commit timed out, a checkpoint is missing) is
+closed, its store is wiped and restored from the changelog. If the application is closed before that is done, the task
+writes a checkpoint of how far its store is. Releases with the bug write the offset of what the task itself sent to the
+changelog last, before it was corrupted: so its end. The next start trusts that, and the store lacks for ever what had
+not been restored.
+
+The application corrupts its task itself, once, after `corrupt.after` records; it may restore only a few records at a
+time, so that it is closed before it is done. Then it starts again over the same state, and gets the rest. Each record
+of a key must find the number of the one before (as in `multirunner`), and at the end the store must be what its
+changelog says. A trial is *exercised* when the restoration had begun and not ended when the application was closed.
+"""
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from onceproof.faults.base import Instance
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios import multirunner
+from onceproof.scenarios.base import Exercise, Lab, Scenario, Variant, Workload, behind, values_of, variants_of
+
+PARTITIONS = 1
+NAME = "instance-1"
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "keys": Parameter(1_000, "distinct keys", least=1),
+    "records": Parameter(20_000, "records that come before the task is corrupted", least=1),
+    "corrupt": Parameter(True, "whether the task is corrupted; else it is restored from nothing at a start"),
+    "rest": Parameter(5_000, "records that come when the application is back", least=1),
+    "restored.at.once": Parameter(10, "records that are restored at a time", least=1),
+    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "A task is corrupted; while it is restored the application is closed, and starts again."),
+    Variant(
+        "NOT_CORRUPTED",
+        "As DEFAULT_CONFIG; the task is not corrupted, but its state is removed, so that it has sent nothing itself.",
+        {"corrupt": False},
+    ),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Records of keys drawn from the seed; the n-th record of a key has the value n."""
+    own, rng = values(trial), random.Random(trial.seed)
+    numbers: Counter[int] = Counter()
+    made = []
+    for key in rng.choices(range(own["keys"]), k=own["records"] + own["rest"]):
+        numbers[key] += 1
+        made.append((key, numbers[key]))
+    return Workload(made[: own["records"]], made[own["records"] :])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `counting`."""
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "caching": False,
+        "stores": "rocksdb",
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    own = values(trial)
+    return {
+        "processing.guarantee": own["guarantee"],
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        "group.instance.id": NAME,  # so that it rejoins the group at once
+        "restore.consumer.max.poll.records": str(own["restored.at.once"]),
+        "restore.consumer.fetch.max.bytes": "1024",
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Fill the store, have the task restored, close in the middle of that, start again, drain."""
+    own, first = lab.parameters, lab.workload.first
+    corrupted = {"corrupt.after": len(first)} if own["corrupt"] else {}
+    with lab.phase("fill"):
+        instance = lab.start_instance(NAME, app=corrupted)
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        if own["corrupt"]:
+            lab.produce("rest", lab.workload.second)
+        else:
+            lab.stop_instance(NAME)
+            shutil.rmtree(lab.state_directory(NAME))
+            instance = lab.start_instance(NAME)
+    with lab.phase("restoration"):
+        lab.await_("the store to be restored", lambda: _lacking(instance) > 0)
+        lab.stop_instance(NAME)
+        begun, ended = instance.last["restore"], instance.last.get("restored")
+        interrupted = ended is None or ended["t"] < begun["t"]
+        if interrupted:
+            lab.note("interrupted", store=begun["store"], end=begun["end"], open={"input": behind(first, PARTITIONS)})
+    with lab.phase("drain"):
+        lab.start_instance(NAME)
+        if not own["corrupt"]:
+            lab.produce("rest", lab.workload.second)
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    reason = (
+        f"The application was closed {'while' if interrupted else 'after'} {_lacking(instance):,} records of a "
+        f"store were restored{', its task having been corrupted' if own['corrupt'] else ' at a start'}."
+    )
+    return Exercise(interrupted and own["corrupt"], reason, all_steps_tried=interrupted)
+
+
+def _lacking(instance: Instance) -> int:
+    """How many records its store lacked when it began to be restored; a release may tell that of an empty one, too."""
+    begun = instance.last.get("restore", {"from": 0, "end": 0})
+    return int(begun["end"]) - int(begun["from"])
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SCENARIO = Scenario(
+    name="corrupted-task",
+    title="A task that is closed while it is restored claims no more than it has (KAFKA-16017)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: multirunner.SYSTEM,
+    partitions=lambda _: PARTITIONS,
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "3.6.1"),
+    observe=multirunner.observe,
+)

@@ -1,0 +1,150 @@
+"""KAFKA-19479: an offset must not be committed before what was made of its record is published, also in parts.
+
+Before Kafka Streams commits, it has its producer send everything (`flush`). A batch that the brokers refuse because it
+is too large (MESSAGE_TOO_LARGE) is split and sent again; releases with the bug take it for done when it is split, so
+the offsets are committed while its records are still in the memory of the process. If that dies, or gives up on them,
+they are gone: at-least-once becomes at most once. Under exactly-once the end of the transaction waits for them.
+
+Records are processed within a commit interval into one batch, which nothing but the flush sends (`linger.ms`), and the
+topic of the output takes no batch of that size. Then the process is killed, the topic healed, and the process started
+again. A trial is *exercised* when the log says that a batch was split. Releases before 4.2 split by `batch.size`, so
+into one of the same size, again and again; nothing comes out until the topic is healed. Later ones halve it.
+"""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios.base import (
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    behind,
+    values_of,
+    variants_of,
+)
+
+PARTITIONS = 1
+NAME = "instance-1"
+OUTPUT = "output"
+COMMIT_INTERVAL = 0.5  # seconds
+HELD = 3.0  # commit intervals that the process has for a commit: it has tried
+TAKEN = 1_048_588  # bytes of a batch that a topic takes; Kafka's own
+SPLIT = "splitting and retrying"  # says the producer
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "committed": Parameter(500, "records that are committed before", least=1),
+    "burst": Parameter(5_000, "records that are too large together", least=1),
+    "taken.bytes": Parameter(16_384, "batch that the topic of the output takes at most", least=1),
+    "batch.bytes": Parameter(262_144, "the producer's batch.size, into which all of them fit", least=1),
+    "guarantee": Parameter("at_least_once", "processing guarantee", choices=("at_least_once", "exactly_once_v2")),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "A batch is refused because it is too large, and split; then the process is killed."),
+    Variant("EXACTLY_ONCE", "As DEFAULT_CONFIG in transactions.", {"guarantee": "exactly_once_v2"}),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Distinct keys with values drawn from the seed."""
+    own, rng = values(trial), random.Random(trial.seed)
+    records = [(key, rng.randrange(1, 2**31)) for key in range(own["committed"] + own["burst"])]
+    return Workload(records[: own["committed"]], records[own["committed"] :])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `copy`."""
+    return {"input.topic": trial.topic("input"), "output.topic": trial.topic(OUTPUT)}
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    own = values(trial)
+    return {
+        "processing.guarantee": own["guarantee"],
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
+        "group.instance.id": NAME,  # so that it rejoins the group at once
+        "producer.batch.size": str(own["batch.bytes"]),
+        "producer.linger.ms": "60000",  # only a flush sends
+        "producer.delivery.timeout.ms": "120000",
+        # Without a store nobody aborts the transaction of the process that was killed before it is over.
+        "producer.transaction.timeout.ms": "5000",
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Commit some, let the topic refuse a batch, kill when its records are committed or not, heal, start again."""
+    first, burst = lab.workload.first, lab.workload.second
+    with lab.phase("first records"):
+        instance = lab.start_instance(NAME)
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+    with lab.phase("split"):
+        lab.alter_topic(OUTPUT, max_message_bytes=str(lab.parameters["taken.bytes"]))
+        before = lab.end(OUTPUT)
+        lab.produce("burst", burst)
+        everything = len(first) + len(burst)
+        lab.await_(f"{everything:,} records to be processed", lambda: instance.processed >= everything)
+        lab.holds_within(HELD * COMMIT_INTERVAL, lambda: lab.committed() >= everything)
+        committed = lab.committed() - len(first)
+        lab.kill_instance(NAME)
+        published, splits = lab.end(OUTPUT) - before, splits_in(instance.log)
+        if splits:
+            lab.note("split", splits=splits, committed=committed, published=published, open={"input": behind(first, 1)})
+        lab.alter_topic(OUTPUT, max_message_bytes=str(TAKEN))
+    with lab.phase("drain"):
+        lab.start_instance(NAME)
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    reason = (
+        f"Batches were split {splits:,} times; when the process was killed {committed:,} of {len(burst):,} records "
+        f"were committed and {published:,} published."
+    )
+    return Exercise(splits > 0, reason, all_steps_tried=True)
+
+
+def splits_in(log: Path) -> int:
+    """How often, by its log, a producer split a batch."""
+    return sum(SPLIT in line for line in log.open(errors="replace"))
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="copy",
+    roles={"input": Role(), OUTPUT: Role()},
+    promises=("deliveries", "output-order"),
+    stores=0,
+)
+SCENARIO = Scenario(
+    name="split-batch",
+    title="What is committed is published, also if its batch had to be split (KAFKA-19479)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda _: PARTITIONS,
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "3.9.1"),
+)

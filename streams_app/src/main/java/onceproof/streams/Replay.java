@@ -1,0 +1,136 @@
+package onceproof.streams;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.BufferedWriter;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.TestInputTopic;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.test.TestRecord;
+
+/**
+ * A program that has Kafka's {@code TopologyTestDriver} process the input of a trial, record by record and without
+ * brokers, and writes down what comes out.
+ *
+ * <p>Arguments: a file of the input in its order, a file for the output, the output's topics. A line of the input is
+ * {@code [topic, partition, timestamp, key, value]}, one of the output {@code [topic, key, value]}, keys and values in
+ * Base64 or null. Records of partition -1 are for global tables.
+ *
+ * <p>Each partition has a driver of its own, as it has tasks of its own; unless the topology repartitions, which a
+ * driver does within itself.
+ *
+ * <p>Stdin: the start line of an instance. Stdout: the event {@code error}, with exit code 1, if that fails.
+ */
+public final class Replay {
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int GLOBAL = -1;
+    private static final int DRAINED_EVERY = 1_000; // records, of which the driver keeps what they put out
+
+    private final StartLine asked;
+    private final Path state;
+    private final List<String> outputs;
+    private final BufferedWriter out;
+
+    private Replay(StartLine asked, Path state, List<String> outputs, BufferedWriter out) {
+        this.asked = asked;
+        this.state = state;
+        this.outputs = outputs;
+        this.out = out;
+    }
+
+    public static void main(String[] arguments) throws IOException {
+        Events events = new Events(new FileOutputStream(FileDescriptor.out));
+        System.setOut(System.err);
+        BufferedReader owner = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        Path input = Path.of(arguments[0]);
+        Path output = Path.of(arguments[1]);
+        List<String> topics = Arrays.asList(arguments).subList(2, arguments.length);
+        try (BufferedWriter out = Files.newBufferedWriter(output)) {
+            StartLine asked = StartLine.parse(String.valueOf(owner.readLine()));
+            new Replay(asked, output.resolveSibling("replayed"), topics, out).replay(input);
+        } catch (RuntimeException | Error e) {
+            events.error(Main.sentence(e));
+            Exit.FAILED.now();
+        }
+        Exit.CLOSED.now();
+    }
+
+    private void replay(Path input) throws IOException {
+        boolean isOne = !Describe.internal(topology()).isEmpty();
+        Map<Integer, List<JsonNode>> records = new TreeMap<>(); // by driver
+        for (String line : Files.readAllLines(input)) {
+            JsonNode record = JSON.readTree(line);
+            int partition = record.get(1).intValue();
+            records.computeIfAbsent(isOne && partition != GLOBAL ? 0 : partition, driver -> new ArrayList<>()).add(record);
+        }
+        List<JsonNode> globals = records.getOrDefault(GLOBAL, List.of());
+        records.remove(GLOBAL);
+        for (Map.Entry<Integer, List<JsonNode>> part : records.entrySet()) {
+            asked.config.put(StreamsConfig.STATE_DIR_CONFIG, state.resolve(part.getKey().toString()).toString());
+            replay(globals, part.getValue());
+        }
+    }
+
+    private Topology topology() {
+        return Topologies.build(asked.topology, asked.app, asked.config, new Progress((event, fields) -> {}));
+    }
+
+    private void replay(List<JsonNode> globals, List<JsonNode> records) throws IOException {
+        Instant begin = Instant.ofEpochMilli(records.get(0).get(2).longValue());
+        try (TopologyTestDriver driver = new TopologyTestDriver(topology(), asked.config, begin)) {
+            Map<String, TestInputTopic<byte[], byte[]>> inputs = new TreeMap<>();
+            int piped = 0;
+            for (List<JsonNode> part : List.of(globals, records)) {
+                for (JsonNode record : part) {
+                    inputs.computeIfAbsent(record.get(0).textValue(), topic -> input(driver, topic))
+                            .pipeInput(bytes(record.get(3)), bytes(record.get(4)), record.get(2).longValue());
+                    if (++piped % DRAINED_EVERY == 0) {
+                        drain(driver);
+                    }
+                }
+            }
+            drain(driver);
+        }
+    }
+
+    private static TestInputTopic<byte[], byte[]> input(TopologyTestDriver driver, String topic) {
+        return driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    private void drain(TopologyTestDriver driver) throws IOException {
+        Set<String> produced = driver.producedTopicNames();
+        for (String topic : outputs) {
+            if (produced.contains(topic)) {
+                for (TestRecord<byte[], byte[]> record :
+                        driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer())
+                                .readRecordsToList()) {
+                    out.write(JSON.writeValueAsString(Arrays.asList(topic, record.getKey(), record.getValue())));
+                    out.newLine();
+                }
+            }
+        }
+    }
+
+    private static byte[] bytes(JsonNode text) throws IOException {
+        return text.isNull() ? null : text.binaryValue();
+    }
+}

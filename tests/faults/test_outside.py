@@ -1,0 +1,61 @@
+"""What befalls a black box, and that it is concluded from what its group commits."""
+
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from onceproof.faults import bounce, instance_kill
+from onceproof.faults.base import processed, suffer
+from onceproof.faults.outside import WORKS
+
+
+class Boxes:
+    """The ground of a trial of two black boxes, whose group commits a hundred records with each look."""
+
+    def __init__(self, goes_on=True):
+        self.rng, self.parameters, self.events = random.Random(1), {}, []
+        self.running = {name: SimpleNamespace(name=name, reports=False, processed=0) for name in ("a", "b")}
+        self.done, self._committed, self._goes_on = [], 0, goes_on
+
+    def committed(self, role="input"):
+        if self._goes_on or len(self.done) < 2:
+            self._committed += 100
+        return self._committed
+
+    def holds_within(self, seconds, condition):
+        return any(condition() for _ in range(100))
+
+    def note(self, event, **fields):
+        self.events.append((event, fields))
+
+    def kill_instance(self, name):
+        self.done.append(("killed", self.running.pop(name).name))
+
+    def stop_instance(self, name, leave_group):
+        self.done.append(("stopped", self.running.pop(name).name))
+
+    def start_instance(self, name):
+        self.done.append(("started", name))
+        self.running[name] = SimpleNamespace(name=name, reports=False)
+
+
+@pytest.mark.parametrize(("module", "how"), [(instance_kill, "killed"), (bounce, "stopped")])
+def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module, how):
+    boxes = Boxes()
+    suffered = suffer(module.FAULT, boxes, lambda: None)
+    [(_, name), started] = boxes.done
+    assert boxes.done == [(how, name), ("started", name)]
+    assert suffered.bit, suffered.told
+    assert suffered.observed["committed_afterwards"] >= WORKS
+    assert started == ("started", name)
+
+
+def test_a_group_that_does_not_go_on_is_not_told_to_have_been_struck():
+    suffered = suffer(instance_kill.FAULT, Boxes(goes_on=False), lambda: None)
+    assert not suffered.bit
+    assert f"fewer than {WORKS} records were committed" in suffered.told
+
+
+def test_what_black_boxes_have_processed_is_what_is_committed():
+    assert processed(Boxes()) == 100

@@ -1,0 +1,49 @@
+"""KAFKA-19479: the independent reader's judgement on the specimens, and what is generated."""
+
+from collections import Counter
+
+import pytest
+
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_copy as check
+from onceproof.scenarios.split_batch import SCENARIO, splits_in, workload
+from tests.conftest import a_trial
+from tests.specimens.copy import SPECIMENS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
+    found = check(topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+
+
+def test_each_record_has_a_key_of_its_own():
+    made = workload(a_trial("4.3.1", scenario="split-batch", committed=50, burst=400))
+    assert [key for key, _ in [*made.first, *made.second]] == list(range(450))
+    assert (len(made.first), len(made.second)) == (50, 400)
+    assert made == workload(a_trial("4.3.1", scenario="split-batch", committed=50, burst=400))
+
+
+def test_all_records_of_the_burst_fit_into_a_batch_that_the_topic_does_not_take():
+    own = SCENARIO.values(a_trial("4.3.1", scenario="split-batch"))
+    least, most = 10 * own["burst"], 24 * own["burst"]  # bytes: key, value, and what is around them
+    assert own["taken.bytes"] < least
+    assert most < own["batch.bytes"]
+
+
+def test_splits_are_counted_in_the_log_of_the_producer(tmp_path):
+    log = tmp_path / "a.log"
+    told = "[Producer clientId=a] Got error produce response in correlation id 7 on topic-partition out-0"
+    log.write_text(
+        f"WARN {told}, splitting and retrying (2147483647 attempts left). Error: MESSAGE_TOO_LARGE\n"
+        f"WARN {told}, retrying (2147483646 attempts left). Error: NOT_LEADER_OR_FOLLOWER\n"
+        f"WARN {told}, splitting and retrying (2147483645 attempts left). Error: MESSAGE_TOO_LARGE\n"
+    )
+    assert splits_in(log) == 2
+
+
+def test_its_application_is_not_restarted_on_another_release():
+    told = SCENARIO.refuse(a_trial("4.3.1", scenario="split-batch", restart_on="4.2.0").cell)
+    assert told == "the application of split-batch is not restarted; leave out the release 4.2.0 to restart on."
