@@ -1,5 +1,8 @@
 """The tab *Applications*: what they showed, release by release, and their trials."""
 
+import zipfile
+from io import BytesIO
+
 import pytest
 
 from onceproof.model.anomaly import Witness
@@ -62,6 +65,33 @@ def test_a_trial_is_shown_with_its_timeline_and_its_command(client, ran):
     page = client.get(f"/applications/{RUN}/trials/{TRIAL.key}").text
     assert "onceproof app run folder/shop --streams 4.1.2 --fault pause --broker 3.9.1 --seed 1" in page
     assert client.get(f"/applications/{RUN}/trials/{TRIAL.key}/timeline.json").json()["data"]
+
+
+EVIDENCE = f"/applications/{RUN}/releases/{TRIAL.cell.key}/evidence.zip"
+
+
+def test_the_evidence_of_a_release_can_be_saved(client, ran):
+    page = client.get(f"/applications/{RUN}").text
+    assert page.count("evidence.zip") == 1  # of the other release nothing is left
+    assert f'href="..{EVIDENCE}" download' in page
+    answer = client.get(EVIDENCE)
+    assert answer.headers["content-disposition"] == f'attachment; filename="{RUN}-{TRIAL.cell.key}.zip"'
+    assert "under the fault" in zipfile.ZipFile(BytesIO(answer.content)).read("README.md").decode()
+    assert client.head(EVIDENCE).status_code == 200
+    assert not (ran.path / "evidence").exists()
+
+
+def test_evidence_is_neither_of_a_part_nor_of_what_was_removed_nor_of_what_lies_elsewhere(client, ran, tmp_path):
+    assert client.get(EVIDENCE.replace("4.1.2", "4.1")).status_code == 404
+    log = ran.trial(TRIAL).path / "instances"
+    log.rename(tmp_path / "outside") if log.exists() else (tmp_path / "outside").mkdir()
+    log.symlink_to(tmp_path / "outside")
+    assert client.get(EVIDENCE).status_code == 404
+    log.unlink()
+    assert client.get(EVIDENCE).status_code == 200
+    ran.trial(TRIAL).trial_file.unlink()
+    assert client.get(EVIDENCE).status_code == 404
+    assert "evidence.zip" not in client.get(f"/applications/{RUN}").text
 
 
 @pytest.mark.parametrize("path", ["20260103T000000-0002", f"{RUN}/trials/other", f"{RUN}/trials/..%2f.."])

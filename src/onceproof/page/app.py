@@ -26,7 +26,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.run_folder import RunFolder
 from onceproof.page import coverage, docs
-from onceproof.page.applications import application_trial, application_view, applications_view
+from onceproof.page.applications import application_release, application_trial, application_view, applications_view
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
 from onceproof.page.exploring import explored_trial, find_search, finding_view, search_view, searches_view
 from onceproof.page.matrix import Filters, matrix_of, minute, worst_first
@@ -117,6 +117,7 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
         "/explorations/{search}/trials/{number}/timeline.json": page.explored_timeline,
         "/applications": page.applications,
         "/applications/{run}": page.application,
+        "/applications/{run}/releases/{cell}/evidence.zip": page.application_evidence,
         "/applications/{run}/trials/{trial}": page.application_trial,
         "/applications/{run}/trials/{trial}/timeline.json": page.application_timeline,
         "/static/{name}": page.static,
@@ -267,7 +268,10 @@ class _Page:
     def evidence(self, request: Request, run: str, cell: str) -> Response:
         """The archive of a cell, freshly made, one at a time."""
         folder, _ = self._cell(run, cell)
-        headers = {"Content-Disposition": f'attachment; filename="{quote(f"{run}-{cell}.zip")}"'}
+        return self._archive(request, folder, cell)
+
+    def _archive(self, request: Request, folder: RunFolder, cell: str) -> Response:
+        headers = {"Content-Disposition": f'attachment; filename="{quote(f"{folder.run_id}-{cell}.zip")}"'}
         if request.method == "HEAD":
             return StreamingResponse(iter(()), media_type=ZIP, headers=headers)  # of a length that nobody knows yet
         with self._archiving, tempfile.TemporaryDirectory(prefix="onceproof-") as scratch:
@@ -367,6 +371,10 @@ class _Page:
         """What an application showed."""
         view = application_view(self._runs, run)
         return HTMLResponse(render("application.html", _links(request), view=view))
+
+    def application_evidence(self, request: Request, run: str, cell: str) -> Response:
+        """The archive of a release, freshly made."""
+        return self._archive(request, application_release(self._runs, run, cell), cell)
 
     def application_trial(self, request: Request, run: str, trial: str) -> Response:
         """A trial of an application."""

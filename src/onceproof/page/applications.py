@@ -16,6 +16,7 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.cell import trial_view
 from onceproof.page.matrix import begun
 from onceproof.page.runs import SHAPELESS, NotThereError, find_folder, own_file, own_folder
+from onceproof.results.evidence.case import cell_of, trials_of
 
 RECENT = 30  # runs in the list
 
@@ -70,6 +71,7 @@ def _release(run: RunFolder, one: OnRelease) -> dict[str, Any]:
         "told": one,
         "anomalies": [{"name": name, "count": n, "meaning": meaning(name)} for name, n in one.anomalies.items()],
         "trials": [(key, what) for key, what in _trials(one) if run.trial(key).path.is_dir()],
+        "cell": cell_of(run, one),
     }
 
 
@@ -95,3 +97,20 @@ def application_trial(runs: Path, run: str, key: str) -> tuple[dict[str, Any], T
         raise NotThereError(f"The run {run} has no trial {key!r}.")
     own_folder(of, folder)
     return trial_view(of, {}, TrialPlan.read(folder.trial_file).trial, ()), folder
+
+
+def application_release(runs: Path, run: str, cell: str) -> RunFolder:
+    """The run, of which a release was run in the cell with this key, and whose trials are all there.
+
+    Raises:
+        NotThereError: there is no such release, or a link in the folder of one of its trials leads elsewhere.
+        HarnessError: it is damaged.
+    """
+    answer, of = find_answer(runs, run), RunFolder(runs / run)
+    for one in answer.releases:
+        known = cell_of(of, one)
+        if known and known.key == cell:
+            for key in trials_of(one):
+                own_folder(of, of.trial(key))
+            return of
+    raise NotThereError(f"The run {run} has no release {cell!r} of which all trials are there.")

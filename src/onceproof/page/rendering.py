@@ -104,6 +104,10 @@ class Links:
         """What one showed in a run."""
         return f"{self.base}applications/{quote(run)}"
 
+    def application_evidence(self, run: str, cell: str) -> str | None:
+        """The archive of a release in such a run."""
+        return f"{self.base}applications/{quote(run)}/releases/{quote(cell)}/evidence.zip"
+
     def application_trial(self, run: str, trial: str) -> str | None:
         """A trial of such a run."""
         return f"{self.base}applications/{quote(run)}/trials/{quote(trial)}"

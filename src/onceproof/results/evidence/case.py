@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from onceproof.model.anomaly import Witness, first_of_each
@@ -120,16 +120,25 @@ def find_case(run: RunFolder, wanted: str) -> Case:
     """
     if not run.app_file.exists():
         return case_of(run, find_cell(run, wanted))
-    cases = {
-        case.cell.key: case for case in map(partial(_case_of_application, run), AppAnswer.read(run.app_file).releases)
-    }
-    return cases[_find_key(run, list(cases), wanted)]
+    releases = {cell.key: told for told in AppAnswer.read(run.app_file).releases if (cell := cell_of(run, told))}
+    return _case_of_application(run, releases[_find_key(run, list(releases), wanted)])
+
+
+def cell_of(run: RunFolder, told: OnRelease) -> Cell | None:
+    """The cell in which an application was run on a release; None if what one of its trials left was removed."""
+    plans = [TrialPlan.known(run.trial(key).trial_file) for key in trials_of(told)]
+    judged_by = plans[len(told.folders) - 1]
+    return judged_by.trial.cell if judged_by and all(plans) else None
+
+
+def trials_of(told: OnRelease) -> list[str]:
+    """The keys of the trials of an application on a release; the last of them are the controls."""
+    return [Path(folder).name for folder in (*told.folders, *(control.folder for control in told.controls))]
 
 
 def _case_of_application(run: RunFolder, told: OnRelease) -> Case:
     """A release with the trial that it is judged by: the last of them, without the controls."""
-    keys = [Path(folder).name for folder in (*told.folders, *(control.folder for control in told.controls))]
-    trials = [TrialPlan.read(run.trial(key).trial_file).trial for key in keys]
+    trials = [TrialPlan.read(run.trial(key).trial_file).trial for key in trials_of(told)]
     return Case(run, told, trials, trials[len(told.folders) - 1])
 
 
