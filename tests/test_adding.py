@@ -77,11 +77,11 @@ open_at = "cold"
                 "WAYS = [\n",
                 'WAYS = [\n    Way("toy", "its cache is warm", False, "times, 0 times with", "WARM_CACHE"),\n',
             ),
-            ("SCENARIOS, (10_000,", "SCENARIOS, (2_000, 10_000,"),
+            ("        (10_000,", "        (2_000, 10_000,"),
         ],
         "streams_app/src/main/java/onceproof/streams/Toy.java": "package onceproof.streams;\n\nfinal class Toy {}\n",
         "streams_app/src/main/java/onceproof/streams/Topologies.java": [
-            ("Map.of(\n", 'Map.of(\n                    "toy", Scans::topology,\n')
+            ("Map.ofEntries(\n", 'Map.ofEntries(\n                    Map.entry("toy", Scans::topology),\n')
         ],
         "src/onceproof/readers/checks.py": [("Findings]] = {\n", 'Findings]] = {\n    "toy": check_scans,\n')],
         "spark_jobs/transforms/checks.py": [

@@ -13,6 +13,7 @@ from spark_jobs.transforms import contents, enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
 from spark_jobs.transforms.contents import Log
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
+from spark_jobs.transforms.groups import GROUPED_TABLE
 from spark_jobs.transforms.joins import FOREIGN_KEY_JOIN, GLOBAL_JOIN
 from spark_jobs.transforms.matches import compare_matches
 from spark_jobs.transforms.reads import compare_reads
@@ -91,6 +92,7 @@ CHECKS = {
     "deleter": Check(("answers", "published", "stores"), _of_deleter),
     FOREIGN_KEY_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
     GLOBAL_JOIN: Check(("deliveries",), lambda _: [Log("output-order", "output", judged="gives", counted=True)]),
+    GROUPED_TABLE: Check(("stores",), lambda _: [Log("grouped", "output", judged="gives", folded=True)]),
     "scans": Check(("scans", "stores"), _of_scans),
     "stream-join": Check(("matches",), lambda _: []),
     "values": Check(

@@ -27,6 +27,7 @@ from spark_jobs.transforms.comparisons import (
     records_text,
     value_text,
 )
+from spark_jobs.transforms.groups import GROUPED_TABLE, by_group
 from spark_jobs.transforms.joins import FOREIGN_KEY_JOIN, GLOBAL_JOIN, by_foreign_key, with_entries
 from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
 
@@ -40,8 +41,8 @@ class Log:
 
     `replay` says which input records give one: `every`, the `first` of each key, or each `delete`. `judged` says
     what is compared of the value: `nothing`, the `value`, the `number` in the upper half of the output's, that it is an
-    `answer`, the `change` that a put or a delete makes, what the input `gives` when it is joined, or the `result` of a
-    join, where 0 is as good as a tombstone. `key` is the key of all records, if it is not the input's.
+    `answer`, the `change` that a put or a delete makes, what the input `gives` when it is joined or grouped, or the
+    `result` of a join, where 0 is as good as a tombstone. `key` is the key of all records, if it is not the input's.
     `counted`: another promise reports keys with too few or too many records; `beside`: the role in which another
     promise reports too few. `punctuated`: a punctuator writes, too, under keys below 0. `grows`: the values of a key
     grow.
@@ -81,6 +82,8 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
     )
     if FOREIGN_KEY_JOIN in checks:
         records = by_foreign_key(records, trials)
+    if GROUPED_TABLE in checks:
+        records = by_group(records, trials)
     spark = records.sparkSession
     logs = logs_of(trials)
     looked_at = {row["log"]: row for row in fingerprinted(records, logs).collect()} if logs else {}  # one row per topic

@@ -175,6 +175,7 @@ def test_back_is_the_mirror_of_forth_and_every_sentence_has_a_source(one, other)
         return
     forth, back = advise(question(str(one), str(other))), advise(question(str(other), str(one)))
     assert (forth.left_behind, forth.gained, forth.staying) == (back.gained, back.left_behind, back.staying)
+    assert forth.on_the_way == back.on_the_way
     for said_ in (*forth.against, *forth.to_do, *forth.not_looked_at):
         assert said_.sources
     for issue in (*forth.gained, *forth.left_behind, *forth.staying):
@@ -199,7 +200,7 @@ def test_an_application_takes_away_and_says_what(one, other, uses):
     whole = advise(question(str(one), str(other)))
     own = advise(question(str(one), str(other), application=application))
     out = {left.what for left in own.left_out}
-    for name in ("left_behind", "gained", "staying"):
+    for name in ("left_behind", "gained", "staying", "on_the_way"):
         assert set(keys(getattr(own, name))) == set(keys(getattr(whole, name))) - out
 
 
@@ -218,7 +219,36 @@ def test_nothing_known_against_it_is_0_and_not_looked_at_is_3():
     assert advise(question("3.4.1", "3.5.0")).exit_code == 3
     advice = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0")))
     assert (advice.answer, advice.exit_code) == (Answer.NOTHING, 0)
-    assert advice.headline == "3.4.1 to 3.5.0: nothing known against it."
+    assert advice.headline == "3.4.1 to 3.5.0: nothing known against it; 1 known issue strikes on the way."
+    without = Application({"grouped_tables": (False,)})
+    told = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0", without), without))
+    assert told.headline.startswith("3.4.1 to 3.5.0: nothing known against it")
+    assert "on the way" not in told.headline
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "met"),
+    [("3.4.1", "4.3.1", True), ("3.9.1", "3.0.0", True), ("3.0.0", "3.4.1", False), ("3.5.0", "4.3.1", False)],
+)
+def test_an_issue_that_takes_two_releases_is_met_on_the_way_and_nobody_has_it(current, target, met):
+    advice = advise(question(current, target))
+    documented = "KIP-904 (documented)"
+    assert keys(advice.on_the_way) == ([documented] if met else [])
+    assert documented not in keys((*advice.gained, *advice.left_behind, *advice.staying))
+    assert not [said for said in advice.against if documented in said.text]  # who follows the remedy is safe
+    assert [one.sources[0].name for one in advice.to_do if one.text.startswith("On the way, against KIP")] == (
+        [documented] if met else []
+    )
+    own = advise(question(current, target, application=Application({"grouped_tables": (False,)})))
+    assert own.on_the_way == ()
+    assert (documented in {left.what for left in own.left_out}) == met
+
+
+def test_the_cell_that_shows_an_issue_of_the_way_stands_beside_it():
+    cell = a_cell("grouped-table", "3.4.1", "4.3.1")
+    assert cell in lacking(question("3.4.1", "4.3.1"))
+    [issue] = advise(question("3.4.1", "4.3.1", [said(cell, "known", red=1)])).on_the_way
+    assert [one.name for one in issue.cells] == [cell.key]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +307,10 @@ def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
     assert any(one.text.startswith("Before the change stop each instance") for one in advice.to_do)
     assert {gap.what for gap in advice.not_looked_at if "→" in gap.what} == {
         "4.2.0 → 4.3.1: enumerator, crash",
-        *(f"4.2.0 → 4.3.1, rolling: {scenario}" for scenario in ("enumerator", "multirunner", "crash")),
+        *(
+            f"4.2.0 → 4.3.1, rolling: {scenario}"
+            for scenario in ("enumerator", "multirunner", "crash", "grouped-table")
+        ),
         # There stores can be in memory.
         "4.3.1 → 4.2.0: enumerator",
         "4.3.1 → 4.2.0, rolling: multirunner",

@@ -81,6 +81,10 @@ class FakeTopics:
         self.group.splits = splits and refuses
         (self.group.refusing.add if refuses else self.group.refusing.discard)(self._role(name))
 
+    def unprocessed(self, sizes: Mapping[str, int]) -> int:
+        """Records beyond what the group has committed."""
+        return sum(self.ends(sizes).values()) - sum(self.committed(name, size) for name, size in sizes.items())
+
     def close(self) -> None:
         """Nothing to close."""
 
@@ -298,12 +302,17 @@ class FakeTicker:
 
 
 def tasks_of(trial: Trial) -> list[Task]:
-    """The tasks of the trial's topology: one sub-topology, unless the deletion comes downstream of the answer."""
+    """The tasks of the trial's topology: one sub-topology, unless it reads what it writes."""
     scenario_ = scenario(trial.cell.scenario)
     sinks = [name for name, role in scenario_.system(trial).roles.items() if name != "input" and role.topic is None]
     parts: list[tuple[str, list[str]]] = [("input", sinks)]
     if scenario_.values(trial).get("delete") == "downstream":
         parts = [("input", ["output"]), ("output", ["records-changelog"])]
+    if trial.cell.scenario == "grouped-table":
+        parts = [
+            ("input", ["groups-repartition", "table-changelog"]),
+            ("groups-repartition", ["output", "sums-changelog"]),
+        ]
     return [
         Task(f"{number}_{partition}", source, partition, written)
         for number, (source, written) in enumerate(parts)

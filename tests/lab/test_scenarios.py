@@ -163,6 +163,15 @@ def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster,
     assert found.keys() <= anomalies
 
 
+@pytest.mark.parametrize(("variant", "anomalies"), [("DEFAULT_CONFIG", {"wrong-value"}), ("UPGRADE_FROM", set())])
+def test_sums_of_a_grouped_table_are_wrong_after_a_rolling_upgrade_without_upgrade_from(
+    tmp_path, cluster, variant, anomalies
+):
+    found, reason = run(a_trial("3.4.1", variant, scenario="grouped-table", restart_on="4.3.1"), tmp_path, cluster)
+    assert found.keys() == anomalies
+    assert "The older release kept sums of what the newer one wrote." in reason
+
+
 @pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", "WINDOW"])
 def test_a_crash_loses_records_on_the_affected_release(variant, tmp_path, cluster):
     anomalies, _ = run(a_trial("4.1.2", variant, scenario="crash"), tmp_path, cluster)

@@ -70,6 +70,7 @@ def test_a_row_says_of_each_scenario_which_variants_show_it():
         (ROW.replace("caching = true", "cache = true"), "there is no feature 'cache'"),
         (ROW.replace("caching = true", 'caching = "yes"'), "caching cannot be 'yes'"),
         (ROW + 'culprit = "both"', "culprit is 'both'"),
+        (ROW + 'culprit = "mixed"', "no release fixes it"),
         (ROW + 'incidental = ["quota"]', "incidental names 'quota', which is not one of its scenarios"),
         (ROW + 'must_show = { OTHER = ["duplicate-id"] }', "'OTHER' is not one of its variants"),
         (ROW + ROW, "KAFKA-1 has more than one row"),
@@ -109,6 +110,15 @@ def test_an_incidental_issue_may_be_of_either_release():
     for one, other in (("3.1.0", "3.9.1"), ("3.9.1", "3.1.0")):
         both = replace(cell(one), restart_on=Release.parse(other))
         assert (incidental.affects(both), expected.affects(both)) == (True, other == "3.1.0")
+
+
+def test_an_issue_of_two_releases_together_is_in_neither():
+    closed = ROW.replace(', { first = "3.9.0", last = "3.9.0" }', "").replace('["3.3.0"]', "[]")
+    [issue] = parse_registry(closed + 'culprit = "mixed"').issues
+    one, other = Release.parse("3.2.3"), Release.parse("3.3.0")
+    assert (issue.is_in(one), issue.is_in(other), issue.affects(cell("3.2.3"))) == (False, False, False)
+    ways = [("3.2.3", "3.3.0"), ("3.3.0", "3.1.0"), ("3.1.0", "3.2.3"), ("3.3.0", "3.9.1")]
+    assert [issue.affects(replace(cell(a), restart_on=Release.parse(b))) for a, b in ways] == [True, True, False, False]
 
 
 def test_ranges_that_touch_do_not_overlap():

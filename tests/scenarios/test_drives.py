@@ -360,6 +360,25 @@ WAYS = [
         all_steps_tried=True,
     ),
     Way("corrupted-task", "not corrupted", False, "closed while .* at a start", "NOT_CORRUPTED", all_steps_tried=True),
+    Way(
+        "grouped-table",
+        "the older release keeps sums",
+        True,
+        r"^The group went from 4\.3\.1 to 4\.4\.0 in 2 bounces; .* The older release kept sums of what the newer one wrote",
+        all_steps_tried=True,
+        restart_on="4.4.0",
+    ),
+    Way(
+        "grouped-table",
+        "the newer release keeps all sums",
+        False,
+        " in 4 bounces, with upgrade.from=3.4 on the way; .* The older release kept no sums",
+        "UPGRADE_FROM",
+        {"stores": "in-memory"},
+        all_steps_tried=True,
+        restart_on="3.4.1",
+    ),
+    Way("grouped-table", "no other release", False, "did not bite: .* kept no sums", all_steps_tried=False),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -406,7 +425,9 @@ HALTS = [
         nature=Nature(halts_after=halts),
     )
     for scenario, halts in zip(
-        SCENARIOS, (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000, 2_000, 1_000, 2_000), strict=True
+        SCENARIOS,
+        (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000, 2_000, 1_000, 2_000, 2_000),
+        strict=True,
     )
 ]
 UNCLEAN = [

@@ -16,7 +16,18 @@ from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks, contents
 from spark_jobs.transforms.comparisons import comparison_findings
 from spark_jobs.transforms.state import compare_state
-from tests.specimens import copy, counting, dedup, deleter, foreign_key_join, global_join, scans, stream_join, values
+from tests.specimens import (
+    copy,
+    counting,
+    dedup,
+    deleter,
+    foreign_key_join,
+    global_join,
+    grouped_table,
+    scans,
+    stream_join,
+    values,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +38,7 @@ OF_CHECK: dict[str, ModuleType] = {
     "deleter": deleter,
     "foreign-key-join": foreign_key_join,
     "global-join": global_join,
+    "grouped-table": grouped_table,
     "scans": scans,
     "stream-join": stream_join,
     "values": values,
@@ -38,6 +50,7 @@ PROMISES = {
     "deleter": {"answers", "published", "output-order", "changelog"},
     "foreign-key-join": {"joined"},
     "global-join": {"deliveries", "output-order"},
+    "grouped-table": {"grouped"},
     "scans": {"scans", "output-order", "changelog"},
     "stream-join": {"matches"},
     "values": {"deliveries", "transactions", "changelog"},
@@ -164,6 +177,7 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
         "deleter": {"answers": 3, "published": 3, "output-order": 3, "changelog": 6},
         "foreign-key-join": {"joined": 5},
         "global-join": {"deliveries": 7, "output-order": 8},
+        "grouped-table": {"grouped": 8},
         "scans": {"scans": 4, "output-order": 4, "changelog": 9},
         "stream-join": {"matches": 7},
         "values": {"deliveries": 4, "transactions": 3, "changelog": 4},

@@ -181,6 +181,7 @@ CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutati
     "deleter": {"output": (), "records-changelog": (tombstone,)},
     "foreign-key-join": {"output": (), "left-changelog": (), "right-changelog": ()},
     "global-join": {"output": (unexpected_entry,)},
+    "grouped-table": {"output": (), "table-changelog": (), "sums-changelog": ()},
     "scans": {"output": (), "records-changelog": ()},
     "stream-join": {"output": ()},
     "values": {CHANGELOG: (unexpected_entry, tombstone)},

@@ -79,6 +79,9 @@ class Clean:
                 cause = of_keys[record.key][-1]
             elif (self.check, role) == ("foreign-key-join", "output"):
                 cause = max(filter(None, self.result_of(record.key)), key=lambda changed: changed.offset)
+            elif self.check == "grouped-table" and role in ("output", "sums-changelog"):
+                of_group = [cause for cause in self.topics["input"] if (cause.key or 0) % 100 == record.key]
+                cause = of_group[seen[record.key]]
             elif (self.check, role) == ("stream-join", "output"):
                 numbers = divmod(record.value or 0, 2**32)
                 cause = max(cause for cause in of_keys[record.key] if abs(cause.value or 0) in numbers)
@@ -797,6 +800,32 @@ def stray_result(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+# --- grouped-table -------------------------------------------------------------------------------------------
+
+
+def unsubtracted(clean: Clean, rng: random.Random) -> Mutation:
+    """Of the last change of a key whose group did not change later, the old value was not subtracted."""
+    mutation = Mutation("a sum with an old value", clean)
+    last = {(record.key or 0) % 100: record for record in clean.topics["input"]}
+    changes = [clean.by_key["input"][record.key or 0][-2:] for record in last.values()]
+    before, change = rng.choice([change for change in changes if len(change) > 1])
+    old = clean.by_key["output"][(change.key or 0) % 100][-1]
+    new = mutation.replace("output", old, (old.value or 0) + (before.value or 0))
+    mutation.found("wrong-value", new.partition, new.key, [at("output", new)], old.value, new.value)
+    return mutation
+
+
+def no_sum(clean: Clean, rng: random.Random) -> Mutation:
+    """A group has no sum."""
+    mutation = Mutation("a lost sum", clean)
+    group, sums = rng.choice(sorted(clean.by_key["output"].items()))
+    mutation.remove("output", *sums)
+    last = [record for record in clean.topics["input"] if (record.key or 0) % 100 == group][-1]
+    told = f"{records(1)} in output", records(0)
+    mutation.found("lost-record", last.partition, group, [at("input", last)], *told)
+    return mutation
+
+
 # --- stream-join ---------------------------------------------------------------------------------------------
 
 
@@ -860,6 +889,8 @@ def in_a_changelog_after_the_kill(clean: Clean, role: str) -> list[Record]:
     late = [r for r in clean.topics[role] if r[1] >= clean.facts.get(end, 0)]
     if role in ("ids-changelog", "last-changelog"):  # folded: the last of a key counts
         late = [records_[-1] for records_ in clean.by_key[role].values() if records_[-1][3] is not None]
+    if clean.check == "grouped-table":  # folded, too
+        late = [records_[-1] for records_ in clean.by_key[role].values()]
     if clean.check == "foreign-key-join":  # folded, too, and 0 is no result
         late = [records_[-1] for records_ in clean.by_key[role].values() if records_[-1][3]]
     return late
@@ -964,7 +995,7 @@ def strange(role: str, value: int) -> Mutate:
         mutation = Mutation(f"an unexpected record in {role}", clean)
         partition = rng.choice(sorted(clean.by_partition[role]))
         new = mutation.add(role, partition, behind(mutation, role, partition), LAST_KEY, value)
-        told = "true" if role == "output" else value
+        told = "true" if clean.check in ANSWERING and role == "output" else value
         mutation.found("unexpected-record", partition, LAST_KEY, [at(role, new)], "nothing", told)
         return mutation
 
@@ -1107,6 +1138,12 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         leaked_output,
         repeated_output,
         *(plant("output") for plant in (stamped, headed, valued, swapped, moved)),
+    ),
+    "grouped-table": (
+        unsubtracted,
+        no_sum,
+        strange("output", 7),
+        *(plant("output") for plant in (stamped, headed, valued)),
     ),
     "scans": (
         ghost_key,

@@ -64,11 +64,16 @@ GUIDES = {
     "deleter": at_least_once.CHANGELOG,
     "foreign-key-join": "input",
     "global-join": "output",
+    "grouped-table": "input",
     "scans": at_least_once.CHANGELOG,
     "stream-join": "input",
     "values": quota.ALL,
 }
-JOINING = ("foreign-key-join", "stream-join")  # where no input record says what its transaction must write
+JOINING = (
+    "foreign-key-join",
+    "grouped-table",
+    "stream-join",
+)  # where no input record says what its transaction must write
 OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation refers to
 
 

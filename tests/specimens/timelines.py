@@ -59,6 +59,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "foreign-key-join": {},
     "stream-join": {},
     "split-batch": {},
+    "grouped-table": {},
 }
 
 
@@ -155,6 +156,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     "foreign-key-join": {},
     "stream-join": {},
     "split-batch": {},
+    "grouped-table": {},
 }
 
 

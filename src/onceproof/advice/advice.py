@@ -127,4 +127,5 @@ class Advice:
     not_looked_at: tuple[Gap, ...]
     application: dict[str, tuple[str | bool, ...]] | None
     left_out: tuple[LeftOut, ...]
+    on_the_way: tuple[Issue, ...] = ()  # that neither release has, but both together in one group
     own: tuple[Said, ...] = ()  # what one's own application showed on these releases

@@ -127,15 +127,16 @@ def advise(question: Question) -> Advice:
     answer = _answer(against, gaps)
     better = tuple(map(str, better_targets(question))) if gained else ()
     stay = [issue for issue in question.issues if issue.is_in(question.current) and issue.is_in(question.target)]
+    way = [issue for issue in question.issues if issue.is_between(question.current, question.target)]
     return Advice(
         SCHEMA,
         str(question.current),
         str(question.target),
         answer,
         int(answer.exit_code),
-        _headline(question, answer, against, gaps, len(left)),
+        _headline(question, answer, against, gaps, len(left), len(way)),
         against,
-        tuple(_to_do(question, gained, better, gaps)),
+        tuple(_to_do(question, gained, way, better, gaps)),
         better,
         tuple(_issue(question, issue) for issue in left),
         tuple(_issue(question, issue) for issue in gained),
@@ -144,6 +145,7 @@ def advise(question: Question) -> Advice:
         gaps,
         None if question.application is None else dict(question.application.uses),
         tuple(_left_out(question)),
+        tuple(_issue(question, issue) for issue in way),
         tuple(run.said for run in question.own or ()),
     )
 
@@ -160,13 +162,16 @@ def _answer(against: Collection[Said], gaps: Iterable[Gap]) -> Answer:
     return Answer.UNKNOWN if any(gap.is_needed for gap in gaps) else Answer.NOTHING
 
 
-def _headline(question: Question, answer: Answer, against: Sequence[Said], gaps: Iterable[Gap], left: int) -> str:
+def _headline(
+    question: Question, answer: Answer, against: Sequence[Said], gaps: Iterable[Gap], left: int, met: int
+) -> str:
     way = f"{question.current} to {question.target}{' (a downgrade)' if question.is_back else ''}"
     needed = sum(gap.is_needed for gap in gaps)
     behind = f"; {_count(left, 'known issue is', 'known issues are')} left behind" if left else ""
+    between = f"; {_count(met, 'known issue strikes', 'known issues strike')} on the way" if met else ""
     lack = f"; {_count(needed, 'thing was', 'things were')} not looked at" if needed else ""
     number = f" ({len(against)})" if against else ""
-    return f"{way}: {answer}{number}{behind}{lack}."
+    return f"{way}: {answer}{number}{behind}{between}{lack}."
 
 
 def _count(number: int, one: str, several: str) -> str:
@@ -213,7 +218,11 @@ def _carried(question: Question) -> list[KnownIssue]:
 
 
 def _to_do(
-    question: Question, gained: Sequence[KnownIssue], better: Sequence[str], gaps: Iterable[Gap]
+    question: Question,
+    gained: Sequence[KnownIssue],
+    way: Iterable[KnownIssue],
+    better: Sequence[str],
+    gaps: Iterable[Gap],
 ) -> Iterator[Said]:
     current, target = question.current, question.target
     if better:
@@ -227,6 +236,8 @@ def _to_do(
     for issue in _carried(question):
         text = f"Close the application in good order before the change: a crash on {current} survives it ({issue.key})."
         yield Said(text, _row(question, issue, carried=True))
+    for issue in way:
+        yield Said(f"On the way, against {issue.key}: {issue.remedy}", _row(question, issue))
     empty = "stop each instance and empty its state directory, so that its stores are restored from the changelogs."
     if question.refusal(current, target):
         yield Said(f"Before the change {empty}", (GUIDE,))
@@ -438,6 +449,7 @@ def _promises(question: Question) -> Iterator[Gap]:
 def _left_out(question: Question) -> Iterator[LeftOut]:
     for issue in question.registry.issues:
         here = issue.is_in(question.current) or issue.is_in(question.target)
+        here = here or issue.is_between(question.current, question.target)
         if here and (why := question.app.lacks(issue.needs)):
             yield LeftOut(issue.key, f"{why[0].upper()}{why[1:]}.")
     for scenario, offer in question.catalogue.items():

@@ -3,7 +3,7 @@
 Each instance is closed and started again on the other release, over its state directory; the next one follows when the
 group has settled. So for a time both releases are members of one group, and hand tasks and state to each other. Where
 Kafka Streams asks for it every instance is bounced twice, one of these times with `upgrade.from`
-(`Release.bounces_to`). The way back may follow in the same trial.
+(`Release.bounces_to`), unless a trial is to show what happens without. The way back may follow in the same trial.
 
 Nothing may be lost, repeated or counted twice on the way. That both releases were members of one group at once is
 concluded from what the instances report: the release that each has loaded, and that each task is active in exactly one
@@ -26,9 +26,12 @@ WORKS = 200  # records
 TOGETHER_FOR = 1.0  # seconds that releases are members of one group, at least
 PATIENCE = 300.0  # seconds that all bounces may take
 
-BACK = f"{NAME}.back"
+BACK, UPGRADE_FROM = f"{NAME}.back", f"{NAME}.upgrade.from"
 STATIC = "static.membership"  # a parameter of the scenario
-PARAMETERS = {BACK: Parameter(False, f"whether `{NAME}` goes all the way back to the first release, too")}
+PARAMETERS = {
+    BACK: Parameter(False, f"whether `{NAME}` goes all the way back to the first release, too"),
+    UPGRADE_FROM: Parameter(True, "whether `upgrade.from` is set where Kafka Streams asks for it, and bounced twice"),
+}
 
 
 def config(values: Mapping[str, Any]) -> dict[str, str]:
@@ -36,6 +39,11 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
     if values.get(STATIC):
         return {"main.consumer.session.timeout.ms": str(int(AWAY * 1_000))}
     return tasks_come_back()
+
+
+def bounces(one: Release, other: Release, values: Mapping[str, Any]) -> tuple[tuple[Release, str | None], ...]:
+    """The bounces from one release to the other: for each the release and `upgrade.from`."""
+    return one.bounces_to(other) if values[UPGRADE_FROM] else ((other, None),)
 
 
 def started_with(upgrade_from: str | None) -> dict[str, str]:
@@ -51,9 +59,9 @@ class RollingBounce(Strike):
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         super().__init__(ground)
-        cell = ground.trial.cell
-        self._there = cell.streams.bounces_to(cell.restart_on) if cell.restart_on else ()
-        self._back = cell.running.bounces_to(cell.streams) if self._there and ground.parameters[BACK] else ()
+        cell, own = ground.trial.cell, ground.parameters
+        self._there = bounces(cell.streams, cell.restart_on, own) if cell.restart_on else ()
+        self._back = bounces(cell.running, cell.streams, own) if self._there and own[BACK] else ()
         self._tasks: set[str] = set()  # that were active in any instance so far
         self._upgrade_from: dict[str, str | None] = {}  # by bounced instance
         self._bounces: list[dict[str, Any]] = []

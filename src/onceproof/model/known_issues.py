@@ -16,6 +16,7 @@ from onceproof.model.explaining import Explanation
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 
+MIXED = "mixed"  # the culprit of an issue that no release has alone
 LATER = Release(999, 0, 0)  # the last of a range that is open
 REGISTRY = Path(__file__).with_name("known_issues.toml")
 
@@ -37,7 +38,7 @@ class KnownIssue:
     needs: Mapping[str, tuple[Value, ...]]  # feature -> values with which it can strike (`model.application`)
     # Variant -> the anomalies that a red must show to be what was provoked, and not only its beginning.
     must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Where the application is restarted on another release: the one that must be affected.
+    # Where the application goes over to another release: the one that must be affected; `mixed`: one of both, not both.
     culprit: str = "restarted"
     # Scenarios in which it shows by chance: it may explain a red there, but none is expected.
     incidental: tuple[str, ...] = ()
@@ -63,7 +64,14 @@ class KnownIssue:
         return f"https://issues.apache.org/jira/browse/{self.key}" if re.fullmatch(r"KAFKA-\d+", self.key) else None
 
     def is_in(self, release: Release) -> bool:
-        """Whether the release has it."""
+        """Whether the release has it, whatever other one works beside it."""
+        return self.culprit != MIXED and self._names(release)
+
+    def is_between(self, one: Release, other: Release) -> bool:
+        """Whether it strikes on the way from one release to the other, while both are members of a group."""
+        return self.culprit == MIXED and self._names(one) != self._names(other)
+
+    def _names(self, release: Release) -> bool:
         return any(release.within(*affected) for affected in self.affected)
 
     def concerns(self, scenario: str, variant: str) -> bool:
@@ -77,9 +85,11 @@ class KnownIssue:
 
     def affects(self, cell: Cell) -> bool:
         """Whether it may show in the cell; and is expected to, unless it is incidental there."""
-        culprits = {"killed": (cell.streams,), "restarted": (cell.running,)}[self.culprit]
+        if not self.concerns(cell.scenario, cell.variant):
+            return False
+        culprits = (cell.streams,) if self.culprit == "killed" else (cell.running,)
         releases = (cell.streams, cell.running) if cell.scenario in self.incidental else culprits
-        return self.concerns(cell.scenario, cell.variant) and any(map(self.is_in, releases))
+        return self.is_between(cell.streams, cell.running) or any(map(self.is_in, releases))
 
 
 @dataclass(frozen=True)
@@ -203,8 +213,10 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness.")
     if not issue.sources:
         raise ValueError("it has no source; say where the facts come from.")
-    if issue.culprit not in ("killed", "restarted"):
-        raise ValueError(f"culprit is {issue.culprit!r}, but must be killed or restarted.")
+    if issue.culprit not in ("killed", "restarted", MIXED):
+        raise ValueError(f"culprit is {issue.culprit!r}, but must be killed, restarted or mixed.")
+    if issue.culprit == MIXED and (issue.fixed or any(last == LATER for _, last in issue.affected)):
+        raise ValueError("culprit is 'mixed', so no release fixes it, and each range ends where the other side begins.")
     if unknown := sorted(set(issue.incidental) - issue.variants.keys()):
         raise ValueError(f"incidental names {unknown[0]!r}, which is not one of its scenarios.")
     for fixed in issue.fixed:

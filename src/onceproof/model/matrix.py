@@ -15,14 +15,20 @@ from onceproof.model.release import Release
 class Offer:
     """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot.
 
-    `positive_control` is the variant and the release of Kafka Streams that must be red. The `rolling` variants move to
-    another release while they work.
+    `positive_control` is the variant and the release of Kafka Streams that must be red, or the releases that it goes
+    from and to. The `rolling` variants move to another release while they work.
     """
 
     variants: tuple[str, ...]
-    positive_control: tuple[str, str]
+    positive_control: tuple[str, str] | tuple[str, str, str]
     refuse: Callable[[Cell], str | None] = lambda _: None
     rolling: tuple[str, ...] = ()
+
+    def control(self, scenario: str, broker: Release, variant: str | None = None) -> Cell:
+        """The cell of the positive control; in another variant, if one is given."""
+        usual, *way = self.positive_control
+        streams, *restart_on = map(Release.parse, way)
+        return Cell(scenario, variant or usual, streams, broker, *restart_on)
 
 
 @dataclass(frozen=True)
@@ -108,16 +114,16 @@ def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: R
     """
     cells = dict.fromkeys(expansion.cells)
     for scenario, broker in dict.fromkeys((cell.scenario, cell.broker) for cell in expansion.cells):
-        usual, release = catalogue[scenario].positive_control
+        offer = catalogue[scenario]
         own = [cell for cell in cells if (cell.scenario, cell.broker) == (scenario, broker)]
         affected = {cell.variant for cell in own if known.affecting(cell)}
         for variant in dict.fromkeys(cell.variant for cell in own):
-            control = Cell(scenario, variant, Release.parse(release), broker)
-            if variant not in affected and known.affecting(control) and catalogue[scenario].refuse(control) is None:
+            control = offer.control(scenario, broker, variant)
+            if variant not in affected and known.affecting(control) and offer.refuse(control) is None:
                 cells[control] = None
                 affected.add(variant)
         if not affected:
-            cells[Cell(scenario, usual, Release.parse(release), broker)] = None
+            cells[offer.control(scenario, broker)] = None
     return replace(expansion, cells=tuple(cells))
 
 

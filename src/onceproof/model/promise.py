@@ -261,6 +261,22 @@ PROMISES = {
             1,  # how many results there are varies
         ),
         Promise(
+            "grouped",
+            "The aggregates of a grouped table are, group by group, what the last values of the input give, also when "
+            "the group of instances moved to another release meanwhile (KIP-904).",
+            "Every result, or group, was held against the sums of the last values of the input.",
+            (
+                "lost-record",
+                "unexpected-record",
+                "wrong-value",
+                "wrong-timestamp",
+                "wrong-partition",
+                "wrong-header",
+            ),
+            "grouped_tables",
+            1,  # how many results there are varies
+        ),
+        Promise(
             "matches",
             "A join of two streams gives each pair of records of a key that are within the window of one another, and, "
             "to the left or outer, each record that has no match, once, after its window has closed (KAFKA-14862).",

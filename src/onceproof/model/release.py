@@ -185,15 +185,17 @@ class Release:
     def _writes_old_changes(self) -> bool:
         return not self.since(Release(3, 5, 0))
 
-    def refuse_roll_to(self, other: "Release") -> str | None:
+    def refuse_roll_to(self, other: "Release", *, upgrade_from: bool = True) -> str | None:
         """Why a group of this release cannot take in instances of the other one, if it cannot, whatever their state.
+
+        Without `upgrade_from` that is not set even where Kafka Streams asks for it.
 
         Source: `AssignorConfiguration` of 3.5.0, which throws where `upgrade.from` is 3.4.
         """
         if other == self:
             return f"{other} is the release that it runs on; name another one to roll to."
         older, newer = sorted((self, other))
-        if older.line == "3.4" and newer.within(Release(3, 5, 0), Release(3, 5, 1)):
+        if upgrade_from and older.line == "3.4" and newer.within(Release(3, 5, 0), Release(3, 5, 1)):
             return (
                 f"it takes upgrade.from=3.4 (KIP-904), which {newer} does not know, so that its threads die; roll to "
                 "3.5.2 or later."

@@ -86,7 +86,12 @@ def terminal(advice: Advice) -> Iterator[Table | Text]:
     yield Text.assemble(styled(like, f" {like.sign} "), f" {advice.headline}", style="bold")
     yield from _sentences("Known against it", advice.against)
     yield from _sentences("What to do", advice.to_do)
-    issues = [("gained", advice.gained), ("left behind", advice.left_behind), ("staying", advice.staying)]
+    issues = [
+        ("gained", advice.gained),
+        ("on the way", advice.on_the_way),
+        ("left behind", advice.left_behind),
+        ("staying", advice.staying),
+    ]
     if any(of for _, of in issues):
         yield _issues(issues)
     yield from _sentences("Your application", advice.own)

@@ -11,6 +11,7 @@ from onceproof.readers.answers import DELETE, FALSE, TRUE, compare_answers, comp
 from onceproof.readers.comparisons import findings_of
 from onceproof.readers.contents import Log, compare_contents, first_of_key, unjudged
 from onceproof.readers.deliveries import compare_deliveries
+from onceproof.readers.groups import sums_of_groups
 from onceproof.readers.joins import by_foreign_key, with_entries
 from onceproof.readers.matches import compare_matches
 from onceproof.readers.reads import compare_reads
@@ -195,6 +196,17 @@ def check_global_join(topics: Topics, facts: Facts) -> Findings:
     return findings_of(inputs, outputs, comparisons)
 
 
+def check_grouped_table(topics: Topics, facts: Facts) -> Findings:
+    """The topology `grouped-table`: its results make the table of the sums of the groups.
+
+    Args:
+        topics: `input`, `output`.
+        facts: `exactly_once`.
+    """
+    sums = Log("grouped", "output", sums_of_groups, folded=True)
+    return findings_of(topics["input"], topics["output"], _contents([sums], topics, facts))
+
+
 def check_scans(topics: Topics, facts: Facts) -> Findings:
     """The topology `scans`.
 
@@ -242,6 +254,7 @@ CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "deleter": check_deleter,
     "foreign-key-join": check_foreign_key_join,
     "global-join": check_global_join,
+    "grouped-table": check_grouped_table,
     "scans": check_scans,
     "stream-join": check_stream_join,
     "values": check_values,

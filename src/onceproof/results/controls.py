@@ -115,7 +115,7 @@ def control_of(
 def near_controls(cell: Cell, cells: Collection[Cell], registry: Registry) -> list[Cell]:
     """The affected cells nearest to a cell, in their order."""
     chosen = [o for o in cells if o != cell and o.scenario == cell.scenario and registry.affecting(o)]
-    usual, _ = CATALOGUE[cell.scenario].positive_control
+    usual = CATALOGUE[cell.scenario].positive_control[0]
     variant = cell.variant if any(other.variant == cell.variant for other in chosen) else usual
     for is_near in (
         lambda other: other.variant == variant,
@@ -130,7 +130,7 @@ def _plants_of(cell: Cell, place: Place | None, past: Past) -> tuple[Sensitivity
     """The plants on the cell's own release: of its variant, or else of the one that is the scenario's control."""
     if place is None:
         return ()
-    usual, _ = CATALOGUE[cell.scenario].positive_control
+    usual = CATALOGUE[cell.scenario].positive_control[0]
     own, of_usual = (
         tuple(p for p in past.plants if p.place == replace(place, variant=v)) for v in (cell.variant, usual)
     )

@@ -11,6 +11,7 @@ from onceproof.scenarios import (
     enumerator,
     foreign_key_join,
     global_join,
+    grouped_table,
     idle_task,
     multirunner,
     quota,
@@ -33,6 +34,7 @@ _MODULES = (
     idle_task,
     split_batch,
     corrupted_task,
+    grouped_table,
 )
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from onceproof.faults import chosen, refuse_nodes, rolling_bounce
 from onceproof.faults.base import Ground, Instance
-from onceproof.faults.rolling_bounce import BACK, STATIC
+from onceproof.faults.rolling_bounce import BACK, STATIC, UPGRADE_FROM
 from onceproof.model.anomaly import Comparison
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Cell, Trial
@@ -257,7 +257,10 @@ def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) 
     if cell.restart_on is None:
         return "a rolling bounce takes a second release; name it with --roll-to."
     for one, other in [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)][: 1 + bool(own.get(BACK))]:
-        if reason := one.refuse_roll_to(other) or (one.refuse_restart_on(other) if on_disk else None):
+        asked = bool(own[UPGRADE_FROM])
+        if reason := one.refuse_roll_to(other, upgrade_from=asked) or (
+            one.refuse_restart_on(other) if on_disk else None
+        ):
             return reason
     return None
 
@@ -291,7 +294,9 @@ class Scenario:
     app: Callable[[Trial], Mapping[str, Any]]  # what the topology needs to know
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
     drive: Callable[[Lab], Exercise]
-    positive_control: tuple[str, str]  # variant and release that show the anomaly, without which a green says nothing
+    # Variant and release that show the anomaly, without which a green says nothing; and, if that takes another release,
+    # the one that it goes over to.
+    positive_control: tuple[str, str] | tuple[str, str, str]
     # What the timeline says about promises that do not show in the topics.
     observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
     # Why a cell cannot be run with these values of the parameters, if it cannot.

@@ -42,7 +42,7 @@ from typing import Any
 from onceproof.faults import chosen, parameters_of, rolling_bounce
 from onceproof.faults.base import Instance, suffer
 from onceproof.faults.directory import checkpointed, small_write_buffer
-from onceproof.faults.rolling_bounce import BACK, STATIC, started_with
+from onceproof.faults.rolling_bounce import BACK, STATIC, bounces, started_with
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
@@ -284,7 +284,7 @@ def drive(lab: Lab) -> Exercise:
         ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
     with lab.phase("restart"):
         bulk = lab.produce("rest", rest, RATE if fault else None)
-        release, upgrade_from = _first_bounce(lab.trial.cell) if fault else (lab.trial.cell.restart_on, None)
+        release, upgrade_from = _first_bounce(lab) if fault else (lab.trial.cell.restart_on, None)
         last = lab.start_instance(
             NAME,
             release=release,
@@ -304,9 +304,9 @@ def drive(lab: Lab) -> Exercise:
     return crash
 
 
-def _first_bounce(cell: Cell) -> tuple[Release, str | None]:
+def _first_bounce(lab: Lab) -> tuple[Release, str | None]:
     """The release of the first bounce, and its `upgrade.from`: the process that is killed comes back with these."""
-    return cell.streams.bounces_to(cell.running)[0]
+    return bounces(lab.trial.cell.streams, lab.trial.cell.running, lab.parameters)[0]
 
 
 def _stores(trial: Trial) -> tuple[str, ...]:

@@ -11,17 +11,18 @@ final class Topologies {
 
     private static final String OF_PEOPLE = "app"; // your own application
     private static final Map<String, BiFunction<Settings, Progress, Topology>> BY_NAME =
-            Map.of(
-                    "copy", Copy::topology,
-                    "enumerator", Enumerator::topology,
-                    "counting", Counting::topology,
-                    "dedup", Dedup::topology,
-                    "deleter", Deleter::topology,
-                    "foreign-key-join", ForeignKeyJoin::topology,
-                    "global-join", GlobalJoin::topology,
-                    "scans", Scans::topology,
-                    "stream-join", StreamJoin::topology,
-                    "values", Values::topology);
+            Map.ofEntries(
+                    Map.entry("copy", Copy::topology),
+                    Map.entry("enumerator", Enumerator::topology),
+                    Map.entry("counting", Counting::topology),
+                    Map.entry("dedup", Dedup::topology),
+                    Map.entry("deleter", Deleter::topology),
+                    Map.entry("foreign-key-join", ForeignKeyJoin::topology),
+                    Map.entry("global-join", GlobalJoin::topology),
+                    Map.entry("grouped-table", GroupedTable::topology),
+                    Map.entry("scans", Scans::topology),
+                    Map.entry("stream-join", StreamJoin::topology),
+                    Map.entry("values", Values::topology));
 
     private Topologies() {}
 

@@ -1,0 +1,179 @@
+"""KIP-904: an aggregate of a grouped table must survive a rolling upgrade.
+
+`KTable.groupBy` sends each change of the table through a repartition topic: the old value, to be subtracted from the
+aggregate of its group, and the new one, to be added. Up to 3.4 these are two records; from 3.5 on they are one, if the
+group stays, unless `upgrade.from` names an older release. An instance of the older form takes that record for one new
+value. If the deserializer of the values does not mind the bytes that follow, something is added that nobody sent, and
+nothing is subtracted: the aggregate is wrong for ever, and nothing fails.
+
+Two instances keep the sums of the last values of each group, and move to the other release one by one while records
+flow. The sums at the end must be those of the last values in the input, whatever the order of the groups and however
+many results there were on the way. A trial is *exercised* when an instance of the older release kept sums while one of
+the newer release wrote changes.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from onceproof.faults import chosen, parameters_of, rolling_bounce
+from onceproof.faults.base import suffer
+from onceproof.faults.rolling_bounce import UPGRADE_FROM
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Suffered
+from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
+from onceproof.scenarios.base import (
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    refuse_rolling,
+    rolls,
+    runs_its_task,
+    values_of,
+    variants_of,
+)
+
+GROUPS = 100  # the group of a key is its remainder
+NAMES = ("instance-1", "instance-2")
+RATE = 3_000.0  # records/s while the group moves
+SUMS = "1_"  # tasks that keep sums; the others write changes
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "keys": Parameter(1_000, f"keys of the table; their remainder by {GROUPS} is their group", least=1),
+    "records": Parameter(30_000, "changes of the table while the group moves", least=1),
+    "partitions": Parameter(2, "partitions of the input and of the table", least=1),
+    "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
+    "caching": Parameter(False, "whether the table and the sums are cached"),
+    **parameters_of(rolling_bounce.FAULT),
+}
+VARIANTS = variants_of(
+    Variant(
+        "DEFAULT_CONFIG",
+        "Goes over to another release instance by instance, without upgrade.from.",
+        {"fault": rolling_bounce.NAME, UPGRADE_FROM: False},
+    ),
+    Variant(
+        "UPGRADE_FROM",
+        "As DEFAULT_CONFIG, with upgrade.from and a second bounce where Kafka Streams asks for it.",
+        {"fault": rolling_bounce.NAME},
+    ),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of a group that does not move to another release, or cannot."""
+    if not rolls(own):
+        return f"its group must have instances of two releases; leave out fault={own['fault']}."
+    if GROUPS % own["partitions"]:
+        return (
+            f"a group must be in one partition, so partitions must divide {GROUPS}, and {own['partitions']} does not."
+        )
+    return refuse_rolling(cell, own, on_disk=own["stores"] == "rocksdb")
+
+
+def workload(trial: Trial) -> Workload:
+    """A value for each key, then changes, both drawn from the seed."""
+    own, rng = values(trial), random.Random(trial.seed)
+
+    def changed(key: int) -> tuple[int, int]:
+        return key, rng.randint(1, 1_000_000)
+
+    first = [changed(key) for key in range(own["keys"])]
+    return Workload(first, [changed(rng.randrange(own["keys"])) for _ in range(own["records"])])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `grouped-table`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "stores": own["stores"],
+        "caching": own["caching"],
+    }
+
+
+def config(_trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Make the table, have the group move to the other release while it changes, drain."""
+    fault, first = chosen(lab.parameters) or rolling_bounce.FAULT, lab.workload.first
+    with lab.phase("table"):
+        one = lab.start_instance(NAMES[0])
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        other = lab.start_instance(NAMES[1])
+        lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
+    with lab.phase("fault"):
+        bulk = lab.produce("changes", lab.workload.second, RATE)
+        suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
+    with lab.phase("drain"):
+        bulk.full_speed()
+        lab.await_drained()
+        lab.await_internal_drained()
+    with lab.phase("leave"):
+        is_mixed = mixed(suffered)
+        if is_mixed:
+            lab.note("mixed")
+        lab.close_instances()
+    told = "kept sums of" if is_mixed else "kept no sums of"
+    reason = f"{suffered.told} The older release {told} what the newer one wrote."
+    return Exercise(suffered.bit and is_mixed, reason, all_steps_tried=suffered.bit)
+
+
+def mixed(suffered: Suffered) -> bool:
+    """Whether an instance of the older release kept sums while one of the newer release wrote changes."""
+    return any(
+        Release.parse(release) > Release.parse(older)
+        and together["processed"][writer] > 0
+        and any(task.startswith(SUMS) for task in together["tasks"][keeper])
+        for together in suffered.observed.get("together", [])
+        for writer, release in together["members"].items()
+        for keeper, older in together["members"].items()
+    )
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="grouped-table",
+    roles={role: Role() for role in ("input", "output", "table-changelog", "sums-changelog")},
+    promises=("grouped", "stores"),
+    stores=2,
+)
+SCENARIO = Scenario(
+    name="grouped-table",
+    title="An aggregate of a grouped table survives a rolling upgrade (KIP-904)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "3.4.1", "4.3.1"),
+    refusal=refusal,
+)

@@ -1,0 +1,96 @@
+"""KIP-904: the independent reader's judgement on the specimens, what is generated, and what counts as mixed."""
+
+from collections import Counter
+
+import pytest
+
+from onceproof.faults.rolling_bounce import UPGRADE_FROM
+from onceproof.model.files import Suffered
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_grouped_table as check
+from onceproof.scenarios.grouped_table import SCENARIO, mixed, workload
+from tests.conftest import a_trial
+from tests.specimens.grouped_table import HEALTHY, SPECIMENS, found
+
+
+def judged(topics, facts):
+    return check({role: [Record(*record) for record in records] for role, records in topics.items()}, facts)
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    told = judged(specimen.topics, specimen.facts)
+    assert Counter(told.witnesses) == Counter(specimen.witnesses)
+    assert (told.records, told.outputs) == (len(specimen.input), len(specimen.output))
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "anomalies"),
+    [pytest.param(108, [], id="the youngest"), pytest.param(105, ["wrong-timestamp"], id="the last")],
+)
+def test_a_sum_is_as_old_as_the_youngest_record_of_its_group(timestamp, anomalies):
+    inputs = [(0, 0, 1, 10, 102), (0, 1, 101, 20, 108), (0, 2, 1, 11, 105)]
+    told = judged({"input": inputs, "output": [(0, 0, 1, 31, timestamp)]}, HEALTHY.facts)
+    assert told.witnesses == [found("wrong-timestamp", 1, "output/0@0", "108", "105") for _ in anomalies]
+
+
+def test_each_key_has_a_value_before_it_changes():
+    asked = {"keys": 300, "records": 2_000}
+    made = workload(a_trial("3.4.1", scenario="grouped-table", restart_on="4.3.1", **asked))
+    assert [key for key, _ in made.first] == list(range(300))
+    assert {key for key, _ in made.second} <= set(range(300))
+    assert len(made.second) == 2_000
+    assert made == workload(a_trial("3.4.1", scenario="grouped-table", restart_on="4.3.1", **asked))
+
+
+@pytest.mark.parametrize(
+    ("releases", "variant", "own", "reason"),
+    [
+        (("3.4.1", "4.3.1"), "DEFAULT_CONFIG", {}, None),
+        (("3.4.1", "3.5.0"), "DEFAULT_CONFIG", {}, None),
+        (("3.4.1", "3.5.0"), "UPGRADE_FROM", {}, "it takes upgrade.from=3.4 (KIP-904), which 3.5.0 does not know"),
+        (("3.4.1", "3.4.1"), "DEFAULT_CONFIG", {}, "3.4.1 is the release that it runs on"),
+        (("3.4.1", None), "DEFAULT_CONFIG", {}, "a rolling bounce takes a second release"),
+        (("4.3.1", "3.4.1"), "DEFAULT_CONFIG", {}, "4.3.1 keeps the offsets of its stores in a column family"),
+        (("4.3.1", "3.4.1"), "DEFAULT_CONFIG", {"stores": "in-memory"}, None),
+        (("3.4.1", "4.3.1"), "DEFAULT_CONFIG", {"partitions": 3}, "a group must be in one partition, so"),
+        (("3.4.1", "4.3.1"), "DEFAULT_CONFIG", {"fault": "none"}, "its group must have instances of two releases"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(releases, variant, own, reason):
+    trial = a_trial(releases[0], variant, scenario="grouped-table", restart_on=releases[1], **own)
+    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (told or "").startswith(reason or "")
+    assert (told is None) == (reason is None)
+
+
+def test_only_the_control_asks_for_upgrade_from():
+    asked = {
+        name: SCENARIO.values(a_trial("3.4.1", name, scenario="grouped-table"))[UPGRADE_FROM]
+        for name in SCENARIO.variants
+    }
+    assert asked == {"DEFAULT_CONFIG": False, "UPGRADE_FROM": True}
+
+
+MEMBERS = {"a": "3.4.1", "b": "4.3.1"}
+BOTH = {"a": ["0_0", "1_0"], "b": ["0_1", "1_1"]}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "processed", "expected"),
+    [
+        pytest.param(BOTH, {"a": 9, "b": 9}, True, id="both wrote and kept"),
+        pytest.param({"a": ["1_0", "1_1"], "b": ["0_0", "0_1"]}, {"a": 0, "b": 9}, True, id="the newer one wrote"),
+        pytest.param(BOTH, {"a": 9, "b": 0}, False, id="only the older one wrote"),
+        pytest.param({"a": ["0_0"], "b": ["0_1", "1_0", "1_1"]}, {"a": 9, "b": 9}, False, id="only the newer one kept"),
+    ],
+)
+def test_mixed_is_what_the_newer_release_wrote_and_the_older_one_kept(tasks, processed, expected):
+    together = {"members": MEMBERS, "tasks": tasks, "processed": processed, "ms": 1_000}
+    assert mixed(Suffered("rolling-bounce", True, "", {"together": [together]})) is expected
+
+
+def test_one_release_alone_is_not_mixed():
+    together = {"members": {"a": "3.4.1", "b": "3.4.1"}, "tasks": BOTH, "processed": {"a": 9, "b": 9}, "ms": 1_000}
+    assert not mixed(Suffered("rolling-bounce", True, "", {"together": [together]}))
+    assert not mixed(Suffered("rolling-bounce", False, "", {}))
