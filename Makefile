@@ -22,7 +22,8 @@ help: ## Print this help
 run: setup ## Run the regression matrix under Airflow and print its verdicts
 	@$(BIN)/onceproof run $(ARGS)
 
-test: setup lint test-java ## Lint, types, and all tests: real brokers, Spark and Airflow included
+test: setup ## Lint, types, and all tests: real brokers, Spark and Airflow included
+	@$(MAKE) --no-print-directory -j2 -O lint test-java
 	@$(BIN)/pytest --durations=15 $(ARGS)
 
 up: setup ## Start Airflow with its pages, to browse, trigger and schedule
