@@ -66,7 +66,12 @@ def test_a_killed_owner_takes_the_tree_along(owner):
 def keepers_and_command(started: subprocess.Popen[str]) -> tuple[psutil.Process, psutil.Process, psutil.Process]:
     upper = psutil.Process(started.pid)
     (lower,) = upper.children()
-    (command,) = (child for child in lower.children() if child.ppid() == lower.pid and child.cmdline()[-1] == "4244")
+
+    def commands() -> list[psutil.Process]:
+        return [child for child in lower.children() if child.cmdline()[-1:] == ["4244"]]
+
+    await_condition("sh to become sleep", commands, timeout=5)
+    (command,) = commands()
     return upper, lower, command
 
 
