@@ -124,7 +124,13 @@ def keys(issues):
 @pytest.mark.parametrize(
     ("current", "target", "left", "gained", "staying"),
     [
-        ("3.9.1", "4.3.1", ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"], ["KAFKA-20808"], []),
+        (
+            "3.9.1",
+            "4.3.1",
+            ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"],
+            ["KAFKA-20808", "KAFKA-21034"],
+            [],
+        ),
         (
             "3.4.1",
             "3.5.0",

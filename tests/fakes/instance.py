@@ -98,6 +98,7 @@ class FakeInstance(Instance):
         self._looks_into_stores = "contents.folder" in app
         self._joins = "last.key" in app
         self._corrupt_after = app.get("corrupt.after")
+        self._has_global_table = "table" in app
         self._stores_are_on_disk = app.get("stores") != "in-memory"
         self._config, self._directory = config, Path(config["state.dir"]) / config["application.id"]
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -470,6 +471,10 @@ class FakeInstance(Instance):
                         at_start = task.position - member.processed[task.name]
                         self._group.on_disk[task.name] = at_start + files * RECORDS_A_FILE
                     self._write_files(directory, store, files)
+        if self._has_global_table and self.processed:
+            self._group.on_disk["global"] = self.processed
+            self._write_files(self._directory / "global", "entries", 1)
+            self._touch(self._directory / "global" / "rocksdb" / "entries" / "MANIFEST-000001", "")
 
     def _write_files(self, directory: Path, store: str, files: int) -> None:
         for number in range(files if self._stores_are_on_disk else 0):

@@ -337,7 +337,7 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
         records = [*first, *scenario_.workload(trial).second][: group.on_disk[directory.name]]
         kept = {key: value for key, value in dict(records).items() if value != DELETE}
         held = {"counter": {0: len(records) - 1}} if records else {}
-        return {"seen": dict(records), "ids": dict(records), "records": kept, **held}
+        return {"seen": dict(records), "ids": dict(records), "entries": dict(records), "records": kept, **held}
 
     names = [*(trial.topic(role) for role in scenario_.system(trial).roles), OFFSETS, COORDINATOR]
     world = World(

@@ -163,6 +163,15 @@ def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster,
     assert found.keys() <= anomalies
 
 
+def test_an_application_with_a_global_table_starts_again_after_a_kill_or_is_told_to_be_dead(tmp_path, cluster):
+    trial = a_trial("4.3.1", "KILLED", scenario="global-join")
+    outcome = run_once(trial, tmp_path / "dead", cluster)
+    assert outcome.failed.startswith("thread-died: instance-1: GlobalStreamThread died of ")
+    assert "Tasks [-1_-1] are corrupted" in outcome.failed
+    assert Reading.read(TrialFolder(tmp_path / "dead").reader_file).anomalies == {"thread-died": 1}
+    assert run(a_trial("4.2.1", "KILLED", scenario="global-join"), tmp_path / "alive", cluster)[0] == {}
+
+
 @pytest.mark.parametrize(("variant", "anomalies"), [("DEFAULT_CONFIG", {"wrong-value"}), ("UPGRADE_FROM", set())])
 def test_sums_of_a_grouped_table_are_wrong_after_a_rolling_upgrade_without_upgrade_from(
     tmp_path, cluster, variant, anomalies

@@ -42,6 +42,8 @@ def test_a_thread_that_died_is_told_once_with_class_cause_and_first_frame():
         "set to fail, caused by SerializationException: Size of data received by IntegerDeserializer is not 4, at "
         "IntegerDeserializer.deserialize(IntegerDeserializer.java:30)"
     )
+    [of_all] = compare_liveness([{**UNCAUGHT, "thread": "GlobalStreamThread"}])
+    assert of_all.observed.startswith("GlobalStreamThread died of ")
     [bare] = compare_liveness([{**UNCAUGHT, "causes": [], "frame": None}])
     assert bare.observed.endswith("set to fail")
 

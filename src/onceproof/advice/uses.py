@@ -13,7 +13,8 @@ from onceproof.scenarios import SCENARIOS, scenario
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
 
 EXACTLY_ONCE = "exactly_once_v2"
-BINDING = ("caching", "standbys", "quotas", "grouped_tables")  # a cell with one of these is about what it does
+# A cell with one of these is about what it does.
+BINDING = ("caching", "standbys", "quotas", "global_tables", "grouped_tables")
 
 
 @cache
@@ -31,6 +32,7 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
         "protocol": (config.get("group.protocol", "classic"),),
         "quotas": (name == "quota",),
         "joins": scenario_.system(trial).joins,
+        "global_tables": (name == "global-join",),
         "grouped_tables": ("grouped" in scenario_.system(trial).promises,),
         "windows": (False,),
         "punctuators": ("punctuate.ms" in app,),

@@ -37,6 +37,7 @@ FEATURES = {
             "the kinds of its joins, [] if it has none",
             several=True,
         ),
+        Feature("global_tables", YES_OR_NO, "whether it has a global table or a global store"),
         Feature("grouped_tables", YES_OR_NO, "whether it groups a KTable and aggregates it (KTable.groupBy)"),
         Feature("windows", YES_OR_NO, "whether it aggregates by windows or sessions"),
         Feature("punctuators", YES_OR_NO, "whether it schedules punctuations"),

@@ -8,6 +8,10 @@ KAFKA-7663: a global store instead of the table has a processor of its own that 
 number added (parameter `added`). Releases with the bug bypass the processor when they restore the store, which happens
 to an in-memory one at each start: it then holds what was sent, and not what the processor makes of it.
 
+KAFKA-21034: under exactly-once a table that was not closed in good order must be wiped and read anew. The process that
+made it is killed (parameter `killed`) when RocksDB has flushed some of it. Releases with the bug find that it cannot be
+trusted, and leave it where it is: `KafkaStreams.start()` fails, again and again.
+
 The table is made from the application's own output: the first records of the input are its entries, and come out as
 they are. When they are committed, the application starts again and so reads the whole table before it joins anything.
 The result of each record is a function of the input alone, and is compared record by record.
@@ -16,8 +20,10 @@ The result of each record is a function of the input alone, and is compared reco
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from onceproof.faults.directory import WRITE_BUFFER, small_write_buffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
@@ -37,6 +43,9 @@ from onceproof.scenarios.base import (
 )
 
 NAME = "instance-1"
+GLOBAL = "global"  # the folder of global stores
+TABLE = "entries"
+FLUSHED_WITHIN = 20.0  # seconds that a table has until some of it is on disk
 NO_KEY = 0  # value of a record that asks for none
 PROMISED_FROM = Release(3, 7, 0)  # KIP-962
 
@@ -48,6 +57,7 @@ PARAMETERS = {
     "no.key": Parameter(0.3, "share of these that ask for no key, from 0 to 1", least=0),
     "table": Parameter("global-table", "what they are joined with", choices=("global-table", "global-store")),
     "added": Parameter(0, "what a global store's processor adds to the number of an entry", least=0),
+    "killed": Parameter(False, "whether the process that made the table is killed, and not closed"),
     "partitions": Parameter(2, "partitions of the input", least=1),
     "stores": Parameter("rocksdb", "kind of the table's store", choices=("in-memory", "rocksdb")),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
@@ -65,6 +75,16 @@ VARIANTS = variants_of(
         "GLOBAL_STORE_AS_IT_IS",
         "As GLOBAL_STORE; the processor puts what comes as it is.",
         {"table": "global-store", "stores": "in-memory", "no.key": 0.0},
+    ),
+    Variant(
+        "KILLED",
+        "The process that made the table is killed, and starts again over what is on disk (KAFKA-21034).",
+        {"killed": True, "no.key": 0.0},
+    ),
+    Variant(
+        "KILLED_AT_LEAST_ONCE",
+        "As KILLED without transactions, under which the table may be trusted.",
+        {"killed": True, "no.key": 0.0, "guarantee": "at_least_once"},
     ),
 )
 
@@ -102,12 +122,14 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
+    own = values(trial)
     return {
-        "processing.guarantee": values(trial)["guarantee"],
+        "processing.guarantee": own["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         "group.instance.id": NAME,  # so that it rejoins the group at once
+        **(small_write_buffer(WRITE_BUFFER) if own["killed"] else {}),
     }
 
 
@@ -121,7 +143,10 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("table"):
         lab.start_instance(NAME)
         lab.await_(f"{len(entries):,} entries to be committed", lambda: lab.committed() >= len(entries))
-        lab.stop_instance(NAME)
+        if lab.parameters["killed"]:
+            flushed = _killed_with_its_table(lab)
+        else:
+            lab.stop_instance(NAME)
     with lab.phase("join"):
         instance = lab.start_instance(NAME)
         lab.note("restored", open={"input": behind(entries, lab.parameters["partitions"])})
@@ -142,7 +167,28 @@ def drive(lab: Lab) -> Exercise:
     if lab.parameters["table"] == "global-store":
         reason += f" Its processor adds {lab.parameters['added']:,}."
         return Exercise(found > 0 and lab.parameters["added"] > 0, reason, all_steps_tried=True)
+    if lab.parameters["killed"]:
+        reason += f" The process that made the table was killed when {flushed:,} of its entries were on disk."
+        wiped = lab.parameters["guarantee"] == "exactly_once_v2"
+        return Exercise(flushed > 0 and wiped, reason, all_steps_tried=True)
     return Exercise(no_key > 0, reason, all_steps_tried=True)
+
+
+def _killed_with_its_table(lab: Lab) -> int:
+    """Kill the process when RocksDB has flushed some of its table; the entries that are on disk then."""
+    directory = lab.state_directory(NAME) / GLOBAL
+    lab.holds_within(FLUSHED_WITHIN, lambda: _is_flushed(directory))
+    lab.kill_instance(NAME)
+    on_disk = len(lab.on_disk(NAME, GLOBAL).get(TABLE, ()))
+    lab.note("crash", during="running", on_disk=on_disk)
+    return on_disk
+
+
+def _is_flushed(directory: Path) -> bool:
+    """Whether a file of RocksDB's is done: its manifest is written after that."""
+    flushed = [file.stat().st_mtime_ns for file in directory.rglob("*.sst")]
+    manifests = [file.stat().st_mtime_ns for file in directory.rglob("MANIFEST-*")]
+    return bool(flushed) and max(manifests, default=0) >= min(flushed)
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:

@@ -53,5 +53,5 @@ def death_text(uncaught: Event) -> str:
     """Which thread died of which exception, by what cause and where."""
     causes = f", caused by {uncaught['causes'][-1]}" if uncaught["causes"] else ""
     frame = f", at {uncaught['frame']}" if uncaught["frame"] else ""
-    thread = uncaught["thread"][uncaught["thread"].find("StreamThread") :]
+    thread = re.sub(r"^.*?(?=(Global)?StreamThread)", "", uncaught["thread"], count=1)
     return f"{thread} died of {uncaught['exception']}: {uncaught['message']}{causes}{frame}"

@@ -16,12 +16,14 @@ final class Instance {
     private static final Duration PATIENCE = Duration.ofSeconds(20);
 
     private final KafkaStreams streams;
+    private final boolean hasGlobalThread;
     private final Sampler sampler;
     private final Events events;
 
     Instance(Topology topology, Properties config, StreamThreadExceptionResponse onUncaught, Progress progress, Events events) {
         this.events = events;
         this.streams = new KafkaStreams(topology, config);
+        this.hasGlobalThread = !topology.describe().globalStores().isEmpty();
         this.sampler = new Sampler(streams, progress, events);
         streams.setStateListener((to, from) -> {
             events.emit("state", Events.fields("from", from.name(), "to", to.name()));
@@ -29,14 +31,22 @@ final class Instance {
         });
         streams.setGlobalStateRestoreListener(new Restorations(events));
         streams.setUncaughtExceptionHandler(exception -> {
-            events.emit("uncaught", describe(exception, onUncaught));
+            events.emit("uncaught", describe(Thread.currentThread().getName(), exception, onUncaught));
             return onUncaught;
         });
     }
 
     void start() {
         Ticker.start(events);
-        streams.start();
+        try {
+            streams.start();
+        } catch (RuntimeException exception) {
+            // The global thread tells its own end to whoever starts it, if that comes before it runs, and to no handler.
+            if (!hasGlobalThread) {
+                throw exception;
+            }
+            events.emit("uncaught", describe("GlobalStreamThread", exception, StreamThreadExceptionResponse.SHUTDOWN_CLIENT));
+        }
         sampler.start();
     }
 
@@ -104,7 +114,7 @@ final class Instance {
         events.emit("command", Events.fields("command", command, "result", result));
     }
 
-    private static Map<String, Object> describe(Throwable exception, StreamThreadExceptionResponse response) {
+    private static Map<String, Object> describe(String thread, Throwable exception, StreamThreadExceptionResponse response) {
         List<String> causes = new ArrayList<>();
         Throwable first = exception;
         for (Throwable cause = exception.getCause(); cause != null && causes.size() < 20; cause = cause.getCause()) {
@@ -113,7 +123,7 @@ final class Instance {
         }
         StackTraceElement[] frames = first.getStackTrace();
         return Events.fields(
-                "thread", Thread.currentThread().getName(),
+                "thread", thread,
                 "exception", exception.getClass().getName(),
                 "message", exception.getMessage(),
                 "causes", causes,
