@@ -129,7 +129,7 @@ def keys(issues):
             "4.3.1",
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"],
             ["KAFKA-20808", "KAFKA-21034"],
-            [],
+            ["KAFKA-20731"],
         ),
         (
             "3.4.1",
@@ -155,7 +155,7 @@ def keys(issues):
             "3.3.1",
             "3.8.1",
             ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862", "KAFKA-16017"],
-            ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685", "KAFKA-19208", "KAFKA-18713"],
+            ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685", "KAFKA-20731", "KAFKA-19208", "KAFKA-18713"],
             ["KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-19479"],
         ),
         (
@@ -163,9 +163,9 @@ def keys(issues):
             "3.9.1",
             ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
             [],
-            ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"],
+            ["KAFKA-19510", "KAFKA-20685", "KAFKA-20731", "KAFKA-19208", "KAFKA-19479"],
         ),
-        ("4.1.1", "4.1.0", [], ["KAFKA-19510", "KAFKA-19479"], ["KAFKA-20685"]),
+        ("4.1.1", "4.1.0", [], ["KAFKA-19510", "KAFKA-19479"], ["KAFKA-20685", "KAFKA-20731"]),
     ],
 )
 def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, staying):

@@ -45,6 +45,8 @@ class Nature:
     feels: bool = True  # an instance whose link is disturbed
     comes_back: bool = True  # when the link is healed
     fences: bool = True  # a member that was missed, when it comes back
+    pauses: bool = True  # an instance that is told to
+    resumes: bool = True  # the same
     dies_of_disk: bool = True  # an instance that cannot write to its disk
     stands_still_after: float | None = None  # seconds; then the machine stands still for 3.2 s
 
@@ -73,6 +75,7 @@ class Member:
     active: list[Task] = field(default_factory=list)
     standby: dict[Task, float] = field(default_factory=dict)  # and when it has caught up
     processed: Counter[str] = field(default_factory=Counter)
+    paused: bool = False
     kept: list[Task] = field(default_factory=list)  # of the static member before it
     missed_at: float | None = None  # it is gone, and this is when the group will know
 
@@ -162,7 +165,7 @@ class Group:
             self._work(member, seconds)
 
     def _work(self, member: Member, seconds: float) -> None:
-        ready = [task for task in member.active if task.ready_at <= self.clock.now()]
+        ready = [task for task in member.active if task.ready_at <= self.clock.now() and not member.paused]
         for task in ready:
             there = self.ends[task.source, task.partition] - task.position
             records = min(there, int(self.speed * seconds / len(ready)))

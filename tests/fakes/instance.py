@@ -135,6 +135,10 @@ class FakeInstance(Instance):
             self._end(member, leaves=self.release.removed_threads_leave_group)
             self._tell_assignment()
             result = member.name
+        elif line in ("pause", "resume"):
+            obeys = self._nature.pauses if line == "pause" else self._nature.resumes
+            for member in self._members if obeys else ():
+                member.paused = line == "pause"
         elif line.startswith("dump "):
             self._tell("dump", stores=list(self._stores()))
             result = len(self.last["dump"]["stores"])

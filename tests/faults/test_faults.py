@@ -1,12 +1,13 @@
 """Faults in a fake world (`tests/fakes`): each bites, or says why it did not, and is undone whatever happens."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from onceproof.faults import FAULTS, OF_BROKERS, bounce, pause, rolling_bounce, takeover
+from onceproof.faults import FAULTS, OF_BROKERS, bounce, pause, rolling_bounce, takeover, topology_pause
 from onceproof.faults.base import Fault, Strike, at_work, suffer
 from onceproof.lab.driver import Driver
 from onceproof.lab.instance import Instance as RunningInstance
@@ -204,6 +205,44 @@ def test_an_instance_without_threads_gets_others_and_they_work(tmp_path: Path) -
     assert (proof["threads"], proof["taken_over"].keys()) == (1, set(proof["tasks"]))
     assert proof["tasks_afterwards"]
     assert proof["processed_afterwards"] >= 200
+
+
+def test_an_instance_that_is_paused_stays_in_its_group_and_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
+    suffered = away(tmp_path, "topology-pause", Nature())
+    proof = suffered.observed
+    assert suffered.bit, suffered.told
+    assert (proof["tasks"], proof["standbys"]) == (["0_0"], ["0_1"])
+    assert proof["processed_nothing_ms"] >= 2_000
+    assert proof["processed_afterwards"] >= 200
+
+
+@pytest.mark.parametrize(
+    ("nature", "missing"),
+    [
+        (Nature(pauses=False), "instance-1 went on processing while it was paused"),
+        (Nature(resumes=False), "instance-1 processed fewer than 200 records when it was resumed"),
+    ],
+)
+def test_an_instance_that_does_not_pause_or_not_resume_was_not_exercised(
+    tmp_path: Path, nature: Nature, missing: str
+) -> None:
+    with suppress(KafkaFailedError):  # an instance that never goes on
+        driver = fake_driver(a_trial("4.3.1", fault="topology-pause"), tmp_path, nature)
+        for name in ("instance-1", "instance-2"):
+            driver.lab.start_instance(name)
+        driver.lab.produce("second", [(key, key) for key in range(60_000)], 1_000.0)
+        driver.lab.await_("them to work", lambda: driver.lab.running["instance-1"].processed > 0)
+    suffered = suffer(topology_pause.FAULT, driver.lab, lambda: None)
+    driver.stop()
+    assert not suffered.bit
+    assert missing in suffered.told.replace("instance-2", "instance-1")
+
+
+def test_a_release_that_cannot_be_paused_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"the fault topology-pause needs Kafka Streams 3\.3\.0 or later, and not 3\.2\.3"
+    ):
+        SCENARIOS["enumerator"].validate(a_trial("3.2.3", fault="topology-pause"))
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,17 @@ def test_a_zombie_is_fenced_and_what_it_did_leaves_no_trace(tmp_path, cluster):
     assert suffered.observed["taken_over"].keys() == set(suffered.observed["tasks"])
 
 
+def test_an_instance_with_a_standby_is_paused_and_loses_a_thread_when_it_is_resumed_on_an_affected_release(
+    tmp_path, cluster
+):
+    outcome = run_once(a_trial("4.3.1", "TOPOLOGY_PAUSED"), tmp_path / "bad", cluster)
+    assert "The changelog reader is not restoring active tasks (is STANDBY_UPDATING)" in outcome.failed
+    assert Reading.read(TrialFolder(tmp_path / "bad").reader_file).anomalies == {"thread-died": 1}
+    assert run(a_trial("3.7.2", "TOPOLOGY_PAUSED"), tmp_path / "good", cluster)[0] == {}
+    proof = Outcome.read(TrialFolder(tmp_path / "good").outcome_file).fault.observed
+    assert len(proof["standbys"]) == 1
+
+
 @pytest.mark.parametrize("fault", ["disk-full", "state-restored"])
 def test_what_befalls_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, fault):
     assert run(a_trial("4.3.1", fault=fault), tmp_path, cluster)[0] == {}

@@ -18,10 +18,12 @@ from onceproof.faults import (
     state_lost,
     state_restored,
     thread_removed,
+    topology_pause,
 )
 from onceproof.faults.base import Fault
 from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
 
 _MODULES = (
     pause,
@@ -32,6 +34,7 @@ _MODULES = (
     instance_kill,
     bounce,
     thread_removed,
+    topology_pause,
     state_lost,
     state_restored,
     state_copied,
@@ -52,6 +55,7 @@ OF_GROUPS = (
     instance_kill.FAULT,
     bounce.FAULT,
     thread_removed.FAULT,
+    topology_pause.FAULT,
     *OF_BROKERS,
     rolling_bounce.FAULT,
 )
@@ -85,10 +89,14 @@ def chosen(values: Mapping[str, Any]) -> Fault | None:
     return None if name == NONE else fault(name)
 
 
-def refuse_nodes(values: Mapping[str, Any]) -> str | None:
-    """Why there are too few brokers for the fault that strikes, if there are."""
+def refuse_fault(streams: Release, values: Mapping[str, Any]) -> str | None:
+    """Why the fault that strikes cannot strike this release, or takes more brokers, if it does."""
     strikes = chosen(values)
-    if strikes is None or values["nodes"] >= strikes.nodes:
+    if strikes is None:
         return None
-    lacks = f"needs {strikes.nodes} brokers, and not {values['nodes']}"
-    return f"the fault {strikes.name} {lacks}: add --nodes {strikes.nodes}."
+    if strikes.since and streams < strikes.since:
+        return f"the fault {strikes.name} needs Kafka Streams {strikes.since} or later, and not {streams}."
+    if values["nodes"] < strikes.nodes:
+        lacks = f"needs {strikes.nodes} brokers, and not {values['nodes']}"
+        return f"the fault {strikes.name} {lacks}: add --nodes {strikes.nodes}."
+    return None

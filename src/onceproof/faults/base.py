@@ -166,7 +166,7 @@ class Ground(Protocol):
         """
 
     def step(self, command: str, instance: str) -> None:
-        """Scale: have an instance carry out `add-thread` or `remove-thread`, and record it.
+        """Have an instance carry out `add-thread`, `remove-thread`, `pause` or `resume`, and record it.
 
         Raises:
             HarnessError: it did not.
@@ -258,6 +258,7 @@ class Fault:
     strike: Callable[[Ground], Strike]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     nodes: int = 1  # the least number of brokers
+    since: Release | None = None  # the first Kafka Streams that can do it; None: all can
     lasts: float = 8.0  # seconds for which records must last, at any time
     requires: frozenset[Capability] = frozenset()  # of the brokers
     seen_outside: bool = False  # whether a black box shows that it bit

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from onceproof.faults import chosen, refuse_nodes, rolling_bounce
+from onceproof.faults import chosen, refuse_fault, rolling_bounce
 from onceproof.faults.base import Ground, Instance
 from onceproof.faults.rolling_bounce import BACK, STATIC, UPGRADE_FROM
 from onceproof.model.anomaly import Comparison
@@ -323,7 +323,7 @@ class Scenario:
 
     def _refuse(self, trial: Trial) -> str | None:
         own = self.values(trial)
-        return self.refusal(trial.cell, own) or self._refuse_claimed(trial) or refuse_nodes(own)
+        return self.refusal(trial.cell, own) or self._refuse_claimed(trial) or refuse_fault(trial.cell.streams, own)
 
     def _refuse_claimed(self, trial: Trial) -> str | None:
         lacking = self.needs(trial) - OF_CLAIMED if trial.cell.broker.is_claimed else ()

@@ -122,6 +122,11 @@ VARIANTS = variants_of(
         {"fault": "pause"},
     ),
     Variant(
+        "TOPOLOGY_PAUSED",
+        "As DEFAULT_CONFIG; instead of the scaling an instance pauses its processing and resumes it (KAFKA-20731).",
+        {"fault": "topology-pause"},
+    ),
+    Variant(
         "DISK_FULL",
         "As DEFAULT_CONFIG; instead of the scaling the disk of an instance is full, and it is started again later.",
         {"fault": "disk-full"},

@@ -106,6 +106,16 @@ VARIANTS = variants_of(
         "The program `1 2 3`; then an instance stands still, loses its tasks, and wakes as a zombie.",
         {**REPRODUCED, "fault": "pause"},
     ),
+    Variant(
+        "TOPOLOGY_PAUSED",
+        "The program `1 2 3`; then an instance pauses its processing and resumes it (KAFKA-20731).",
+        {**REPRODUCED, "fault": "topology-pause"},
+    ),
+    Variant(
+        "TOPOLOGY_PAUSED_NO_STANDBY",
+        "As TOPOLOGY_PAUSED without a standby replica.",
+        {**REPRODUCED, "fault": "topology-pause", "standbys": 0},
+    ),
     *(replace(rolling, parameters={"program": "1 2", **rolling.parameters}) for rolling in (ROLLING, ROLLING_BACK)),
     replace(
         STREAMS_PROTOCOL,

@@ -61,6 +61,10 @@ final class Instance {
             case "remove-thread":
                 done(command, streams.removeStreamThread().orElse(null));
                 break;
+            case "pause":
+            case "resume":
+                call(command);
+                break;
             case "dump":
                 dump(words);
                 break;
@@ -73,7 +77,7 @@ final class Instance {
                 break;
             default:
                 events.error("Unknown command " + command
-                        + "; known are: add-thread, remove-thread, dump, close, close-and-leave-group.");
+                        + "; known are: add-thread, remove-thread, pause, resume, dump, close, close-and-leave-group.");
         }
     }
 
@@ -92,6 +96,16 @@ final class Instance {
         List<Map<String, Object>> stores = new Dumps(streams).write(Path.of(words[2]), words[1]);
         events.emit("dump", Events.fields("stores", stores));
         done(words[0], stores.size());
+    }
+
+    /** {@code KafkaStreams.pause} and {@code resume} came with 3.3 (KIP-834), so this cannot be compiled against them. */
+    private void call(String command) {
+        try {
+            KafkaStreams.class.getMethod(command).invoke(streams);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("Kafka Streams did not " + command, e);
+        }
+        done(command, true);
     }
 
     private void closeFor(String command) {

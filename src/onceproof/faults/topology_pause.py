@@ -1,0 +1,100 @@
+"""An application pauses the processing of one of its instances, and resumes it (`KafkaStreams.pause`, KIP-834).
+
+A paused instance stays in its group, with all its tasks; it polls, but processes nothing, and its standbys and tasks
+that are being restored stand still, too. When it is resumed it goes on where it was.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest
+from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
+
+WORKS = 200  # records that the instance must process when it is resumed
+SECONDS = "topology-pause.seconds"
+PARAMETERS = {
+    SECONDS: Parameter(
+        2.0, "seconds for which an instance under `topology-pause` processes nothing", least=1, also=(8.0,)
+    )
+}
+
+
+class TopologyPause(Strike):
+    """An instance that holds an active task is paused."""
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self.patience = ground.parameters[SECONDS] + 20.0
+        self._instance: Instance | None = None
+        self._tasks: dict[str, list[str]] = {}
+        self._before = 0  # records that it had processed when they were last seen to become more
+        self._since = self._until = 0.0  # seconds of the epoch: from when it processed nothing, and when it was resumed
+
+    def ripe(self) -> bool:
+        """Whether the group is at rest, so that standbys are where they stay."""
+        return is_at_rest(self.ground)
+
+    def apply(self) -> str:
+        """Pause an instance drawn from those that hold active tasks."""
+        instance = self._instance = draw_busy(self.ground)
+        self._tasks = {role: instance.tasks(role) for role in ("active", "standby")}
+        self.ground.step("pause", instance.name)
+        self._before, self._since = instance.processed, self.ground.now()
+        return instance.name
+
+    def took_effect(self) -> bool:
+        """Whether it has processed nothing for long enough; what it had begun it may finish."""
+        if self._instance is not None and self._instance.processed > self._before:
+            self._before, self._since = self._instance.processed, self.ground.now()
+        return self.ground.now() - self._since >= float(self.ground.parameters[SECONDS])
+
+    def heal(self) -> None:
+        """Resume it, if it is still there."""
+        if self._instance is not None and self._instance.state == "RUNNING":
+            self._until = self.ground.now()
+            self.ground.note("resumed", instance=self._instance.name)
+            self.ground.step("resume", self._instance.name)
+
+    def recovered(self) -> bool:
+        """Whether it works again."""
+        return self._afterwards >= WORKS
+
+    @property
+    def _afterwards(self) -> int:
+        return 0 if self._instance is None else self._instance.processed - self._before
+
+    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """The instance with its tasks, for how long it processed nothing, and what it processed afterwards."""
+        name = "" if self._instance is None else self._instance.name
+        active, standby = (self._tasks.get(role, []) for role in ("active", "standby"))
+        quiet = self._until - self._since
+        proof = {
+            "instance": name,
+            "tasks": active,
+            "standbys": standby,
+            "processed_nothing_ms": round(quiet * 1_000),
+            "processed_afterwards": self._afterwards,
+        }
+        missing = []
+        if quiet < self.ground.parameters[SECONDS]:
+            missing.append(f"{name} went on processing while it was paused")
+        if self._afterwards < WORKS:
+            missing.append(f"{name} processed fewer than {WORKS} records when it was resumed")
+        told = (
+            f"{name}, with {len(active)} active and {len(standby)} standby tasks, was paused and processed nothing for "
+            f"{round(quiet * 1_000):,} ms; when it was resumed it processed {self._afterwards:,} records."
+        )
+        return proof, missing, told
+
+
+FAULT = Fault(
+    name="topology-pause",
+    effect="An instance pauses its processing (KafkaStreams.pause).",
+    undone="It resumes.",
+    needs="it takes an application that processes records before and after",
+    strike=TopologyPause,
+    parameters=PARAMETERS,
+    since=Release(3, 3, 0),
+)
