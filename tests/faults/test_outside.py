@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from onceproof.faults import bounce, instance_kill
-from onceproof.faults.base import processed, suffer
+from onceproof.faults import bounce, broker_kill, instance_kill
+from onceproof.faults.base import Replicas, processed, suffer
 from onceproof.faults.outside import WORKS
+from onceproof.model.segments import COORDINATOR, OFFSETS
 
 
 class Boxes:
@@ -55,6 +56,18 @@ def test_a_group_that_does_not_go_on_is_not_told_to_have_been_struck():
     suffered = suffer(instance_kill.FAULT, Boxes(goes_on=False), lambda: None)
     assert not suffered.bit
     assert f"fewer than {WORKS} records were committed" in suffered.told
+
+
+def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_tells_no_transactional_id():
+    boxes, killed = Boxes(), []
+    boxes.parameters = {"broker-kill.leads": "transaction-coordinator", "broker-kill.orderly": False}
+    boxes.trial = SimpleNamespace(application_id="app")
+    led = {(OFFSETS, 0): Replicas(2, frozenset({1, 2, 3})), (COORDINATOR, 0): Replicas(1, frozenset({1, 2, 3}))}
+    boxes.brokers = SimpleNamespace(nodes=3, replicas=lambda: led, kill=lambda node, orderly: killed.append(node))
+    boxes.now = lambda: 0.0
+    strike = broker_kill.FAULT.strike(boxes)
+    assert strike.apply() == "node 2, group-coordinator"
+    assert (killed, strike.place) == ([2], f"{OFFSETS}-0")
 
 
 def test_what_black_boxes_have_processed_is_what_is_committed():

@@ -1,8 +1,8 @@
 """What befalls the broker that leads a partition: which partition that is, and how it goes on.
 
 What the broker leads is a parameter of each such fault: the coordinator of a group, or of transactions, is the leader
-of a partition of Kafka's own logs. There are three brokers, three replicas of each partition, and two of them must have
-a record before it counts.
+of a partition of Kafka's own logs. A black box tells no transactional id, so it is its group's coordinator that is
+struck. There are three brokers, three replicas of each partition, and two of them must have a record before it counts.
 """
 
 import re
@@ -82,6 +82,8 @@ class LeaderStrike(Strike):
         nodes = self.ground.brokers.nodes
         if nodes < NODES:
             raise NoTargetError(f"it takes {NODES} brokers of ours, but there are {nodes}")
+        if self.leads == TRANSACTIONS and not any(one.reports for one in self.ground.running.values()):
+            self.leads = GROUP  # a black box tells nobody its transactional ids
         self.partition = partition_led(self.leads, self.ground)
         replicas = self.ground.brokers.replicas()
         node = replicas[self.partition].leader if self.partition in replicas else None
