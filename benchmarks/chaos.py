@@ -250,10 +250,12 @@ def draw(seed: int, blows: Sequence[tuple[str, str]]) -> tuple[str, str, random.
 
 
 class Fire:
-    """Strikes once while a command runs."""
+    """Strikes once while a command runs, within the `lifetime` of its victim since that was there and it `is_due`."""
 
-    def __init__(self, home: Home, struck: Struck, rng: random.Random, lifetime: float) -> None:
-        self._home, self._struck, self._rng = home, struck, rng
+    def __init__(
+        self, home: Home, struck: Struck, rng: random.Random, lifetime: float, is_due: Callable[[], bool]
+    ) -> None:
+        self._home, self._struck, self._rng, self._is_due = home, struck, rng, is_due
         self._delay = rng.uniform(0, lifetime)
         self._frozen_for = rng.uniform(2, 20)
         self._first: float | None = None
@@ -287,6 +289,8 @@ class Fire:
         with suppress(psutil.NoSuchProcess):
             here = [] if self._struck.victim in PLACES else VICTIMS[self._struck.victim](Tree.of(_of(process)))
             if not here and self._struck.victim not in PLACES:
+                return
+            if self._first is None and not self._is_due():
                 return
             self._first = self._first or now
             if now < self._first + self._delay:
@@ -375,10 +379,18 @@ def left_after(home: Home) -> list[str]:
     return told
 
 
-def run_once(home: Home, victim: str, blow: str, rng: random.Random, lifetime: float, undisturbed: Verdicts) -> Struck:
+def run_once(
+    home: Home,
+    victim: str,
+    blow: str,
+    rng: random.Random,
+    lifetime: float,
+    undisturbed: Verdicts,
+    is_due: Callable[[], bool] = lambda: True,
+) -> Struck:
     """Run the matrix, strike, resume what was interrupted, and compare."""
     struck, begin, stored = Struck(victim, blow), time.monotonic(), home.stored()
-    fire, process = Fire(home, struck, rng, lifetime), home.start(*MATRIX)
+    fire, process = Fire(home, struck, rng, lifetime, is_due), home.start(*MATRIX)
     ended = await_end(process, lambda: fire.look(process))
     fire.undo()
     struck.orphans += [*fire.orphans.values(), *left_after(home)]
