@@ -52,7 +52,7 @@ class TopologyPause(Strike):
 
     def heal(self) -> None:
         """Resume it, if it is still there."""
-        if self._instance is not None and self._instance.state == "RUNNING":
+        if self._instance is not None and self._instance.state in ("RUNNING", "REBALANCING"):
             self._until = self.ground.now()
             self.ground.note("resumed", instance=self._instance.name)
             self.ground.step("resume", self._instance.name)

@@ -19,6 +19,7 @@ The result of each record is a function of the input alone, and is compared reco
 
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,9 +187,11 @@ def _killed_with_its_table(lab: Lab) -> int:
 
 def _is_flushed(directory: Path) -> bool:
     """Whether a file of RocksDB's is done: its manifest is written after that."""
-    flushed = [file.stat().st_mtime_ns for file in directory.rglob("*.sst")]
-    manifests = [file.stat().st_mtime_ns for file in directory.rglob("MANIFEST-*")]
-    return bool(flushed) and max(manifests, default=0) >= min(flushed)
+    with suppress(FileNotFoundError):  # RocksDB removes files, too
+        flushed = [file.stat().st_mtime_ns for file in directory.rglob("*.sst")]
+        manifests = [file.stat().st_mtime_ns for file in directory.rglob("MANIFEST-*")]
+        return bool(flushed) and max(manifests, default=0) >= min(flushed)
+    return False
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
