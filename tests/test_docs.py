@@ -43,9 +43,19 @@ def test_a_command_that_is_shown_is_one(arguments):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_a_document_links_to_is_there(document):
-    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+    for target in re.findall(r"\]\(([^)]+)\)", document.read_text()):
         if not target.startswith("http"):
-            assert (document.parent / target).exists(), target
+            file, _, anchor = target.partition("#")
+            linked = document.parent / file if file else document
+            assert linked.exists(), target
+            assert not anchor or anchor in anchors(linked), target
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a document."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    texts = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w -]", "", text.strip().lower()).replace(" ", "-") for text in texts}
 
 
 def test_every_figure_has_a_command_and_every_benchmark_is_there():
