@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from onceproof.faults import bounce, broker_kill, instance_kill
-from onceproof.faults.base import Replicas, processed, suffer
-from onceproof.faults.outside import WORKS
+from onceproof.faults.base import WORKS, Replicas, processed, suffer
 from onceproof.model.segments import COORDINATOR, OFFSETS
 
 

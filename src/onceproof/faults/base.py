@@ -198,6 +198,7 @@ AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; t
 AT_WORK_WITHIN = 5.0  # seconds
 RIPE_WITHIN = 6.0  # seconds
 SESSION = 4.0  # seconds after which a member that did not leave is missed
+WORKS = 200  # records after which an instance, or its group, has been seen to work again
 AT_REST = 1.0  # seconds without a change of state, after which a group counts as at rest
 
 

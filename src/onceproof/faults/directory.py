@@ -25,11 +25,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import Ground, Instance, Strike, draw_busy, tasks_come_back, told_in
+from onceproof.faults.base import WORKS, Ground, Instance, Strike, draw_busy, tasks_come_back, told_in
 from onceproof.model.timeline import Event
 
 WRITE_BUFFER = 65_536  # bytes: the least that RocksDB takes
-WORKS = 200  # records that an instance must process after its restart
 GIVEN_UP_AFTER = 3.0  # seconds that an instance is given to die of a refused write
 PROCESS_FILE = "kafka-streams-process-metadata"
 WIPED = re.compile(r"Tasks \[([^]]+)\] are corrupted")

@@ -6,9 +6,8 @@ Nobody tells which tasks it had, nor what it found in its state directory.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Ground, NoTargetError, Strike
+from onceproof.faults.base import WORKS, Ground, NoTargetError, Strike
 
-WORKS = 200  # records that are committed after an instance is back
 PATIENCE = 90.0  # seconds: a member that did not leave is missed after its session, 45 s by default
 
 

@@ -13,7 +13,7 @@ of them. An instance alone in its group would have them all.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, NoTargetError, Strike, tasks_come_back
+from onceproof.faults.base import WORKS, Fault, Ground, Instance, NoTargetError, Strike, tasks_come_back
 from onceproof.model.errors import KafkaFailedError
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
@@ -22,7 +22,6 @@ NAME = "rolling-bounce"
 AWAY = 30.0  # seconds that a static member may stay away without losing its tasks
 AT_REST_WITHIN = 60.0  # seconds that the group has after each bounce
 WORKS_WITHIN = 8.0  # seconds that each instance has to process records beside the others
-WORKS = 200  # records
 TOGETHER_FOR = 1.0  # seconds that releases are members of one group, at least
 PATIENCE = 300.0  # seconds that all bounces may take
 

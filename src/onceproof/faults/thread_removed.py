@@ -8,10 +8,8 @@ threads. On the way a task that is not active any longer may stay as a standby i
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest, tasks_come_back
+from onceproof.faults.base import WORKS, Fault, Ground, Instance, Strike, draw_busy, is_at_rest, tasks_come_back
 from onceproof.faults.takeover import Takeover
-
-WORKS = 200  # records that the new threads must process
 
 
 def config(_values: Mapping[str, Any]) -> dict[str, str]:

@@ -7,11 +7,10 @@ that are being restored stand still, too. When it is resumed it goes on where it
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest
+from onceproof.faults.base import WORKS, Fault, Ground, Instance, Strike, draw_busy, is_at_rest
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 
-WORKS = 200  # records that the instance must process when it is resumed
 SECONDS = "topology-pause.seconds"
 PARAMETERS = {
     SECONDS: Parameter(
@@ -26,9 +25,11 @@ class TopologyPause(Strike):
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         super().__init__(ground)
-        self.patience = ground.parameters[SECONDS] + 20.0
+        self._seconds: float = ground.parameters[SECONDS]
+        self.patience = self._seconds + 20.0
         self._instance: Instance | None = None
-        self._tasks: dict[str, list[str]] = {}
+        self._active: list[str] = []  # tasks that it had
+        self._standby: list[str] = []
         self._before = 0  # records that it had processed when they were last seen to become more
         self._since = self._until = 0.0  # seconds of the epoch: from when it processed nothing, and when it was resumed
 
@@ -39,7 +40,7 @@ class TopologyPause(Strike):
     def apply(self) -> str:
         """Pause an instance drawn from those that hold active tasks."""
         instance = self._instance = draw_busy(self.ground)
-        self._tasks = {role: instance.tasks(role) for role in ("active", "standby")}
+        self._active, self._standby = instance.tasks("active"), instance.tasks("standby")
         self.ground.step("pause", instance.name)
         self._before, self._since = instance.processed, self.ground.now()
         return instance.name
@@ -48,7 +49,7 @@ class TopologyPause(Strike):
         """Whether it has processed nothing for long enough; what it had begun it may finish."""
         if self._instance is not None and self._instance.processed > self._before:
             self._before, self._since = self._instance.processed, self.ground.now()
-        return self.ground.now() - self._since >= float(self.ground.parameters[SECONDS])
+        return self.ground.now() - self._since >= self._seconds
 
     def heal(self) -> None:
         """Resume it, if it is still there."""
@@ -68,23 +69,22 @@ class TopologyPause(Strike):
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The instance with its tasks, for how long it processed nothing, and what it processed afterwards."""
         name = "" if self._instance is None else self._instance.name
-        active, standby = (self._tasks.get(role, []) for role in ("active", "standby"))
         quiet = self._until - self._since
         proof = {
             "instance": name,
-            "tasks": active,
-            "standbys": standby,
+            "tasks": self._active,
+            "standbys": self._standby,
             "processed_nothing_ms": round(quiet * 1_000),
             "processed_afterwards": self._afterwards,
         }
         missing = []
-        if quiet < self.ground.parameters[SECONDS]:
+        if quiet < self._seconds:
             missing.append(f"{name} went on processing while it was paused")
         if self._afterwards < WORKS:
             missing.append(f"{name} processed fewer than {WORKS} records when it was resumed")
         told = (
-            f"{name}, with {len(active)} active and {len(standby)} standby tasks, was paused and processed nothing for "
-            f"{round(quiet * 1_000):,} ms; when it was resumed it processed {self._afterwards:,} records."
+            f"{name}, with {len(self._active)} active and {len(self._standby)} standby tasks, was paused and processed "
+            f"nothing for {round(quiet * 1_000):,} ms; when it was resumed it processed {self._afterwards:,} records."
         )
         return proof, missing, told
 
