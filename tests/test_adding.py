@@ -77,7 +77,7 @@ open_at = "cold"
                 "WAYS = [\n",
                 'WAYS = [\n    Way("toy", "its cache is warm", False, "times, 0 times with", "WARM_CACHE"),\n',
             ),
-            ("        (10_000,", "        (2_000, 10_000,"),
+            ("*(10_000,", "*(2_000, 10_000,"),
         ],
         "streams_app/src/main/java/onceproof/streams/Toy.java": "package onceproof.streams;\n\nfinal class Toy {}\n",
         "streams_app/src/main/java/onceproof/streams/Topologies.java": [
@@ -188,7 +188,14 @@ FAULT = Fault("toy", "It strikes nobody.", "Nothing is to be undone.", "it takes
             ("_MODULES = (", "_MODULES = (toy, "),
             ("OF_GROUPS = (", "OF_GROUPS = (toy.FAULT, "),
         ],
-        "docs/faults.md": [("| `pause` | an", "| `toy` | nothing: `enumerator`, `multirunner` | | |\n| `pause` | an")],
+        "docs/faults.md": [
+            (
+                "| `pause` | an",
+                "| `toy` | nothing: `enumerator`, `multirunner`, `as-of-join`, `foreign-key-join`, `global-join`, `stream-join`, "
+                "`table-join`, `windows`, `punctuators` | | |\n"
+                "| `pause` | an",
+            )
+        ],
     },
     """
 from pathlib import Path

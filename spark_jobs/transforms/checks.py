@@ -14,13 +14,15 @@ from spark_jobs.transforms.answers import compare_answers, compare_published
 from spark_jobs.transforms.contents import Log
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
 from spark_jobs.transforms.groups import GROUPED_TABLE
-from spark_jobs.transforms.joins import FOREIGN_KEY_JOIN, GLOBAL_JOIN
+from spark_jobs.transforms.joins import AS_OF_JOIN, FOREIGN_KEY_JOIN, GLOBAL_JOIN, TABLE_JOIN
 from spark_jobs.transforms.matches import compare_matches
+from spark_jobs.transforms.punctuations import compare_punctuations
 from spark_jobs.transforms.reads import compare_reads
 from spark_jobs.transforms.scans import compare_scans
 from spark_jobs.transforms.state import compare_state
 from spark_jobs.transforms.stores import DUMPS, compare_stores
 from spark_jobs.transforms.transactions import compare_transactions
+from spark_jobs.transforms.windows import compare_windows
 
 ENUMERATOR = "enumerator"  # has its own tables in addition to its promises
 Facts = Mapping[str, int]
@@ -64,10 +66,24 @@ def _of_deleter(facts: Facts) -> list[Log]:
     ]
 
 
+def _of_outbox(_: Facts) -> list[Log]:
+    return [
+        Log("output-order", "output", judged="number", counted=True),
+        Log("changelog", "buffer-changelog", puts=True),
+    ]
+
+
 def _of_scans(facts: Facts) -> list[Log]:
     return [
         Log("output-order", "output", "delete", "nothing", counted=True),
         Log("changelog", "records-changelog", judged="change", folded=_cached(facts)),
+    ]
+
+
+def _of_as_of_join(_: Facts) -> list[Log]:
+    return [
+        Log("output-order", "output", judged="gives", counted=True),
+        Log("changelog", "versions-changelog", "version", "version"),
     ]
 
 
@@ -85,6 +101,7 @@ class Check:
 
 
 CHECKS = {
+    AS_OF_JOIN: Check(("deliveries",), _of_as_of_join),
     ENUMERATOR: Check(("state", "stores"), _of_enumerator),
     "copy": Check(("deliveries",), lambda _: [Log("output-order", "output", counted=True)]),
     "counting": Check(("deliveries", "reads", "stores"), _of_counting),
@@ -93,23 +110,28 @@ CHECKS = {
     FOREIGN_KEY_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
     GLOBAL_JOIN: Check(("deliveries",), lambda _: [Log("output-order", "output", judged="gives", counted=True)]),
     GROUPED_TABLE: Check(("stores",), lambda _: [Log("grouped", "output", judged="gives", folded=True)]),
+    "outbox": Check(("punctuations", "stores"), _of_outbox),
     "scans": Check(("scans", "stores"), _of_scans),
+    TABLE_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
     "stream-join": Check(("matches",), lambda _: []),
     "values": Check(
         ("deliveries", "transactions", "stores"),
         lambda facts: [Log("changelog", "values-changelog", folded=_cached(facts), counted=True)],
         delivered="values-changelog",
     ),
+    "windows": Check(("windows",), lambda _: []),
 }
 
 # Each promise compares the records (see `numbered`) of all trials that make it, whatever their topology: what takes
 # time in a run of a few trials is not their records but the number of queries.
 PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "matches": compare_matches,
+    "punctuations": compare_punctuations,
     "reads": compare_reads,
     "scans": compare_scans,
     "state": compare_state,
     "stores": compare_stores,
+    "windows": compare_windows,
     "answers": lambda records, _: compare_answers(records),
     "published": compare_published,
     "transactions": lambda records, _: compare_transactions(records, "values-changelog", "values-changelog-all"),

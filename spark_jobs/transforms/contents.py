@@ -28,7 +28,16 @@ from spark_jobs.transforms.comparisons import (
     value_text,
 )
 from spark_jobs.transforms.groups import GROUPED_TABLE, by_group
-from spark_jobs.transforms.joins import FOREIGN_KEY_JOIN, GLOBAL_JOIN, by_foreign_key, with_entries
+from spark_jobs.transforms.joins import (
+    AS_OF_JOIN,
+    FOREIGN_KEY_JOIN,
+    GLOBAL_JOIN,
+    TABLE_JOIN,
+    as_of,
+    by_foreign_key,
+    by_key,
+    with_entries,
+)
 from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
 
 DELETE = 0  # value of the input of the topology `deleter`
@@ -39,13 +48,14 @@ FEW = 1_000_000  # records, or keys, that are kept as a whole and sent to every 
 class Log:
     """What is written to the topic of a role, as a function of the input's order.
 
-    `replay` says which input records give one: `every`, the `first` of each key, or each `delete`. `judged` says
-    what is compared of the value: `nothing`, the `value`, the `number` in the upper half of the output's, that it is an
-    `answer`, the `change` that a put or a delete makes, what the input `gives` when it is joined or grouped, or the
-    `result` of a join, where 0 is as good as a tombstone. `key` is the key of all records, if it is not the input's.
+    `replay` says which input records give one: `every`, the `first` of each key, each `delete`, or each `version` of a
+    table. `judged` says what is compared of the value: `nothing`, the `value`, the `number` in the upper half of the
+    output's, that it is an `answer`, the `change` that a put or a delete makes, the `version` that a change of a table
+    is, what the input `gives` when it is joined or grouped, or the `result` of a join, where 0 is as good as a
+    tombstone. `key` is the key of all records, if it is not the input's.
     `counted`: another promise reports keys with too few or too many records; `beside`: the role in which another
     promise reports too few. `punctuated`: a punctuator writes, too, under keys below 0. `grows`: the values of a key
-    grow.
+    grow. `puts`: only what was put is compared, as a punctuator deletes it.
     """
 
     promise: str
@@ -58,12 +68,13 @@ class Log:
     beside: str | None = None
     punctuated: bool = False
     grows: bool = False
+    puts: bool = False
 
 
 # With these columns a trial states its logs.
 COLUMNS = (
     "promise string, role string, replay string, judged string, key int, folded boolean, counted boolean, "
-    "beside string, punctuated boolean, grows boolean"
+    "beside string, punctuated boolean, grows boolean, puts boolean"
 )
 LOG = f"struct<{COLUMNS}>"
 LOGS = f"log int, trial int, exactly_once boolean, {COLUMNS}"
@@ -75,15 +86,7 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
 
     In: trials with `logs`, `facts` and `check`, one of `checks`. Out: as the table `comparisons`.
     """
-    records = (
-        with_entries(records, trials)
-        if GLOBAL_JOIN in checks
-        else records.withColumn("gives", f.lit(None).cast("long"))
-    )
-    if FOREIGN_KEY_JOIN in checks:
-        records = by_foreign_key(records, trials)
-    if GROUPED_TABLE in checks:
-        records = by_group(records, trials)
+    records = replayed(records, trials, checks)
     spark = records.sparkSession
     logs = logs_of(trials)
     looked_at = {row["log"]: row for row in fingerprinted(records, logs).collect()} if logs else {}  # one row per topic
@@ -99,6 +102,37 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
         few = sum(looked_at[log["log"]]["comparisons"] for log in alike) <= FEW
         together = together.unionByName(breaches(records, in_memory(spark, alike, LOGS), compare, few=few))
     return together
+
+
+# What the input of a topology gives, where that is more than the record itself.
+GIVEN: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
+    AS_OF_JOIN: as_of,
+    FOREIGN_KEY_JOIN: by_foreign_key,
+    GLOBAL_JOIN: with_entries,
+    GROUPED_TABLE: lambda records, _: by_group(records),
+    TABLE_JOIN: by_key,
+}
+
+
+def replayed(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> DataFrame:
+    """The records, of which inputs that are joined or grouped are what they give.
+
+    Each topology by itself: one behind the other, they would have each query read the records a hundred times.
+
+    In: trials with `facts` and `check`, one of `checks`. Out: records with gives LONG.
+    """
+    records = records.withColumn("gives", f.lit(None).cast("long"))
+    inputs = trials.select("trial", "check", f.lit("input").alias("role"))
+
+    def of(check: str) -> DataFrame:
+        own = f.broadcast(inputs.where(f.col("check") == check).drop("check"))
+        return GIVEN[check](records.join(own, ["trial", "role"], "left_semi"), trials.where(f.col("check") == check))
+
+    given = sorted(GIVEN.keys() & set(checks))
+    others = records.join(
+        f.broadcast(inputs.where(f.col("check").isin(given)).drop("check")), ["trial", "role"], "left_anti"
+    )
+    return reduce(DataFrame.unionByName, map(of, given), others) if given else records
 
 
 WELL = {"anomaly": None, "partition": 0, "key": None, "expected": "what the replay says", "observed": "the same"}
@@ -186,6 +220,7 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
     value = (
         f.when(f.col("judged").isin("value", "number"), f.col("value"))
         .when(f.col("judged") == "change", f.when(f.col("value") != DELETE, f.col("value")))
+        .when(f.col("judged") == "version", f.when(f.col("value") < 0, -f.col("value")))
         .when(f.col("judged") == "answer", f.lit(1))
         .when(f.col("judged").isin("gives", "result"), f.col("gives"))
         .otherwise(f.lit(0))
@@ -195,6 +230,7 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
         .select("trial", "partition", "offset", f.col("key").alias("of_key"), "value", "gives", "timestamp", "headers")
         .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), "trial")
         .where((f.col("replay") != "delete") | (f.col("value") == DELETE))
+        .where((f.col("replay") != "version") | (f.col("value") <= 0))
         .withColumns({"key": f.coalesce("own_key", "of_key"), "value": value.cast("long")})
     )
 
@@ -224,7 +260,7 @@ def written(records: DataFrame, logs: DataFrame) -> DataFrame:
     tombstone), timestamp, headers.
     """
     value = (
-        f.when(f.col("judged").isin("value", "change", "gives"), f.col("value"))
+        f.when(f.col("judged").isin("value", "change", "version", "gives"), f.col("value"))
         .when(f.col("judged") == "number", f.shiftright("value", 32))
         .when(f.col("judged") == "result", f.nullif("value", f.lit(0)))
         .when(f.col("judged") == "answer", f.when(f.col("value").isin(0, 1), f.lit(1)).otherwise(f.col("value")))
@@ -233,7 +269,7 @@ def written(records: DataFrame, logs: DataFrame) -> DataFrame:
     return (
         records.select("trial", "role", "partition", "offset", "key", "value", "timestamp", "headers")
         .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), ["trial", "role"])
-        .where(~(f.col("punctuated") & (f.col("key") < 0)))
+        .where(~(f.col("punctuated") & (f.col("key") < 0)) & ~(f.col("puts") & f.col("value").isNull()))
         .withColumns(
             {"gone": f.col("value").isNull() | value.isNull(), "raw": f.col("value"), "value": value.cast("long")}
         )

@@ -9,20 +9,17 @@ GROUPED_TABLE = "grouped-table"
 GROUPS = 100
 
 
-def by_group(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """The records, with the input of the topology `grouped-table` as the table of sums that its results must make.
+def by_group(records: DataFrame) -> DataFrame:
+    """The input of the topology `grouped-table` as the table of sums that its results must make.
 
-    Of this input the last record of each group stays, under the group instead of its key, which is the key's remainder
+    The last record of each group stays, under the group instead of its key, which is the key's remainder
     by 100. It gives the sum of the last values of the group's keys, with the latest timestamp of all its records.
 
-    In: records with gives; trials with `check`. Out: as the records.
+    In: input records with gives. Out: as the records.
     """
-    own = f.broadcast(trials.where(f.col("check") == GROUPED_TABLE).select("trial", f.lit("input").alias("role")))
     rest = [name for name in records.columns if name not in ("trial", "role", "key", "gives", "timestamp")]
-    last = (
-        records.join(own, ["trial", "role"])
-        .groupBy("trial", "role", "key")
-        .agg(*(f.max_by(name, "offset").alias(name) for name in rest), f.max("timestamp").alias("timestamp"))
+    last = records.groupBy("trial", "role", "key").agg(
+        *(f.max_by(name, "offset").alias(name) for name in rest), f.max("timestamp").alias("timestamp")
     )
     sums = (
         last.withColumn("key", f.col("key") % GROUPS)
@@ -33,4 +30,4 @@ def by_group(records: DataFrame, trials: DataFrame) -> DataFrame:
             *(f.max_by(name, place()).alias(name) for name in rest),
         )
     )
-    return records.join(own, ["trial", "role"], "left_anti").unionByName(sums.select(records.columns))
+    return sums.select(records.columns)

@@ -16,7 +16,8 @@ from spark_jobs.transforms.comparisons import comparison, fact, records_text
 from spark_jobs.transforms.places import text_of_place
 
 # What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of its
-# key, or one that asks to `delete`; under its own key or a fixed one. `once`: an entry of a store, which may be cached.
+# key, one that asks to `delete`, or a `version` of a table; under its own key or a fixed one. `once`: an entry of a
+# store, which may be cached.
 EFFECTS = "check string, role string, when string, once boolean, fixed_key int"
 _OF_TOPOLOGY = [
     ("enumerator", "output", "each", False, None),
@@ -29,6 +30,8 @@ _OF_TOPOLOGY = [
     ("dedup", "seen-changelog", "first", True, None),
     ("deleter", "output", "delete", False, None),
     ("deleter", "records-changelog", "each", True, None),
+    ("as-of-join", "output", "each", False, None),
+    ("as-of-join", "versions-changelog", "version", True, None),
     ("global-join", "output", "each", False, None),
     ("scans", "output", "delete", False, None),
     ("scans", "records-changelog", "each", True, None),
@@ -195,6 +198,7 @@ def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFra
     gives = (
         f.when(f.col("when") == "first", f.col("is_first"))
         .when(f.col("when") == "delete", f.col("value") == DELETE)
+        .when(f.col("when") == "version", f.col("value") <= 0)
         .otherwise(f.lit(True))
     )
     return (

@@ -157,6 +157,7 @@ def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
         ("scan", "DEFAULT_CONFIG", "3.3.1", {"ghost-key"}),
         ("split-batch", "DEFAULT_CONFIG", "3.9.1", {"lost-record"}),
         ("corrupted-task", "DEFAULT_CONFIG", "3.6.1", {"stale-read", "wrong-store"}),
+        ("as-of-join", "RESTARTED", "4.3.1", {"wrong-value"}),
         ("global-join", "DEFAULT_CONFIG", "3.9.1", {"lost-record", "torn-transaction"}),
         ("stream-join", "DEFAULT_CONFIG", "3.3.1", {"lost-alone", "early-alone"}),
         ("foreign-key-join", "LEFT", "3.8.1", {"wrong-value"}),
@@ -181,6 +182,15 @@ def test_an_application_with_a_global_table_starts_again_after_a_kill_or_is_told
     assert "Tasks [-1_-1] are corrupted" in outcome.failed
     assert Reading.read(TrialFolder(tmp_path / "dead").reader_file).anomalies == {"thread-died": 1}
     assert run(a_trial("4.2.1", "KILLED", scenario="global-join"), tmp_path / "alive", cluster)[0] == {}
+
+
+def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future_or_goes_on(tmp_path, cluster):
+    outcome = run_once(a_trial("4.2.1", scenario="far-future"), tmp_path / "bad", cluster)
+    assert outcome.failed.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
+    assert Reading.read(TrialFolder(tmp_path / "bad").reader_file).anomalies == {"stuck": 1}
+    [spinning] = [e for e in read_timeline(tmp_path / "bad" / "timeline.jsonl") if e["event"] == "spinning"]
+    assert (spinning["at"], spinning["times"] > 1) == (2**63 - 2, True)
+    assert run(a_trial("4.2.2", scenario="far-future"), tmp_path / "good", cluster)[0] == {}
 
 
 @pytest.mark.parametrize(("variant", "anomalies"), [("DEFAULT_CONFIG", {"wrong-value"}), ("UPGRADE_FROM", set())])

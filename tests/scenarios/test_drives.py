@@ -366,6 +366,31 @@ WAYS = [
     ),
     Way("stream-join", "an inner join", False, r"2 tasks of a join \(inner\)", "INNER", all_steps_tried=True),
     Way("stream-join", "no other task", False, "^One instance had 1 task of a join", "ONE_TASK", all_steps_tried=True),
+    *(
+        Way(scenario, "an instance is killed", True, r"^instance-\d was killed with 0_", "KILLED", all_steps_tried=True)
+        for scenario in ("stream-join", "foreign-key-join")
+    ),
+    Way("table-join", "an instance is killed", True, r"^instance-\d was killed with 0_", all_steps_tried=True),
+    Way("table-join", "tasks move", True, "^instance-2 joined and took over .* while records flowed", "REBALANCED"),
+    Way("table-join", "no task moves", False, "took no task over", "REBALANCED", nature=Nature(moves=False)),
+    Way("table-join", "bounced", True, r"^instance-\d was closed in .* others processed [1-9]", "BOUNCED"),
+    *(
+        Way(
+            scenario,
+            "it rolls",
+            True,
+            r"The group went from 4\.3\.1 to 4\.4\.0 in 2 bounces; for [1-9]",
+            "ROLLING",
+            restart_on="4.4.0",
+        )
+        for scenario in ("stream-join", "foreign-key-join", "global-join", "table-join")
+    ),
+    Way("global-join", "bounced", True, r"^instance-\d was closed in .* others processed [1-9]", "BOUNCED"),
+    *(
+        Way(scenario, "its tasks do not move", False, "did not bite: ", parameters={"fault": fault}, nature=nature)
+        for scenario in ("stream-join", "foreign-key-join", "global-join", "table-join")
+        for fault, nature in (("pause", Nature(misses=False)), ("topology-pause", Nature(pauses=False)))
+    ),
     Way("idle-task", "the idle task moves", True, r"kept task 0_0; .* was idle, was revoked\. 5,000 records .* killed"),
     Way("idle-task", "in good order", True, r"5,000 records .* not committed when the process was closed", "CLOSED"),
     Way("idle-task", "both are busy", False, r"which was busy, was revoked", "NOT_IDLE", all_steps_tried=True),
@@ -404,6 +429,51 @@ WAYS = [
         restart_on="3.4.1",
     ),
     Way("grouped-table", "no other release", False, "did not bite: .* kept no sums", all_steps_tried=False),
+    Way(
+        "far-future", "it goes on", True, r"^The punctuator was called once .* later it is 999 ms after the end of time"
+    ),
+    Way(
+        "far-future",
+        "next century",
+        False,
+        r"975,807 ms before the end of time\.$",
+        "NEXT_CENTURY",
+        all_steps_tried=True,
+    ),
+    Way(
+        "windows",
+        "an instance is killed",
+        True,
+        r"was killed with .* \d,\d{3} of 30,004 records were committed before, so that windows were open",
+        all_steps_tried=True,
+    ),
+    Way("windows", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced.* were open", "PAUSED"),
+    Way("windows", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
+    Way("windows", "tasks move", True, "^instance-2 joined and took over 0_.* were open", "REBALANCED"),
+    Way("windows", "no task moves", False, "took no task", "REBALANCED", nature=Nature(moves=False)),
+    Way("windows", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
+    Way("windows", "no other release", False, "did not bite", "ROLLING", all_steps_tried=False),
+    *(
+        Way("as-of-join", name, True, r"^instance-\d was killed with 0_", variant, all_steps_tried=True)
+        for name, variant in (("an instance is killed", "DEFAULT_CONFIG"), ("a standby takes over", "STANDBY"))
+    ),
+    Way("as-of-join", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced", "PAUSED"),
+    Way("as-of-join", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
+    Way(
+        "as-of-join", "it starts again", True, "20,000 that followed, 1.,... asked for a version, and 0 w", "RESTARTED"
+    ),
+    Way("as-of-join", "it is late", True, "asked for a version, and 1.,... were too old", "LATE", all_steps_tried=True),
+    Way("as-of-join", "nobody asks", False, "1 that followed, 0 asked", "RESTARTED", {"first": 1, "records": 1}),
+    Way("as-of-join", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
+    Way(
+        "punctuators", "an instance is killed", True, r"was killed with .*processed \d", "KILLED", all_steps_tried=True
+    ),
+    Way("punctuators", "by the wall clock", True, "was killed with", "KILLED_WALL_CLOCK"),
+    Way("punctuators", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced", "PAUSED"),
+    Way("punctuators", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
+    Way("punctuators", "closed and started again", True, "^Two instances released what another"),
+    Way("punctuators", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
+    Way("punctuators", "no other release", False, "did not bite", "ROLLING", all_steps_tried=False),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -430,12 +500,21 @@ def test_what_is_concluded(driver: Driver, way: Way) -> None:
     assert drained["committed"] == driver.lab.end("input") > 0
 
 
+@pytest.mark.parametrize("driver", [Way("far-future", "", False, "", nature=Nature(halts_after=700))], indirect=True)
+def test_a_thread_that_spins_is_told_apart_from_one_that_does_nothing(driver: Driver) -> None:
+    told = driver.drive()
+    assert told.reason.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
+    [spinning] = [event for event in driver.site.events if event["event"] == "spinning"]
+    assert (spinning["instance"], spinning["at"], spinning["times"]) == ("instance-1", 2**63 - 2, 10)
+
+
 THROWS = [
     Way(
         scenario,
         "a thread dies",
         False,
         r"^thread-died: instance-\d: .*IllegalStateException: There is no",
+        "RESTARTED" if scenario == "as-of-join" else "DEFAULT_CONFIG",  # else threads of two instances would die
         nature=Nature(throws_after=1_000),
     )
     for scenario in SCENARIOS
@@ -451,7 +530,10 @@ HALTS = [
     )
     for scenario, halts in zip(
         SCENARIOS,
-        (10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000, 2_000, 1_000, 2_000, 2_000),
+        (
+            *(10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000),
+            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000),
+        ),
         strict=True,
     )
 ]

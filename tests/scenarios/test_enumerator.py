@@ -1,6 +1,7 @@
 """The independent reader's judgement, on the same specimens as the Spark transforms."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from onceproof.model.release import Release
 from onceproof.readers.enumerator import check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.enumerator import FIRST, PARAMETERS, SECOND, VARIANTS, config, workload
+from onceproof.scenarios.enumerator import FIRST, PARAMETERS, SECOND, VARIANTS, config, standbys_synced, workload
 from tests.specimens.enumerator import SPECIMENS, Specimen
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
@@ -128,3 +129,22 @@ def test_stores_in_memory_can_go_back_to_a_release_that_cannot_open_those_on_dis
     refusal = SCENARIOS["enumerator"].refusal
     assert "cannot open them" in refusal(back, DEFAULTS)
     assert refusal(back, {**DEFAULTS, "stores": "in-memory"}) is None
+
+
+def an_instance(tasks, position=None):
+    lags = {} if position is None else {"lags": {"stores": [{"position": position}]}}
+    return SimpleNamespace(state="RUNNING", last=lags, tasks=lambda kind: ["0_0"] if kind == tasks else [])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "synced"),
+    [
+        (an_instance("active"), an_instance("standby", 7), True),
+        (an_instance("active"), an_instance("standby", 0), False),
+        (an_instance("standby", 7), an_instance("active"), True),  # it has taken over all tasks, and tells no lag
+        (an_instance("standby", 0), an_instance("active"), False),
+        (an_instance("active", 7), an_instance("none"), False),  # its thread was just added
+    ],
+)
+def test_whoever_holds_the_standbys_must_sync(first, second, synced):
+    assert standbys_synced([first, second], second) is synced

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from onceproof.model.errors import UsageError
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_stream_join as check
 from onceproof.scenarios.base import partition_of_key
@@ -47,3 +48,26 @@ def test_releases_that_do_not_wait_for_windows_are_refused(streams, refused):
     told = SCENARIO.refuse(a_trial(streams, scenario="stream-join").cell)
     assert bool(told) is refused
     assert not refused or "does not wait for a window to close" in told
+
+
+def test_under_a_fault_all_partitions_stay_in_step():
+    made = workload(a_trial("4.3.1", scenario="stream-join", records=200, fault="pause")).second
+    assert [abs(value) for _, value in made] == [*range(1, 201), 321, 321]
+
+
+@pytest.mark.parametrize(
+    ("streams", "asked", "refused"),
+    [
+        ("4.3.1", {"guarantee": "at_least_once"}, "a store may be ahead of its input"),
+        ("3.4.0", {}, r"share a clock \(KAFKA-14862\).*choose 3.4.1"),
+        ("3.4.0", {"join": "inner"}, None),
+        ("3.4.1", {}, None),
+    ],
+)
+def test_faults_that_would_break_the_promise_are_refused(streams, asked, refused):
+    trial = a_trial(streams, scenario="stream-join", fault="bounce", **asked)
+    if refused is None:
+        SCENARIO.validate(trial)
+    else:
+        with pytest.raises(UsageError, match=refused):
+            SCENARIO.validate(trial)

@@ -9,14 +9,24 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
 
 from onceproof.model.anomaly import Comparison, Witness, counted
+from onceproof.model.promise import PROMISES as PROMISED
+from onceproof.model.record import Record
+from onceproof.readers.joins import as_of as read_as_of
+from onceproof.readers.punctuations import compare_punctuations as read_punctuations
 from onceproof.readers.state import compare_state as read_state
+from onceproof.readers.windows import compare_windows as read_windows
 from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks, contents
 from spark_jobs.transforms.comparisons import comparison_findings
+from spark_jobs.transforms.joins import as_of
+from spark_jobs.transforms.punctuations import compare_punctuations
 from spark_jobs.transforms.state import compare_state
+from spark_jobs.transforms.windows import compare_windows
 from tests.specimens import (
+    as_of_join,
     copy,
     counting,
     dedup,
@@ -24,14 +34,18 @@ from tests.specimens import (
     foreign_key_join,
     global_join,
     grouped_table,
+    outbox,
     scans,
     stream_join,
+    table_join,
     values,
+    windows,
 )
 
 pytestmark = pytest.mark.spark
 
 OF_CHECK: dict[str, ModuleType] = {
+    "as-of-join": as_of_join,
     "copy": copy,
     "counting": counting,
     "dedup": dedup,
@@ -39,11 +53,15 @@ OF_CHECK: dict[str, ModuleType] = {
     "foreign-key-join": foreign_key_join,
     "global-join": global_join,
     "grouped-table": grouped_table,
+    "outbox": outbox,
     "scans": scans,
     "stream-join": stream_join,
+    "table-join": table_join,
     "values": values,
+    "windows": windows,
 }
 PROMISES = {
+    "as-of-join": {"deliveries", "output-order", "changelog"},
     "copy": {"deliveries", "output-order"},
     "counting": {"reads", "deliveries", "output-order", "changelog"},
     "dedup": {"deliveries", "state", "output-order", "changelog"},
@@ -51,9 +69,12 @@ PROMISES = {
     "foreign-key-join": {"joined"},
     "global-join": {"deliveries", "output-order"},
     "grouped-table": {"grouped"},
+    "outbox": {"punctuations", "output-order", "changelog"},
     "scans": {"scans", "output-order", "changelog"},
     "stream-join": {"matches"},
+    "table-join": {"joined"},
     "values": {"deliveries", "transactions", "changelog"},
+    "windows": {"windows"},
 }
 RECORDS = (
     "name string, role string, partition int, offset bigint, key int, value bigint, timestamp timestamp, headers string"
@@ -171,6 +192,7 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
         for name, module in OF_CHECK.items()
     }
     assert compared == {
+        "as-of-join": {"deliveries": 4, "output-order": 19, "changelog": 8},
         "copy": {"deliveries": 3, "output-order": 4},
         "counting": {"reads": 7, "deliveries": 3, "output-order": 7, "changelog": 7},
         "dedup": {"deliveries": 4, "state": 2, "output-order": 4, "changelog": 4},
@@ -178,9 +200,74 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
         "foreign-key-join": {"joined": 5},
         "global-join": {"deliveries": 7, "output-order": 8},
         "grouped-table": {"grouped": 8},
+        "outbox": {"punctuations": 8, "output-order": 8, "changelog": 8},
         "scans": {"scans": 4, "output-order": 4, "changelog": 9},
         "stream-join": {"matches": 7},
+        "table-join": {"joined": 9},
         "values": {"deliveries": 4, "transactions": 3, "changelog": 4},
+        "windows": {"windows": 3},
+    }
+
+
+def test_both_models_of_windows_judge_what_is_drawn_alike(spark: SparkSession) -> None:
+    trials = {number: windows.drawn(number) for number in range(120)}
+    records, stated = frames(spark, trials, dict.fromkeys(trials, "windows"))
+    found: dict[int, Counter[Comparison]] = {number: Counter() for number in trials}
+    for row in compare_windows(checks.numbered(records, stated), stated).collect():
+        found[row.trial][_comparison(row)] += 1
+    expected = {
+        number: Counter(
+            read_windows(
+                *([Record(*record) for record in trial.topics[role]] for role in ("input", "output")), trial.facts
+            )
+        )
+        for number, trial in trials.items()
+    }
+    differing = [(number, one, other) for number in trials if (one := found[number]) != (other := expected[number])]
+    assert [(n, one - other, other - one) for n, one, other in differing][:1] == []
+    assert {comparison.anomaly for of_trial in expected.values() for comparison in of_trial} == {
+        None,
+        *PROMISED["windows"].anomalies,
+    }
+
+
+def test_both_models_of_a_join_as_of_a_time_give_what_is_drawn_alike(spark: SparkSession) -> None:
+    trials = {number: as_of_join.drawn(number) for number in range(120)}
+    records, stated = frames(spark, trials, dict.fromkeys(trials, "as-of-join"))
+    found: dict[int, dict[tuple[int, int], int]] = {number: {} for number in trials}
+    inputs = checks.numbered(records, stated).where("role = 'input'")
+    for row in as_of(inputs.withColumn("gives", f.lit(None).cast("long")), stated).collect():
+        found[row.trial][row.partition, row.offset] = row.gives
+    expected = {
+        number: {
+            record[:2]: record.value
+            for record in read_as_of([Record(*record) for record in trial.topics["input"]], trial.retention)
+        }
+        for number, trial in trials.items()
+    }
+    assert found == expected
+    versions = Counter(bool((value or 0) % 2**32) for of in expected.values() for value in of.values())
+    assert min(versions[True], versions[False]) > 1_000
+
+
+def test_both_models_of_punctuations_judge_what_is_drawn_alike(spark: SparkSession) -> None:
+    trials = {number: outbox.drawn(number) for number in range(120)}
+    records, stated = frames(spark, trials, dict.fromkeys(trials, "outbox"))
+    found: dict[int, Counter[Comparison]] = {number: Counter() for number in trials}
+    for row in compare_punctuations(checks.numbered(records, stated), stated).collect():
+        found[row.trial][_comparison(row)] += 1
+    roles = ("input", "output", "buffer-changelog")
+    expected = {
+        number: Counter(
+            read_punctuations(*([Record(*record) for record in trial.topics[role]] for role in roles), trial.facts)
+        )
+        for number, trial in trials.items()
+    }
+    differing = [(number, one, other) for number in trials if (one := found[number]) != (other := expected[number])]
+    assert [(n, one - other, other - one) for n, one, other in differing][:1] == []
+    assert {comparison.anomaly for of_trial in expected.values() for comparison in of_trial} == {
+        None,
+        *PROMISED["punctuations"].anomalies,
     }
 
 

@@ -8,15 +8,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from onceproof.model.record import Record
+from onceproof.scenarios import table_join
 from tests.specimens.mutations import ALL, CHANGELOG, Clean, Mutation, at, behind, records
 
 STRANGER = 9_000_000  # a key that no input has
 LONG = (
+    "as-of-join",
     "counting",
     "foreign-key-join",
     "global-join",
+    "outbox",
     "scans",
     "stream-join",
+    "table-join",
+    "windows",
 )  # checks whose output has values of 8 bytes
 
 
@@ -174,6 +179,7 @@ def unexpected_id(clean: Clean, rng: random.Random) -> Mutation:
 Mutate = Callable[[Clean, random.Random], Mutation]
 # For each check, the roles with what can be wrong in them besides what `mutations` has.
 CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutation], ...]]] = {
+    "as-of-join": {"output": (unexpected_entry,), "versions-changelog": ()},
     "copy": {"output": (unexpected_entry,)},
     "enumerator": {"output": (), "ids-changelog": (), "counter-changelog": ()},
     "counting": {"output": (wrong_number, unexpected_entry), "last-changelog": (tombstone, empty_changelog)},
@@ -182,9 +188,12 @@ CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutati
     "foreign-key-join": {"output": (), "left-changelog": (), "right-changelog": ()},
     "global-join": {"output": (unexpected_entry,)},
     "grouped-table": {"output": (), "table-changelog": (), "sums-changelog": ()},
+    "outbox": {"output": (), "buffer-changelog": ()},
     "scans": {"output": (), "records-changelog": ()},
     "stream-join": {"output": ()},
+    "table-join": dict.fromkeys(("output", *(f"{store}-changelog" for store in table_join.STORES)), ()),
     "values": {CHANGELOG: (unexpected_entry, tombstone)},
+    "windows": {"output": ()},
 }
 
 

@@ -18,6 +18,9 @@ from onceproof.model.record import Record
 
 COUNTER_KEY = 0
 FALSE, TRUE, DELETE = 0, 1, 0  # values of the output and of the input of `deleter`
+VERSIONS = "versions-changelog"
+WINDOW_BITS = 22  # of the sum in the output of `windows`
+FIRST_TOTAL = 1_000_000  # the key of the first total in the output of `table-join`
 ANSWERING = ("deleter", "scans")  # whose output answers requests to delete
 
 
@@ -66,6 +69,30 @@ class Clean:
         left = self.by_key["input"][key or 0][-1]
         return left, (self.by_key["input"].get((left.value or 0) - 1) or [None])[-1] if left.value else None
 
+    def versions_of(self, key: int | None) -> list[Record]:
+        """The records of the input of `as-of-join` that change a key of its table."""
+        return [cause for cause in self.by_key["input"][key or 0] if (cause.value or 0) <= 0]
+
+    def closed_by(self, result: Record) -> Record:
+        """The record of the input by which a tumbling window of `windows` closed."""
+        end = ((result.value or 0) >> WINDOW_BITS) + self.facts["size"] + self.facts["grace"]
+        return next(record for record in self.by_partition["input"][result.partition] if record.timestamp >= end)
+
+    def window_of(self, result: Record) -> tuple[str, list[Record]]:
+        """The window that a result of `windows` is of, in the words of witnesses, and the records that count in it."""
+        start, size = (result.value or 0) >> WINDOW_BITS, self.facts["size"]
+        closed = self.closed_by(result).offset
+        came = self.by_key["input"][result.key or 0]
+        inside = [r for r in came if start <= r.timestamp < start + size and r.offset < closed]
+        return f"the window from {start} to {start + size}", inside
+
+    def last_of(self, key: int) -> Record:
+        """For a key of the output of `table-join`, or one of its totals: the last record of the input."""
+        own = self.by_key["input"].get(key) or [
+            r for r in self.topics["input"] if (r.key or 0) % 10 == key - FIRST_TOTAL
+        ]
+        return own[-1]
+
     def _caused(
         self, role: str, of_keys: Mapping[int | None, list[Record]], new_keys: Mapping[int, list[Record]]
     ) -> Iterator[tuple[Record, Record]]:
@@ -79,9 +106,15 @@ class Clean:
                 cause = of_keys[record.key][-1]
             elif (self.check, role) == ("foreign-key-join", "output"):
                 cause = max(filter(None, self.result_of(record.key)), key=lambda changed: changed.offset)
+            elif role == VERSIONS:
+                cause = self.versions_of(record.key)[seen[record.key]]
+            elif (self.check, role) == ("table-join", "output"):
+                cause = self.last_of(record.key or 0)
             elif self.check == "grouped-table" and role in ("output", "sums-changelog"):
                 of_group = [cause for cause in self.topics["input"] if (cause.key or 0) % 100 == record.key]
                 cause = of_group[seen[record.key]]
+            elif (self.check, role) == ("windows", "output"):
+                cause = self.closed_by(record)
             elif (self.check, role) == ("stream-join", "output"):
                 numbers = divmod(record.value or 0, 2**32)
                 cause = max(cause for cause in of_keys[record.key] if abs(cause.value or 0) in numbers)
@@ -826,6 +859,30 @@ def no_sum(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+# --- table-join ----------------------------------------------------------------------------------------------
+
+
+def no_join(clean: Clean, rng: random.Random, *, total: bool) -> Mutation:
+    """The last result of a key, or of a total, says that there is none."""
+    mutation = Mutation(f"a lost {'total' if total else 'result of a join'}", clean)
+    there = [of_key[-1] for of_key in clean.by_key["output"].values() if of_key[-1].value]
+    old = rng.choice([record for record in there if ((record.key or 0) >= FIRST_TOTAL) == total])
+    mutation.replace("output", old, 0)
+    last = clean.last_of(old.key or 0)
+    told = f"{records(1)} in output", records(0)
+    mutation.found("lost-record", last.partition, old.key, [at("input", last)], *told)
+    return mutation
+
+
+def added_twice(clean: Clean, rng: random.Random) -> Mutation:
+    """A change was added to a total twice."""
+    mutation = Mutation("a total with a change twice", clean)
+    old = rng.choice([of_key[-1] for key, of_key in clean.by_key["output"].items() if key >= FIRST_TOTAL])
+    new = mutation.replace("output", old, (old.value or 0) + 7)
+    mutation.found("wrong-value", new.partition, new.key, [at("output", new)], old.value, new.value)
+    return mutation
+
+
 # --- stream-join ---------------------------------------------------------------------------------------------
 
 
@@ -876,6 +933,216 @@ def repeated_result(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+# --- as-of-join ----------------------------------------------------------------------------------------------
+
+
+def an_answer(clean: Clean, rng: random.Random, *, found: bool) -> Record:
+    """A result of who asked for a version and found one, or none."""
+    asked = [r for r in clean.topics["output"] if (r.value or 0) >> 32]
+    return rng.choice([r for r in asked if bool((r.value or 0) % 2**32) == found])
+
+
+def answered(mutation: Mutation, old: Record, version: int) -> Mutation:
+    """Who asked got another version."""
+    new = mutation.replace("output", old, (old.value or 0) >> 32 << 32 | version)
+    mutation.found("wrong-value", new.partition, new.key, [at("output", new)], old.value, new.value)
+    return mutation
+
+
+def no_version(clean: Clean, rng: random.Random) -> Mutation:
+    """Who asked got none, as the table has lost its history."""
+    return answered(Mutation("a version that is not there", clean), an_answer(clean, rng, found=True), 0)
+
+
+def last_version(clean: Clean, rng: random.Random) -> Mutation:
+    """Who asked got the last version, and not the one of its time."""
+    old, number = None, 0
+    while not number or number == (old.value or 0) % 2**32:  # type: ignore[union-attr]
+        old = an_answer(clean, rng, found=True)
+        number = -(clean.versions_of(old.key)[-1].value or 0)
+    assert old is not None
+    return answered(Mutation("the last version", clean), old, number)
+
+
+def dropped_version(clean: Clean, rng: random.Random) -> Mutation:
+    """Who asked for what there is not got a version, say of what was too old."""
+    old = an_answer(clean, rng, found=False)
+    number = 7_000_000
+    return answered(Mutation("a version that was dropped", clean), old, number)
+
+
+# --- windows -------------------------------------------------------------------------------------------------
+
+
+def sum_of(result: Record) -> str:
+    """What a result of `windows` says, in the words of witnesses."""
+    return f"{(result.value or 0) % 2**WINDOW_BITS} at {result.timestamp}"
+
+
+def lost_window(clean: Clean, rng: random.Random) -> Mutation:
+    """A window that closed did not come out."""
+    mutation = Mutation("a lost window", clean)
+    gone = rng.choice(clean.topics["output"])
+    mutation.remove("output", gone)
+    window, inside = clean.window_of(gone)
+    told = (f"{records(number)} of {window}" for number in (1, 0))
+    mutation.found("lost-record", gone.partition, gone.key, [at("input", inside[-1])], *told)
+    return mutation
+
+
+def repeated_window(clean: Clean, rng: random.Random) -> Mutation:
+    """A window came out twice."""
+    mutation = Mutation("a window twice", clean)
+    old = rng.choice(clean.topics["output"])
+    new = mutation.add("output", old.partition, behind(mutation, "output", old.partition), *old[2:])
+    mutation.found("duplicate-output", new.partition, new.key, [at("output", new)], records(1), records(2))
+    return mutation
+
+
+def uncounted(clean: Clean, rng: random.Random) -> Mutation:
+    """A record was not counted in its window."""
+    mutation = Mutation("a record that was not counted", clean)
+    many = [result for result in clean.topics["output"] if len(clean.window_of(result)[1]) > 1]
+    old = rng.choice(many)
+    left = clean.window_of(old)[1][0]
+    new = mutation.replace("output", old, (old.value or 0) - (left.value or 0))
+    mutation.found("wrong-value", new.partition, new.key, [at("output", new)], sum_of(old), sum_of(new))
+    return mutation
+
+
+def restamped(clean: Clean, rng: random.Random) -> Mutation:
+    """A window is as old as nothing in it."""
+    mutation = Mutation("a window with another timestamp", clean)
+    old = rng.choice(clean.topics["output"])
+    new = mutation.put_in_place("output", old, old._replace(timestamp=old.timestamp + 1))
+    mutation.found("wrong-timestamp", new.partition, new.key, [at("output", new)], sum_of(old), sum_of(new))
+    return mutation
+
+
+def open_window(clean: Clean, rng: random.Random) -> Mutation:
+    """A window came out that has not closed: that of the last record of a partition."""
+    mutation = Mutation("a window that is open", clean)
+    last = rng.choice([of_partition[-1] for of_partition in clean.by_partition["input"].values()])
+    start = last.timestamp - last.timestamp % clean.facts["size"]
+    end = behind(mutation, "output", last.partition)
+    value = start << WINDOW_BITS | (last.value or 0)
+    new = mutation.add("output", last.partition, end, last.key, value, last.timestamp)
+    told = "nothing: it has not closed", sum_of(new)
+    mutation.found("early-result", new.partition, new.key, [at("output", new)], *told)
+    return mutation
+
+
+def strange_window(clean: Clean, rng: random.Random) -> Mutation:
+    """A window of a key that nobody sent."""
+    mutation = Mutation("a window of nobody", clean)
+    like = rng.choice(clean.topics["output"])
+    end = behind(mutation, "output", like.partition)
+    new = mutation.add("output", like.partition, end, LAST_KEY, like.value, like.timestamp)
+    mutation.found("unexpected-record", new.partition, LAST_KEY, [at("output", new)], "nothing", sum_of(new))
+    return mutation
+
+
+# --- outbox --------------------------------------------------------------------------------------------------
+
+BUFFER = "buffer-changelog"
+
+
+def released(clean: Clean, result: Record) -> int:
+    """When a punctuation released a record of `outbox`."""
+    return clean.by_key["input"][result.key or 0][0].timestamp + (result.value or 0) % 2**32
+
+
+def released_at(mutation: Mutation, old: Record, time: int) -> Record:
+    """Have a record be released at another time."""
+    return mutation.replace("output", old, (old.value or 0) + time - released(mutation.clean, old))
+
+
+def never_released(clean: Clean, rng: random.Random) -> Mutation:
+    """A record never came out."""
+    mutation = Mutation("a record that was not released", clean)
+    gone = rng.choice(clean.topics["output"])
+    mutation.remove("output", gone)
+    [source] = clean.by_key["input"][gone.key or 0]
+    mutation.found("unreleased", source.partition, gone.key, [at("input", source)], records(1), records(0))
+    return mutation
+
+
+def still_held(clean: Clean, rng: random.Random) -> Mutation:
+    """A record that came out was not deleted from its buffer."""
+    mutation = Mutation("a record that is still in its buffer", clean)
+    put, gone = rng.choice(list(clean.by_key[BUFFER].values()))
+    mutation.remove(BUFFER, gone)
+    mutation.found("unreleased", put.partition, put.key, [at(BUFFER, put)], "nothing", put.value)
+    return mutation
+
+
+def held_again(clean: Clean, rng: random.Random) -> Mutation:
+    """A record was put again, when it had left its buffer."""
+    mutation = Mutation("a record that was put again", clean)
+    put = rng.choice(list(clean.by_key[BUFFER].values()))[0]
+    new = mutation.add(BUFFER, put.partition, behind(mutation, BUFFER, put.partition), *put[2:])
+    mutation.found("unreleased", new.partition, new.key, [at(BUFFER, new)], "nothing", new.value)
+    mutation.found("duplicate-output", new.partition, new.key, [at(BUFFER, new)], records(1), records(2))
+    return mutation
+
+
+def never_held(clean: Clean, rng: random.Random) -> Mutation:
+    """A record is missing among those that were put."""
+    mutation = Mutation("a record that was never put", clean)
+    put = rng.choice(list(clean.by_key[BUFFER].values()))[0]
+    mutation.remove(BUFFER, put)
+    [source] = clean.by_key["input"][put.key or 0]
+    told = f"{records(1)} in {BUFFER}", records(0)
+    mutation.found("lost-record", source.partition, put.key, [at("input", source)], *told)
+    return mutation
+
+
+def released_again(clean: Clean, rng: random.Random) -> Mutation:
+    """A record came out twice."""
+    mutation = Mutation("a record that was released again", clean)
+    old = rng.choice(clean.topics["output"])
+    new = mutation.add("output", old.partition, behind(mutation, "output", old.partition), *old[2:])
+    mutation.found("duplicate-output", new.partition, new.key, [at("output", new)], records(1), records(2))
+    return mutation
+
+
+def released_early(clean: Clean, rng: random.Random) -> Mutation:
+    """A record came out a millisecond before it was due by its own wait, which is its due time if none is due later."""
+    mutation = Mutation("a record that was released early", clean)
+    due: dict[int | None, int] = {}
+    for of_partition in clean.by_partition["input"].values():
+        waits = (record.timestamp + (record.value or 0) for record in of_partition)
+        due |= {r.key: time for r, time in zip(of_partition, itertools.accumulate(waits, max), strict=True)}
+    old = rng.choice([r for r in clean.topics["output"] if (r.value or 0) >> 32])
+    new = released_at(mutation, old, due[old.key] - 1)
+    told = f"at {due[old.key]} or later", f"at {due[old.key] - 1}"
+    mutation.found("early-release", new.partition, new.key, [at("output", new)], *told)
+    return mutation
+
+
+def strange_punctuation(clean: Clean, rng: random.Random) -> Mutation:
+    """The last record of a partition came out at a time that its task never had."""
+    mutation = Mutation("a punctuation at a strange time", clean)
+    old = rng.choice([of_partition[-1] for of_partition in clean.by_partition["output"].values()])
+    new = released_at(mutation, old, released(clean, old) + 1)
+    told = "at a time of its task", f"at {released(clean, old) + 1}"
+    mutation.found("early-release", new.partition, new.key, [at("output", new)], *told)
+    return mutation
+
+
+def released_late(clean: Clean, rng: random.Random) -> Mutation:
+    """The last of several records that a punctuation released came out with the next one."""
+    mutation = Mutation("a record that was released late", clean)
+    log = clean.by_partition["output"][rng.choice(sorted(clean.by_partition["output"]))]
+    times = [released(clean, record) for record in log]
+    ends = [n for n in range(1, len(log) - 1) if times[n - 1] == times[n] < times[n + 1]]
+    place = rng.choice(ends)
+    new = released_at(mutation, log[place], times[place + 1])
+    told = f"at {times[place]}, as others", f"at {times[place + 1]}"
+    mutation.found("late-release", new.partition, new.key, [at("output", new)], *told)
+    return mutation
+
+
 Mutate = Callable[[Clean, random.Random], Mutation]
 
 # --- contents ------------------------------------------------------------------------------------------------
@@ -889,9 +1156,11 @@ def in_a_changelog_after_the_kill(clean: Clean, role: str) -> list[Record]:
     late = [r for r in clean.topics[role] if r[1] >= clean.facts.get(end, 0)]
     if role in ("ids-changelog", "last-changelog"):  # folded: the last of a key counts
         late = [records_[-1] for records_ in clean.by_key[role].values() if records_[-1][3] is not None]
+    if role == BUFFER:  # what was put
+        late = [record for record in late if record[3] is not None]
     if clean.check == "grouped-table":  # folded, too
         late = [records_[-1] for records_ in clean.by_key[role].values()]
-    if clean.check == "foreign-key-join":  # folded, too, and 0 is no result
+    if clean.check in ("foreign-key-join", "table-join"):  # folded, too, and 0 is no result
         late = [records_[-1] for records_ in clean.by_key[role].values() if records_[-1][3]]
     return late
 
@@ -942,6 +1211,8 @@ def source_of(clean: Clean, role: str, record: Record) -> Record:
     causes = clean.by_key["input"][record[2]]
     if clean.check in ANSWERING and role == "output":
         causes = [cause for cause in causes if cause[3] == DELETE]
+    if role == VERSIONS:
+        causes = clean.versions_of(record[2])
     return causes[clean.by_key[role][record[2]].index(record)]
 
 
@@ -1009,6 +1280,7 @@ def missing(role: str) -> Mutate:
         mutation = Mutation(f"a lost record in {role}", clean)
         gone = rng.choice(in_a_changelog_after_the_kill(clean, role))
         of_key, causes = clean.by_key[role][gone[2]], clean.by_key["input"][gone[2]]
+        causes = clean.versions_of(gone[2]) if role == VERSIONS else causes
         folded = role == "last-changelog"
         mutation.remove(role, *(of_key if folded else of_key[-1:]))
         cause, number = (causes[-1], 1) if folded else (causes[0], len(of_key))
@@ -1068,6 +1340,18 @@ def untouched(clean: Clean) -> Mutation:
 
 
 MUTATIONS: dict[str, tuple[Mutate, ...]] = {
+    "as-of-join": (
+        no_version,
+        last_version,
+        dropped_version,
+        lost_read,
+        leaked_output,
+        repeated_output,
+        *(plant(role) for role in ("output", VERSIONS) for plant in (stamped, headed, swapped)),
+        *(plant(VERSIONS) for plant in (valued, missing, written_again)),
+        moved("output"),
+        strange(VERSIONS, 1),
+    ),
     "copy": (
         lost_read,
         leaked_output,
@@ -1145,6 +1429,19 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         strange("output", 7),
         *(plant("output") for plant in (stamped, headed, valued)),
     ),
+    "outbox": (
+        never_released,
+        still_held,
+        held_again,
+        never_held,
+        released_again,
+        released_early,
+        strange_punctuation,
+        released_late,
+        *(plant("output") for plant in (stamped, headed, swapped, moved)),
+        *(plant(BUFFER) for plant in (stamped, headed, valued, swapped)),
+        strange(BUFFER, 1),
+    ),
     "scans": (
         ghost_key,
         missing_key,
@@ -1161,6 +1458,23 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         strange_result,
         repeated_result,
         *(plant("output") for plant in (stamped, moved)),
+    ),
+    "table-join": (
+        partial(no_join, total=False),
+        partial(no_join, total=True),
+        added_twice,
+        stale_result,
+        stray_result,
+        *(plant("output") for plant in (stamped, headed, valued)),
+    ),
+    "windows": (
+        lost_window,
+        repeated_window,
+        uncounted,
+        restamped,
+        open_window,
+        strange_window,
+        moved("output"),
     ),
     "values": (
         aborted_transaction,

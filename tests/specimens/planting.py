@@ -57,6 +57,7 @@ BATCHES = 3  # transactions that a partition keeps at least, if it had as many
 LOOKS = 20  # at the log segments, until no marker is missing
 # A role with one record for each input record, so that its records tell which of these a transaction processed.
 GUIDES = {
+    "as-of-join": "output",
     "copy": "output",
     "enumerator": "output",
     "counting": "output",
@@ -65,14 +66,20 @@ GUIDES = {
     "foreign-key-join": "input",
     "global-join": "output",
     "grouped-table": "input",
+    "outbox": "input",
     "scans": at_least_once.CHANGELOG,
     "stream-join": "input",
+    "table-join": "input",
     "values": quota.ALL,
+    "windows": "input",
 }
 JOINING = (
     "foreign-key-join",
     "grouped-table",
+    "outbox",
     "stream-join",
+    "table-join",
+    "windows",
 )  # where no input record says what its transaction must write
 OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation refers to
 
@@ -418,7 +425,13 @@ def write(cluster: Cluster, planted: Planted) -> None:
     write_input(cluster, planted)
     group = Consumer({**cluster.client(), "group.id": trial.application_id})
     producer = Producer(
-        {**cluster.client(), "transactional.id": f"{trial.application_id}-planter", "linger.ms": 5, "acks": "all"}
+        {
+            **cluster.client(),
+            "transactional.id": f"{trial.application_id}-planter",
+            "transaction.timeout.ms": 600_000,  # many are written side by side, and the machine may be busy
+            "linger.ms": 5,
+            "acks": "all",
+        }
     )
     try:
         producer.init_transactions(30)

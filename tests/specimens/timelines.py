@@ -60,6 +60,11 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "stream-join": {},
     "split-batch": {},
     "grouped-table": {},
+    "far-future": {},
+    "table-join": {},
+    "windows": {},
+    "as-of-join": {},
+    "punctuators": {},
 }
 
 
@@ -157,6 +162,11 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     "stream-join": {},
     "split-batch": {},
     "grouped-table": {},
+    "far-future": {},
+    "table-join": {},
+    "windows": {},
+    "as-of-join": {},
+    "punctuators": {},
 }
 
 

@@ -25,7 +25,12 @@ FEATURES = {
     feature.name: feature
     for feature in (
         Feature("guarantee", ("exactly_once_v2", "at_least_once"), "processing.guarantee"),
-        Feature("stores", ("rocksdb", "in-memory"), "the kinds of its state stores, [] if it has none", several=True),
+        Feature(
+            "stores",
+            ("rocksdb", "in-memory", "versioned"),
+            "the kinds of its state stores, [] if it has none; a versioned one is of rocksdb, too",
+            several=True,
+        ),
         Feature("caching", YES_OR_NO, "whether a store is cached (the DSL's are) and the cache has any bytes"),
         Feature("standbys", YES_OR_NO, "whether num.standby.replicas is 1 or more"),
         Feature("static_membership", YES_OR_NO, "whether group.instance.id is set"),

@@ -21,6 +21,13 @@ LATER = Release(999, 0, 0)  # the last of a range that is open
 REGISTRY = Path(__file__).with_name("known_issues.toml")
 
 
+def url_of(key: str) -> str | None:
+    """Where what has this key is reported; None of any other key, for example of documented behaviour."""
+    if re.fullmatch(r"CVE-\d{4}-\d{4,7}", key):
+        return f"https://www.cve.org/CVERecord?id={key}"
+    return f"https://issues.apache.org/jira/browse/{key}" if re.fullmatch(r"KAFKA-\d{1,6}", key) else None
+
+
 @dataclass(frozen=True)
 class KnownIssue:
     """A row of the registry; ranges are inclusive."""
@@ -36,8 +43,8 @@ class KnownIssue:
     condition: str  # when it strikes
     remedy: str
     needs: Mapping[str, tuple[Value, ...]]  # feature -> values with which it can strike (`model.application`)
-    # Variant -> the anomalies that a red must show to be what was provoked, and not only its beginning.
-    must_show: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Scenario -> variant -> the anomalies that a red must show to be what was provoked, and not only its beginning.
+    must_show: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     # Where the application goes over to another release: the one that must be affected; `mixed`: one of both, not both.
     culprit: str = "restarted"
     # Scenarios in which it shows by chance: it may explain a red there, but none is expected.
@@ -59,9 +66,9 @@ class KnownIssue:
         return f"{self.key} (fixed in {fixed})" if fixed else self.key
 
     @property
-    def jira(self) -> str | None:
+    def url(self) -> str | None:
         """Where it is reported; None of what is documented behaviour."""
-        return f"https://issues.apache.org/jira/browse/{self.key}" if re.fullmatch(r"KAFKA-\d+", self.key) else None
+        return url_of(self.key)
 
     def is_in(self, release: Release) -> bool:
         """Whether the release has it, whatever other one works beside it."""
@@ -205,7 +212,10 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         _sentence(entry, "condition"),
         _sentence(entry, "remedy"),
         check_needs(entry["needs"]),
-        {variant: _texts(names) for variant, names in entry.get("must_show", {}).items()},
+        {
+            scenario: {variant: _texts(names) for variant, names in of_variants.items()}
+            for scenario, of_variants in entry.get("must_show", {}).items()
+        },
         entry.get("culprit", "restarted"),
         _texts(entry.get("incidental", [])),
     )
@@ -222,10 +232,11 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
     for fixed in issue.fixed:
         if any(fixed.within(*affected) for affected in issue.affected):
             raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it.")
-    named = {*issue.anomalies, *(name for names in issue.must_show.values() for name in names)}
+    due = [(scenario, *one) for scenario, of_variants in issue.must_show.items() for one in of_variants.items()]
+    named = {*issue.anomalies, *(name for _, _, names in due for name in names)}
     if unknown := sorted(named - ANOMALIES.keys()):
         raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them.")
-    if unknown := sorted(set(issue.must_show).difference(*issue.variants.values())):
+    if unknown := sorted(variant for scenario, variant, _ in due if not issue.concerns(scenario, variant)):
         raise ValueError(f"{unknown[0]!r} is not one of its variants.")
     return issue
 

@@ -123,6 +123,26 @@ ANOMALIES = {
             "record",
         ),
         Anomaly(
+            "early-result",
+            "A window came out as final, though it had not closed, or another session took it in later.",
+            "window",
+        ),
+        Anomaly(
+            "early-release",
+            "A record came out of a buffer before it was due, or at a time that its task never had.",
+            "record",
+        ),
+        Anomaly(
+            "late-release",
+            "A record stayed in a buffer when a punctuation had to release it, and came out with a later one.",
+            "record",
+        ),
+        Anomaly(
+            "unreleased",
+            "A record did not come out of a buffer, or was still in it at the end, though it had been due.",
+            "record",
+        ),
+        Anomaly(
             "stale-checkpoint",
             "Under exactly-once, a checkpoint of the stores stayed in place while the task was running.",
             "task",
@@ -247,8 +267,8 @@ PROMISES = {
         ),
         Promise(
             "joined",
-            "The table that a join of two tables gives is, key by key, what the join of the tables of the input gives.",
-            "Every result, or key of the left table, was held against the join of the tables that the input makes.",
+            "The table that a join of two tables gives, and sums of it, are key by key what those of the input give.",
+            "Every result, or key of a table, was held against the join of the tables that the input makes.",
             (
                 "lost-record",
                 "unexpected-record",
@@ -292,6 +312,33 @@ PROMISES = {
             ),
             "joined_streams",
             1,  # how many results there are varies
+        ),
+        Promise(
+            "windows",
+            "An aggregation by windows of time gives, for each window, its updates record by record, or, suppressed, "
+            "the last of them once, when the window has closed; records that come too late do not count (KAFKA-20099).",
+            "Every window, or result, was held against what the records of the input give in their order.",
+            (
+                "early-result",
+                "lost-record",
+                "duplicate-output",
+                "unexpected-record",
+                "wrong-value",
+                "wrong-timestamp",
+                "wrong-partition",
+            ),
+            "windowed_aggregates",
+            1,  # how many windows there are varies
+        ),
+        Promise(
+            "punctuations",
+            "A punctuator releases what a buffer holds: each record once, not before it is due, and by stream time all "
+            "that is due at once; nothing that was due is left.",
+            "Every record that was delivered, or came out, was held against the time from which on it was due.",
+            ("early-release", "late-release", "unreleased", "duplicate-output", "unexpected-record"),
+            "punctuations",
+            "keys",
+            dated=Dated(("fault",), last=False, role="input"),  # which parted a record from its buffer
         ),
         Promise(
             "reads",

@@ -47,8 +47,9 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, VerdictRow
 from onceproof.model.json_file import read_json, write_json
+from onceproof.model.verdict import Verdict
 
 
 def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
@@ -261,8 +262,15 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is judged, on everything there is: if Spark failed, the run can be resumed."""
-        return self.verdicts_file.exists() and (self.table("counts") / "_SUCCESS").exists()
+        """Whether all is judged: a run with an `error` can be resumed, which repeats what failed."""
+        if not self.verdicts_file.exists():
+            return False
+        return all(row.verdict is not Verdict.ERROR for row in VerdictRow.read_all(self.verdicts_file))
+
+    @property
+    def has_topics(self) -> bool:
+        """Whether brokers that it started left their data, which `publish` deletes of one that is finished."""
+        return any(self.path.glob("clusters/*/data-1"))
 
     def set_aside(self, trial: Trial) -> None:
         """Keep what an attempt at a trial left under another name, so that nothing of it is mistaken for the next."""

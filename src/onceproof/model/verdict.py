@@ -153,9 +153,8 @@ def _decide(
             return Verdict.REGRESSION, f"{seen}: no known issue explains {unexplained} on {cell.releases}.{failed}"
         if broken:
             return Verdict.ERROR, f"{seen}, as {issues} explains; but{failed}"
-        missing = sorted(
-            {n for i in registry.affecting(cell) for n in i.must_show.get(cell.variant, ())} - set(anomalies)
-        )
+        must_show = [i.must_show.get(cell.scenario, {}).get(cell.variant, ()) for i in registry.affecting(cell)]
+        missing = sorted(set().union(*must_show) - set(anomalies))
         if missing:
             return Verdict.INCONCLUSIVE, f"{seen}, but no {', '.join(missing)}, which {issues} must show here."
         return Verdict.KNOWN, f"{seen}: expected, {cell.releases} is affected by {issues}."

@@ -12,12 +12,14 @@ from onceproof.readers.comparisons import findings_of
 from onceproof.readers.contents import Log, compare_contents, first_of_key, unjudged
 from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.groups import sums_of_groups
-from onceproof.readers.joins import by_foreign_key, with_entries
+from onceproof.readers.joins import as_of, by_foreign_key, by_key, changes_of, with_entries
 from onceproof.readers.matches import compare_matches
+from onceproof.readers.punctuations import BUFFER, compare_punctuations
 from onceproof.readers.reads import compare_reads
 from onceproof.readers.scans import compare_scans
 from onceproof.readers.state import compare_state
 from onceproof.readers.transactions import compare_transactions
+from onceproof.readers.windows import compare_windows
 
 
 def _contents(logs: Sequence[Log], topics: Topics, facts: Facts) -> Iterator[Comparison]:
@@ -196,6 +198,25 @@ def check_global_join(topics: Topics, facts: Facts) -> Findings:
     return findings_of(inputs, outputs, comparisons)
 
 
+def check_as_of_join(topics: Topics, facts: Facts) -> Findings:
+    """The topology `as-of-join`: each record comes out, with the version of its key at its time.
+
+    Args:
+        topics: `input`, `output`, `versions-changelog`.
+        facts: `exactly_once`; `retention` of the table's history in ms, 0 if it has no versions.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    logs = [
+        Log("output-order", "output", partial(as_of, retention=facts.get("retention", 0)), counted=True),
+        Log("changelog", "versions-changelog", changes_of, expected=lambda value: -value if value else None),
+    ]
+    comparisons = [
+        *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
+        *_contents(logs, topics, facts),
+    ]
+    return findings_of(inputs, outputs, comparisons)
+
+
 def check_grouped_table(topics: Topics, facts: Facts) -> Findings:
     """The topology `grouped-table`: its results make the table of the sums of the groups.
 
@@ -234,6 +255,22 @@ def check_foreign_key_join(topics: Topics, facts: Facts) -> Findings:
     return findings_of(topics["input"], topics["output"], _contents([results], topics, facts))
 
 
+def check_table_join(topics: Topics, facts: Facts) -> Findings:
+    """The topology `table-join`: its results make the table of the join, and that of the last sums; 0 is none.
+
+    Args:
+        topics: `input`, `output`.
+        facts: `exactly_once`; `join`, 0 inner, 1 left, 2 outer.
+    """
+    replay = partial(by_key, join=facts.get("join", 0))
+    results = Log("joined", "output", replay, _there, _there, folded=True)
+    return findings_of(topics["input"], topics["output"], _contents([results], topics, facts))
+
+
+def _there(result: int | None) -> int | None:
+    return result or None
+
+
 def check_stream_join(topics: Topics, facts: Facts) -> Findings:
     """The topology `stream-join`: each record comes out with its matches, or alone.
 
@@ -246,7 +283,37 @@ def check_stream_join(topics: Topics, facts: Facts) -> Findings:
     return findings_of(inputs, outputs, compare_matches(inputs, outputs, facts) if "join" in facts else ())
 
 
+def check_outbox(topics: Topics, facts: Facts) -> Findings:
+    """The topology `outbox`: each record comes out once, in order, and when it is due.
+
+    Args:
+        topics: `input`, `output` (value: the input's, and in its lower half how long it waited), `buffer-changelog`.
+        facts: `exactly_once`; `clock`, `interval`, which say when records are due.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    logs = [  # which records come out is judged by `punctuations`
+        Log("output-order", "output", told=lambda pair: (pair or 0) >> 32, counted=True),
+        Log("changelog", BUFFER, puts=True),
+    ]
+    # If the drive failed at once, nothing is known about the punctuations.
+    punctuated = compare_punctuations(inputs, outputs, topics[BUFFER], facts) if "clock" in facts else ()
+    return findings_of(inputs, outputs, [*punctuated, *_contents(logs, topics, facts)])
+
+
+def check_windows(topics: Topics, facts: Facts) -> Findings:
+    """The topology `windows`: each window comes out with what its records give.
+
+    Args:
+        topics: `input`, `output`.
+        facts: `kind`, `size`, `grace`, `suppressed`, which say what windows there are, and when they come out.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    # If the drive failed at once, nothing is known about the windows.
+    return findings_of(inputs, outputs, compare_windows(inputs, outputs, facts) if "kind" in facts else ())
+
+
 CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
+    "as-of-join": check_as_of_join,
     "copy": check_copy,
     "enumerator": check_enumerator,
     "counting": check_counting,
@@ -255,7 +322,10 @@ CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "foreign-key-join": check_foreign_key_join,
     "global-join": check_global_join,
     "grouped-table": check_grouped_table,
+    "outbox": check_outbox,
     "scans": check_scans,
     "stream-join": check_stream_join,
+    "table-join": check_table_join,
     "values": check_values,
+    "windows": check_windows,
 }

@@ -62,6 +62,7 @@ class Log:
         beside: the role in which a key with too few records is reported already.
         punctuated: whether a punctuator writes as well, under keys below 0, which no input explains.
         grows: whether the values of a key grow from record to record, even where they are folded.
+        puts: whether only what was put is compared, as a punctuator deletes it.
     """
 
     promise: str
@@ -75,6 +76,7 @@ class Log:
     beside: str | None = None
     punctuated: bool = False
     grows: bool = False
+    puts: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterato
     """
     given = list(log.replay(sorted(topics["input"], key=by_place)))
     ours = (r for r in topics[log.role] if not (log.punctuated and (r[2] or 0) < 0))
+    if log.puts:
+        ours = (r for r in ours if r[3] is not None)
     written = sorted(ours, key=by_place)
     if compared := max(len(given), len(written)):
         yield Comparison(log.promise, None, 0, None, log.role, "what the replay says", "the same", compared)

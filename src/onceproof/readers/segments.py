@@ -32,8 +32,8 @@ DELETE = 0  # value of a request to delete, in the input of `deleter`
 class Effect:
     """What an input record makes a topology write into its partition: a record, or an entry of a store.
 
-    `when`: for `each` input record, for the `first` of its key, or for one that asks to `delete`. A cached store may be
-    written once for several inputs, so entries are looked at `once` a key and transaction.
+    `when`: for `each` input record, for the `first` of its key, for one that asks to `delete`, or for a `version` of a
+    table. A cached store may be written once for several inputs, so entries are looked at `once` a key and transaction.
     """
 
     role: str
@@ -53,6 +53,7 @@ EFFECTS = {
     "counting": (Effect("output", once=False), Effect("last-changelog")),
     "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first")),
     "deleter": (Effect("output", "delete", once=False), Effect("records-changelog")),
+    "as-of-join": (Effect("output", once=False), Effect("versions-changelog", "version")),
     "global-join": (Effect("output", once=False),),
     "scans": (Effect("output", "delete", once=False), Effect("records-changelog")),
     "values": (Effect("values-changelog"),),
@@ -235,6 +236,8 @@ def _first_offsets(seen: Mapping[Log, Mapping[int, Record]]) -> dict[tuple[int, 
 def _happens(effect: Effect, record: Record, first: Mapping[tuple[int, int | None], int]) -> bool:
     if effect.when == "first":
         return first[record.partition, record.key] == record.offset
+    if effect.when == "version":
+        return (record.value or 0) <= 0
     return effect.when == "each" or record.value == DELETE
 
 

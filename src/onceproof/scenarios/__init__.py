@@ -5,19 +5,24 @@ from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Offer
 from onceproof.scenarios import (
     app,
+    as_of_join,
     at_least_once,
     corrupted_task,
     crash,
     enumerator,
+    far_future,
     foreign_key_join,
     global_join,
     grouped_table,
     idle_task,
     multirunner,
+    punctuators,
     quota,
     scan,
     split_batch,
     stream_join,
+    table_join,
+    windows,
 )
 from onceproof.scenarios.base import Scenario, rolls
 
@@ -35,6 +40,11 @@ _MODULES = (
     split_batch,
     corrupted_task,
     grouped_table,
+    far_future,
+    table_join,
+    windows,
+    as_of_join,
+    punctuators,
 )
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 

@@ -24,7 +24,7 @@ directories; the journey is made there. In a cell that rolls they move one by on
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -239,7 +239,7 @@ def drive(lab: Lab) -> Exercise:
             lab.step("add-thread", second.name)
         lab.await_drained()
         if not fault:  # after which either may hold every task
-            lab.await_(f"{second.name} to sync", lambda: _synced(second))
+            lab.await_("the standbys to sync", lambda: standbys_synced(lab.running.values(), second))
     with lab.phase("leave"):
         lab.close_instances()
     return Exercise.of(suffered) if suffered else _exercise(lab, steps)
@@ -259,6 +259,14 @@ def _synced(instance: Instance) -> bool:
         and bool(instance.tasks("standby") or instance.tasks("active"))
         and any(store["position"] > 0 for store in lags)
     )
+
+
+def standbys_synced(running: Iterable[Instance], second: Instance) -> bool:
+    """Whether those that hold standbys have synced; until somebody does, the second instance is expected to.
+
+    If it has taken over all tasks, the first one holds the standbys, and only standbys tell how far they are.
+    """
+    return all(map(_synced, [one for one in running if one.tasks("standby")] or [second]))
 
 
 @dataclass

@@ -14,16 +14,24 @@ which is no known issue: see the scenario's page.
 KAFKA-18713: a left join to a table of several partitions. For a foreign key that changes, releases with the bug let
 both the old key and the new one answer: that there is nothing, and what there is. The task of the old key may be
 slower; then its answer, which comes last, removes the result.
+
+Where a fault befalls the application while the tables change, the trial is exercised when it bit. Under exactly-once a
+subscription or an answer is there if and only if what asked for it is committed, and each way of a key keeps its order,
+so the table at the end is the same. Nobody is told then of the last results: what the join asks and answers must have
+been processed to the end.
 """
 
 import random
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from onceproof.faults import OF_GROUPS, chosen, parameters_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
+    ROLLING,
     Exercise,
     Lab,
     Role,
@@ -31,10 +39,10 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
-    refuse_restarts,
     values_of,
     variants_of,
 )
+from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_other_release, start_other
 
 NAME = "instance-1"
 NULL = 0  # value of a record of the left table without a foreign key
@@ -54,7 +62,9 @@ PARAMETERS = {
     "stores": Parameter("rocksdb", "kind of the stores", choices=("in-memory", "rocksdb")),
     "caching": Parameter(False, "whether the tables are cached"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **parameters_of(*OF_GROUPS),
 }
+FLOWING = 20_000  # changes while a fault strikes
 LEFT = {"join": "left", "partitions": 2, "no.key": False}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Three of ten records of the left table have no foreign key."),
@@ -65,6 +75,12 @@ VARIANTS = variants_of(
     Variant(
         "LEFT_ONE_PARTITION", "As LEFT, with one partition, so that answers do not race.", {**LEFT, "partitions": 1}
     ),
+    Variant(
+        "KILLED",
+        "As LEFT, inner; an instance is killed while the left table changes, and started again.",
+        {**LEFT, "join": "inner", "fault": "instance-kill", "records": FLOWING},
+    ),
+    replace(ROLLING, parameters={**LEFT, "join": "inner", **ROLLING.parameters, "records": FLOWING}),
 )
 
 
@@ -79,7 +95,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
         return f"absent is {own['absent']:g}, but must be a share from 0 to 1."
     if own["join"] == "left" and own["no.key"]:
         return "a left join gives a result also where there is no foreign key; add --set no.key=false."
-    return refuse_restarts(cell)
+    return refuse_at_least_once(own) or refuse_other_release(cell, own, on_disk=own["stores"] == "rocksdb")
 
 
 def last_key(trial: Trial) -> int:
@@ -169,6 +185,9 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("tables"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        fault, suffered = chosen(own), None
+        if fault:
+            start_other(lab)
     with lab.phase("changes"):
         begin = 0
         if own["partitions"] > 1:
@@ -176,11 +195,16 @@ def drive(lab: Lab) -> Exercise:
             lab.produce("right", second[:begin])
             lab.await_drained()
             lab.await_("the right table to be whole", lambda: lab.committed(REPARTITION) >= lab.end(REPARTITION))
-        lab.produce("changes", second[begin:])
-        lab.await_drained()
-        lab.await_("the results of the last records", lambda: "joined" in instance.last)
+        if not fault:
+            lab.produce("changes", second[begin:])
+            lab.await_drained()
+            lab.await_("the results of the last records", lambda: "joined" in instance.last)
+    if fault:
+        suffered = befall(lab, fault, "changes", second[begin:])
     with lab.phase("leave"):
         lab.close_instances()
+    if suffered:
+        return Exercise.of(suffered)
     changed = changes([(key, value) for key, value in (*first, *second) if value >= NULL])
     if own["join"] == "left":
         tasks = own["partitions"]

@@ -15,6 +15,11 @@ trusted, and leave it where it is: `KafkaStreams.start()` fails, again and again
 The table is made from the application's own output: the first records of the input are its entries, and come out as
 they are. When they are committed, the application starts again and so reads the whole table before it joins anything.
 The result of each record is a function of the input alone, and is compared record by record.
+
+Where a fault befalls the application, it strikes one of two instances while they join, each with a table of its own,
+and the trial is exercised when it bit. An instance that is back reads the table again before it joins, so nothing else
+must come out, nor in another order; without transactions some of it may come again. What a kill does to a global table,
+the variants KILLED show.
 """
 
 import random
@@ -24,11 +29,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from onceproof.faults import OF_GROUPS, chosen, instance_kill, parameters_of, pause
 from onceproof.faults.directory import WRITE_BUFFER, small_write_buffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
+    ROLLING,
     Exercise,
     Lab,
     Role,
@@ -37,11 +44,11 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     behind,
-    refuse_restarts,
     runs_its_task,
     values_of,
     variants_of,
 )
+from onceproof.scenarios.befalling import befall, refuse_other_release, start_other
 
 NAME = "instance-1"
 GLOBAL = "global"  # the folder of global stores
@@ -49,6 +56,7 @@ TABLE = "entries"
 FLUSHED_WITHIN = 20.0  # seconds that a table has until some of it is on disk
 NO_KEY = 0  # value of a record that asks for none
 PROMISED_FROM = Release(3, 7, 0)  # KIP-962
+FLOWING = 20_000  # records while a fault strikes
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -62,6 +70,7 @@ PARAMETERS = {
     "partitions": Parameter(2, "partitions of the input", least=1),
     "stores": Parameter("rocksdb", "kind of the table's store", choices=("in-memory", "rocksdb")),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **parameters_of(*(fault for fault in OF_GROUPS if fault is not instance_kill.FAULT)),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Three of ten records ask for no key of the table."),
@@ -87,6 +96,12 @@ VARIANTS = variants_of(
         "As KILLED without transactions, under which the table may be trusted.",
         {"killed": True, "no.key": 0.0, "guarantee": "at_least_once"},
     ),
+    Variant(
+        "BOUNCED",
+        "Every record asks for a key; one of two instances is closed and started again while they join.",
+        {"fault": "bounce", "records": FLOWING, "no.key": 0.0},
+    ),
+    replace(ROLLING, parameters={**ROLLING.parameters, "records": FLOWING, "no.key": 0.0}),
 )
 
 
@@ -129,7 +144,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "group.instance.id": NAME,  # so that it rejoins the group at once
+        **({} if chosen(own) else {"group.instance.id": NAME}),  # so that it rejoins the group at once
         **(small_write_buffer(WRITE_BUFFER) if own["killed"] else {}),
     }
 
@@ -147,17 +162,25 @@ def drive(lab: Lab) -> Exercise:
         if lab.parameters["killed"]:
             flushed = _killed_with_its_table(lab)
         else:
-            lab.stop_instance(NAME)
+            lab.stop_instance(NAME, leave_group=chosen(lab.parameters) is not None)
+    fault, suffered = chosen(lab.parameters), None
     with lab.phase("join"):
         instance = lab.start_instance(NAME)
         lab.note("restored", open={"input": behind(entries, lab.parameters["partitions"])})
         lab.await_("the table to be read", lambda: runs_its_task(instance))
-        lab.produce("asking", asking)
-        lab.await_drained()
-        # What it reports about itself may come a little later.
-        lab.await_(f"{len(asking):,} records to be told of", lambda: instance.processed >= len(asking))
+        if fault:
+            start_other(lab)
+        else:
+            lab.produce("asking", asking)
+            lab.await_drained()
+            # What it reports about itself may come a little later.
+            lab.await_(f"{len(asking):,} records to be told of", lambda: instance.processed >= len(asking))
+    if fault:
+        suffered = befall(lab, fault, "asking", asking)
     with lab.phase("leave"):
         lab.close_instances()
+    if suffered:
+        return Exercise.of(suffered)
     there = {key for key, _ in entries}
     no_key = sum(value == NO_KEY for _, value in asking)
     found = sum(value - 1 in there for _, value in asking)
@@ -195,15 +218,22 @@ def _is_flushed(directory: Path) -> bool:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Refuses an impossible share, a release that promises nothing about these records, or a restart."""
+    """Refuses an impossible share, a release that promises nothing about these records, a zombie without transactions
+    that would fence it, or a restart.
+    """
     if own["no.key"] > 1:
         return f"no.key is {own['no.key']:g}, but must be a share from 0 to 1."
-    if own["table"] != "global-store" and cell.streams < PROMISED_FROM:
+    oldest = min(cell.streams, cell.running)
+    if own["table"] != "global-store" and oldest < PROMISED_FROM:
         return (
-            f"Kafka Streams {cell.streams} drops records that ask for no key by contract (KIP-962); choose "
+            f"Kafka Streams {oldest} drops records that ask for no key by contract (KIP-962); choose "
             f"{PROMISED_FROM} or later."
         )
-    return refuse_restarts(cell)
+    if own["killed"] and chosen(own):
+        return f"its only instance is killed before there is another one; leave out fault={own['fault']}."
+    if chosen(own) is pause.FAULT and own["guarantee"] == "at_least_once":
+        return "the fault pause takes transactions to be fenced; leave it out, or guarantee=at_least_once."
+    return refuse_other_release(cell, own, on_disk=own["stores"] == "rocksdb")
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -48,13 +48,11 @@ from onceproof.scenarios.base import (
     partition_of_key,
     recycled_returns,
     refuse_membership,
-    refuse_restarts,
-    refuse_rolling,
-    rolls,
     runtime,
     values_of,
     variants_of,
 )
+from onceproof.scenarios.befalling import refuse_at_least_once, refuse_other_release
 
 STABLE_WITHIN = 60.0  # seconds that the group has to become stable after a step
 LASTS = 8.0  # seconds for which records last once the group has become stable
@@ -183,16 +181,10 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
     The application moves to another release by rolling only.
     """
-    fault = chosen(own)
     if own["program"] != "random" and (reason := refuse_program(own["program"], own["instances"])):
         return reason
-    if fault and own["guarantee"] == "at_least_once":
-        return (
-            f"the fault {fault.name} does not go with guarantee=at_least_once, under which what was not committed is "
-            "processed again, so that a store may be ahead of its input; leave out one of them."
-        )
-    rolling = refuse_rolling(cell, own, on_disk=own["stores"] == "rocksdb") if rolls(own) else refuse_restarts(cell)
-    return refuse_membership(cell, own) or rolling
+    moving = refuse_other_release(cell, own, on_disk=own["stores"] == "rocksdb")
+    return refuse_at_least_once(own) or refuse_membership(cell, own) or moving
 
 
 def workload(trial: Trial) -> Workload:

@@ -9,16 +9,25 @@ One task is put ahead: all partitions but the first get records that are `lead` 
 committed, the first gets its own. Records of a partition have growing timestamps, so what must come out is a function
 of the input alone. A last record of each partition closes all windows. Releases look for closed windows only once a
 second of wall-clock time; an internal setting, which Kafka's own tests use, makes them look at each record.
+
+Where a fault befalls the application, all partitions stay in step, and the trial is exercised when the fault bit. The
+windows, and the records that wait for them to close, are restored from changelogs. A task's stream time need not be:
+the next record of the partition is the youngest one, so the clock is right again before anything is judged by it, and
+what must come out is the same function of the input.
 """
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from onceproof.faults import OF_GROUPS, chosen, parameters_of, state_lost
+from onceproof.faults.base import Fault
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
+    ROLLING,
     Exercise,
     Lab,
     Role,
@@ -27,15 +36,17 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     partition_of_key,
-    refuse_restarts,
     values_of,
     variants_of,
 )
+from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_other_release, start_other
 
 NAME = "instance-1"
 JOINS = ("inner", "left", "outer")  # a fact is the place of one
 FIRST = 0  # the partition that stays behind
 WAITS_FROM = Release(3, 1, 0)  # KIP-633
+OWN_CLOCKS_FROM = Release(3, 4, 1)  # KAFKA-14862
+FLOWING = 20_000  # records while a fault strikes
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -48,6 +59,7 @@ PARAMETERS = {
     "join": Parameter("outer", "kind of the join", choices=JOINS),
     "partitions": Parameter(2, "partitions of the input", least=1),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **parameters_of(*OF_GROUPS, state_lost.FAULT),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "An outer join; of two tasks of a thread one is a minute ahead."),
@@ -55,6 +67,12 @@ VARIANTS = variants_of(
     Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
     Variant("INNER", "As DEFAULT_CONFIG, inner: no record comes out alone.", {"join": "inner"}),
     Variant("ONE_TASK", "As DEFAULT_CONFIG with one partition, so that there is no other task.", {"partitions": 1}),
+    Variant(
+        "KILLED",
+        "All tasks in step; an instance is killed and started again.",
+        {"fault": "instance-kill", "records": FLOWING},
+    ),
+    replace(ROLLING, parameters={**ROLLING.parameters, "records": FLOWING}),
 )
 
 
@@ -66,7 +84,8 @@ def values(trial: Trial) -> dict[str, Any]:
 def workload(trial: Trial) -> Workload:
     """Records with numbers that grow, as values above 0 of the left stream, below 0 of the right one.
 
-    First those of all partitions in step, then what comes of all but the first partition, then what comes of that.
+    First those of all partitions in step, then what comes of all but the first partition, then what comes of that;
+    under a fault all in step.
     """
     own = values(trial)
     rng = random.Random(trial.seed)
@@ -78,7 +97,8 @@ def workload(trial: Trial) -> Workload:
     closing = [(own["keys"] + place, last) for place in range(own["partitions"])]  # neighbours: one a partition
     half = _in_step(own)
     rest = [*made[half:], *closing]
-    rest.sort(key=lambda record: partition_of_key(record[0], own["partitions"]) == FIRST)
+    if chosen(own) is None:
+        rest.sort(key=lambda record: partition_of_key(record[0], own["partitions"]) == FIRST)
     return Workload([], [*made[:half], *rest])
 
 
@@ -114,9 +134,11 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: Lab) -> Exercise:
-    """All partitions in step, then all but the first ahead, then the first one."""
+    """All partitions in step, then all but the first ahead, then the first one; or in step under a fault."""
     own = lab.parameters
     lab.measure(window=own["window"], grace=own["grace"], join=JOINS.index(own["join"]))
+    if fault := chosen(own):
+        return _befallen(lab, fault)
     records, half = lab.workload.second, _in_step(own)
     in_step, rest = records[:half], records[half:]
     ahead = [record for record in rest if partition_of_key(record[0], own["partitions"]) != FIRST]
@@ -145,14 +167,33 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(own["join"] != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
 
 
-def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
-    """Refuses a release that does not wait for windows to close, or a restart."""
-    if cell.streams < WAITS_FROM:
+def _befallen(lab: Lab, fault: Fault) -> Exercise:
+    """All records in step while a fault strikes one of two instances."""
+    records = lab.workload.second
+    begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
+    with lab.phase("start"):
+        lab.start_instance(NAME)
+        start_other(lab)
+    suffered = befall(lab, fault, "in-step", records, [begin + abs(value) for _, value in records])
+    with lab.phase("leave"):
+        lab.close_instances()
+    return Exercise.of(suffered)
+
+
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Refuses a release that does not wait for windows to close, a fault without transactions, or a restart."""
+    oldest = min(cell.streams, cell.running)
+    if oldest < WAITS_FROM:
         return (
-            f"Kafka Streams {cell.streams} does not wait for a window to close before a record comes out of a join "
+            f"Kafka Streams {oldest} does not wait for a window to close before a record comes out of a join "
             f"alone (KIP-633); choose {WAITS_FROM} or later."
         )
-    return refuse_restarts(cell)
+    if chosen(own) and own["join"] != "inner" and oldest < OWN_CLOCKS_FROM:
+        return (
+            f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that what comes out would hang on which "
+            f"of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={own['fault']}."
+        )
+    return refuse_at_least_once(own) or refuse_other_release(cell, own)
 
 
 # --- system --------------------------------------------------------------------------------------------------

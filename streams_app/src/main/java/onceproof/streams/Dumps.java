@@ -38,7 +38,8 @@ final class Dumps {
 
     private static final Duration PATIENCE = Duration.ofSeconds(20);
     private static final Duration PAUSE = Duration.ofMillis(50);
-    private static final List<String> OF_THE_DSL = List.of("KTABLE-FK-JOIN-", "KSTREAM-"); // keys are not integers
+    private static final List<String> OF_THE_DSL =
+            List.of("KTABLE-FK-JOIN-", "KSTREAM-", Windows.SUMS, AsOfJoin.VERSIONS); // no integer for each key
 
     private final KafkaStreams streams;
 

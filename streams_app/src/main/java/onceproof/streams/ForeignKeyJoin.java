@@ -2,6 +2,7 @@ package onceproof.streams;
 
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
@@ -13,6 +14,7 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
@@ -54,7 +56,7 @@ final class ForeignKeyJoin {
         Set<Integer> joined = ConcurrentHashMap.newKeySet(); // the last keys, of all tasks
         return builder.build()
                 .addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT)
-                .addProcessor("last", () -> new Last(lastKey, lastKeys, joined, progress), RESULTS);
+                .addProcessor("last", () -> new Last(lastKey, lastKeys, joined, progress, partitions > 1), RESULTS);
     }
 
     /** A table's records where the join asks for them and answers: by Kafka's partitioner, not by the input's. */
@@ -81,23 +83,32 @@ final class ForeignKeyJoin {
         return value == 0 ? null : value - 1;
     }
 
-    /** Reports when the last keys have their results. */
+    /** Reports when the last keys have their results, and counts, in tasks that the input is not read in. */
     private static final class Last implements Processor<Integer, Long, Void, Void> {
 
         private final int lastKey;
         private final int lastKeys;
         private final Set<Integer> joined;
         private final Progress progress;
+        private final boolean counts;
+        private LongAdder processed;
 
-        Last(int lastKey, int lastKeys, Set<Integer> joined, Progress progress) {
+        Last(int lastKey, int lastKeys, Set<Integer> joined, Progress progress, boolean counts) {
             this.lastKey = lastKey;
             this.lastKeys = lastKeys;
             this.joined = joined;
             this.progress = progress;
+            this.counts = counts;
+        }
+
+        @Override
+        public void init(ProcessorContext<Void, Void> context) {
+            processed = counts ? progress.counter(context.taskId()) : new LongAdder();
         }
 
         @Override
         public void process(Record<Integer, Long> result) {
+            processed.increment();
             boolean isLast = result.key() >= lastKey && result.key() < lastKey + lastKeys;
             if (isLast && joined.add(result.key()) && joined.size() == lastKeys) {
                 progress.tell("joined", Events.fields("keys", lastKeys));

@@ -4,10 +4,14 @@ import java.time.Duration;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.WindowStore;
 
 /** The settings {@code stores} and {@code caching}, which every topology has, and the stores they make. */
 final class StoreKind {
@@ -28,6 +32,11 @@ final class StoreKind {
         this.caching = caching;
     }
 
+    /** Whatever the settings say: in memory, and not cached. */
+    static StoreKind inMemory() {
+        return new StoreKind(IN_MEMORY, false);
+    }
+
     static StoreKind of(Settings settings) {
         return of(settings, "rocksdb", IN_MEMORY);
     }
@@ -35,6 +44,11 @@ final class StoreKind {
     /** For a topology that accesses its stores through {@link Numbers}. */
     static StoreKind ofAny(Settings settings) {
         return of(settings, "rocksdb", IN_MEMORY, TIMESTAMPED, VERSIONED, WINDOW, SESSION);
+    }
+
+    /** For a table of the DSL. */
+    static StoreKind ofTable(Settings settings) {
+        return of(settings, "rocksdb", IN_MEMORY, VERSIONED);
     }
 
     private static StoreKind of(Settings settings, String... kinds) {
@@ -49,7 +63,7 @@ final class StoreKind {
     private <K, V> StoreBuilder<?> uncached(String name, Serde<K> keys, Serde<V> values) {
         switch (kind) {
             case TIMESTAMPED:
-                return Stores.timestampedKeyValueStoreBuilder(Stores.persistentTimestampedKeyValueStore(name), keys, values);
+                return Stores.timestampedKeyValueStoreBuilder(timestamped(name), keys, values);
             case VERSIONED:
                 return VersionedStore.builder(name, KEPT, keys, values);
             case WINDOW:
@@ -63,12 +77,58 @@ final class StoreKind {
 
     /** How the DSL is to keep a table in a store of this kind; there its values have timestamps. */
     <K, V> Materialized<K, V, KeyValueStore<Bytes, byte[]>> materialized(String name, Serde<K> keys, Serde<V> values) {
-        KeyValueBytesStoreSupplier supplier = kind.equals(IN_MEMORY)
+        return table(name, KEPT, keys, values);
+    }
+
+    /** The same; a versioned one keeps so much of its history. */
+    <K, V> Materialized<K, V, KeyValueStore<Bytes, byte[]>> table(
+            String name, Duration history, Serde<K> keys, Serde<V> values) {
+        Materialized<K, V, KeyValueStore<Bytes, byte[]>> materialized =
+                Materialized.<K, V>as(tableSupplier(name, history)).withKeySerde(keys).withValueSerde(values);
+        return cached(materialized);
+    }
+
+    private KeyValueBytesStoreSupplier tableSupplier(String name, Duration history) {
+        return kind.equals(VERSIONED) ? VersionedStore.supplier(name, history) : timestamped(name);
+    }
+
+    /** A store whose values have timestamps, for a processor that needs them. */
+    <K, V> StoreBuilder<TimestampedKeyValueStore<K, V>> timestamped(String name, Serde<K> keys, Serde<V> values) {
+        StoreBuilder<TimestampedKeyValueStore<K, V>> builder =
+                Stores.timestampedKeyValueStoreBuilder(timestamped(name), keys, values);
+        return caching ? builder.withCachingEnabled() : builder.withCachingDisabled();
+    }
+
+    /** How the DSL is to keep windows of this size; there their values have timestamps. */
+    <K, V> Materialized<K, V, WindowStore<Bytes, byte[]>> windows(
+            String name, Duration kept, Duration size, Serde<K> keys, Serde<V> values) {
+        return cached(Materialized.<K, V>as(
+                        kind.equals(IN_MEMORY)
+                                ? Stores.inMemoryWindowStore(name, kept, size, false)
+                                : Stores.persistentTimestampedWindowStore(name, kept, size, false))
+                .withKeySerde(keys)
+                .withValueSerde(values));
+    }
+
+    /** How the DSL is to keep sessions. */
+    <K, V> Materialized<K, V, SessionStore<Bytes, byte[]>> sessions(
+            String name, Duration kept, Serde<K> keys, Serde<V> values) {
+        return cached(Materialized.<K, V>as(
+                        kind.equals(IN_MEMORY)
+                                ? Stores.inMemorySessionStore(name, kept)
+                                : Stores.persistentSessionStore(name, kept))
+                .withKeySerde(keys)
+                .withValueSerde(values));
+    }
+
+    private <K, V, S extends StateStore> Materialized<K, V, S> cached(Materialized<K, V, S> materialized) {
+        return caching ? materialized.withCachingEnabled() : materialized.withCachingDisabled();
+    }
+
+    private KeyValueBytesStoreSupplier timestamped(String name) {
+        return kind.equals(IN_MEMORY)
                 ? Stores.inMemoryKeyValueStore(name)
                 : Stores.persistentTimestampedKeyValueStore(name);
-        Materialized<K, V, KeyValueStore<Bytes, byte[]>> materialized =
-                Materialized.<K, V>as(supplier).withKeySerde(keys).withValueSerde(values);
-        return caching ? materialized.withCachingEnabled() : materialized.withCachingDisabled();
     }
 
     private KeyValueBytesStoreSupplier supplier(String name) {

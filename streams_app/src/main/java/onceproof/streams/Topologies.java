@@ -12,6 +12,7 @@ final class Topologies {
     private static final String OF_PEOPLE = "app"; // your own application
     private static final Map<String, BiFunction<Settings, Progress, Topology>> BY_NAME =
             Map.ofEntries(
+                    Map.entry("as-of-join", AsOfJoin::topology),
                     Map.entry("copy", Copy::topology),
                     Map.entry("enumerator", Enumerator::topology),
                     Map.entry("counting", Counting::topology),
@@ -20,9 +21,12 @@ final class Topologies {
                     Map.entry("foreign-key-join", ForeignKeyJoin::topology),
                     Map.entry("global-join", GlobalJoin::topology),
                     Map.entry("grouped-table", GroupedTable::topology),
+                    Map.entry("outbox", Outbox::topology),
                     Map.entry("scans", Scans::topology),
                     Map.entry("stream-join", StreamJoin::topology),
-                    Map.entry("values", Values::topology));
+                    Map.entry("table-join", TableJoin::topology),
+                    Map.entry("values", Values::topology),
+                    Map.entry("windows", Windows::topology));
 
     private Topologies() {}
 

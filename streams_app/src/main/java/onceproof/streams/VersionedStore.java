@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 
@@ -17,6 +18,7 @@ import org.apache.kafka.streams.state.Stores;
 final class VersionedStore implements Numbers {
 
     private static final String PACKAGE = "org.apache.kafka.streams.state.";
+    private static final String SUPPLIER = "VersionedBytesStoreSupplier";
     private static final int KEYS = 100_000;
 
     private final Object store;
@@ -26,13 +28,17 @@ final class VersionedStore implements Numbers {
     }
 
     static <K, V> StoreBuilder<?> builder(String name, Duration history, Serde<K> keys, Serde<V> values) {
-        Class<?> supplied = type("VersionedBytesStoreSupplier");
-        Object supplier = call(
-                null, Stores.class, "persistentVersionedKeyValueStore",
-                List.of(String.class, Duration.class), name, history);
+        KeyValueBytesStoreSupplier supplier = supplier(name, history);
         return (StoreBuilder<?>) call(
                 null, Stores.class, "versionedKeyValueStoreBuilder",
-                List.of(supplied, Serde.class, Serde.class), supplier, keys, values);
+                List.of(type(SUPPLIER), Serde.class, Serde.class), supplier, keys, values);
+    }
+
+    static KeyValueBytesStoreSupplier supplier(String name, Duration history) {
+        type(SUPPLIER); // refuses releases that have none
+        return (KeyValueBytesStoreSupplier) call(
+                null, Stores.class, "persistentVersionedKeyValueStore",
+                List.of(String.class, Duration.class), name, history);
     }
 
     @Override

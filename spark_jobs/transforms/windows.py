@@ -1,0 +1,226 @@
+"""The promise `windows`: what an aggregation by windows of time gives."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_jobs.transforms.comparisons import comparison, fact, records_text
+from spark_jobs.transforms.places import partition_of, place, place_text
+
+SUM_BITS = 22  # of a value; the others are the time at which its window starts
+HOPPING, SESSION = 1, 2  # values of the fact `kind`; 0 is tumbling
+FACTS = ("kind", "size", "grace", "suppressed")
+WINDOW = ("trial", "key", "start", "end")
+SESSIONS = "array<struct<start: bigint, end: bigint, sum: bigint>>"
+UPDATES = "array<struct<start: bigint, end: bigint, sum: bigint, source: bigint>>"
+
+
+def compare_windows(records: DataFrame, trials: DataFrame) -> DataFrame:
+    """One comparison for each window, with what came out for it and the first breach of it, if there is one.
+
+    A window is told by its key, start and end. Suppressed, it comes out when it has closed, else at each update. Out:
+    as the table `comparisons`.
+    """
+    trials = trials.where(fact("kind").isNotNull())  # else the drive failed at once: nothing is known of its windows
+    stated = f.broadcast(trials.select("trial", *(fact(name).alias(name) for name in FACTS)))
+    both = due(records, stated).join(came_out(records, stated), list(WINDOW), "full")
+    given, there = f.col("given"), f.coalesce("there", f.array())
+    number = f.size(there)
+    wanted = f.when(f.col("why").isNotNull(), f.lit(0)).otherwise(f.size(given))
+    from_ = partition_of(f.col("source"))
+    astray = f.filter(there, lambda result: partition_of(result["place"]) != from_)
+    # The first place at which a result differs from the one that is due, from 0 on.
+    differs = f.array_position(
+        f.zip_with(
+            given, there, lambda due_, result: (due_["sum"] == result["sum"]) & (due_["made"] == result["made"])
+        ),
+        f.lit(False),
+    )
+    which = (
+        f.when(given.isNull(), f.lit("unexpected-record"))
+        .when(wanted == 0, f.when(number > 0, f.lit("early-result")))
+        .when(f.size(astray) > 0, f.lit("wrong-partition"))
+        .when(number < wanted, f.lit("lost-record"))
+        .when(number > wanted, f.lit("duplicate-output"))
+        .when(differs > 0, f.lit("differs"))
+    )
+    judged = (
+        both.withColumns(
+            {"which": which, "wanted": wanted, "number": number, "astray": f.get(astray, f.lit(0)), "differs": differs}
+        )
+        .where((f.col("wanted") > 0) | (f.col("number") > 0))
+        .withColumn("due", f.get("given", f.greatest(f.col("differs"), f.lit(1)).cast("int") - 1))
+        .withColumn("result", f.get("there", f.greatest(f.col("differs"), f.lit(1)).cast("int") - 1))
+        .withColumn("last", f.element_at("there", f.when(f.col("number") > 0, f.lit(-1))))
+    )
+    return judged.select(*_told(judged))
+
+
+def _told(_: DataFrame) -> list[Column]:
+    which, last, due_, result = (f.col(name) for name in ("which", "last", "due", "result"))
+    named = f.format_string(" of the window from %d to %d", "start", "end")
+    partition = "partition %d"
+    value = due_["sum"] != result["sum"]
+    where = (
+        f.when(which == "lost-record", f.col("source"))
+        .when(which == "wrong-partition", f.col("astray")["place"])
+        .when(which == "differs", result["place"])
+        .otherwise(last["place"])
+    )
+    return comparison(
+        "windows",
+        anomaly=f.when(
+            which == "differs", f.when(value, f.lit("wrong-value")).otherwise(f.lit("wrong-timestamp"))
+        ).otherwise(which),
+        partition=partition_of(where),
+        key=f.col("key"),
+        place=f.when(which == "lost-record", place_text("input", where)).otherwise(place_text("output", where)),
+        expected=f.when(which == "unexpected-record", f.lit("nothing"))
+        .when(which == "early-result", f.concat(f.lit("nothing: "), f.col("why")))
+        .when(which == "wrong-partition", f.format_string(partition, partition_of(f.col("source"))))
+        .when(which == "lost-record", f.concat(records_text(f.col("wanted")), named))
+        .when(which == "duplicate-output", records_text(f.col("wanted")))
+        .when(which == "differs", _words(due_))
+        .otherwise(_words(last)),
+        observed=f.when(which == "wrong-partition", f.format_string(partition, partition_of(where)))
+        .when(which == "lost-record", f.concat(records_text(f.col("number")), named))
+        .when(which == "duplicate-output", records_text(f.col("number")))
+        .when(which == "differs", _words(result))
+        .otherwise(_words(last)),
+    )
+
+
+def _words(update: Column) -> Column:
+    total = f.when(update["sum"] == 0, f.lit("nothing")).otherwise(update["sum"].cast("string"))
+    return f.concat(total, f.lit(" at "), update["made"].cast("string"))
+
+
+def came_out(records: DataFrame, stated: DataFrame) -> DataFrame:
+    """What came out for each window. Out: WINDOW, there ARRAY<STRUCT<place, sum, made: LONG>> in order."""
+    made = f.unix_millis("timestamp")
+    results = (
+        records.where(f.col("role") == "output")
+        .join(stated, "trial")
+        .withColumn("start", f.shiftright("value", SUM_BITS))
+        .withColumn("end", f.when(f.col("kind") == SESSION, made).otherwise(f.col("start") + f.col("size")))
+    )
+    result = f.struct(
+        place().alias("place"), f.col("value").bitwiseAND(f.lit(2**SUM_BITS - 1)).alias("sum"), made.alias("made")
+    )
+    return results.groupBy(*WINDOW).agg(f.array_sort(f.collect_list(result)).alias("there"))
+
+
+def due(records: DataFrame, stated: DataFrame) -> DataFrame:
+    """What the input makes of each window that it has, open or closed, and which results are due.
+
+    Out: WINDOW, given ARRAY<STRUCT<number, sum, made: LONG>>: all updates, or, suppressed, the last; source LONG: the
+    place of the record that made the last; why STRING: where none is due.
+    """
+    in_order = Window.partitionBy("trial", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
+    kept = f.col("grace") + f.when(f.col("kind") == SESSION, f.col("size")).otherwise(0)
+    inputs = (
+        records.where(f.col("role") == "input")
+        .join(stated, "trial")
+        .withColumns({"at": f.unix_millis("timestamp"), "source": place()})
+        .withColumn("closed", f.max("at").over(in_order) - kept)
+    )
+    ends = inputs.groupBy("trial", "partition").agg(f.max("closed").alias("closed"))
+    updates = of_times(inputs.where(f.col("kind") != SESSION)).unionByName(
+        of_sessions(inputs.where(f.col("kind") == SESSION))
+    )
+    update = f.struct("number", "sum", "made")
+    of_windows = updates.groupBy(*WINDOW).agg(
+        f.array_sort(f.collect_list(update)).alias("given"), f.max("source").alias("source")
+    )
+    suppressed = f.col("suppressed") == 1
+    last = f.element_at("given", -1)
+    return (
+        of_windows.withColumn("partition", partition_of(f.col("source")))
+        .join(f.broadcast(ends), ["trial", "partition"])
+        .join(stated, "trial")
+        .select(
+            *WINDOW,
+            f.when(suppressed, f.array(last)).otherwise(f.col("given")).alias("given"),
+            "source",
+            f.when(suppressed & (last["sum"] == 0), f.lit("another took it in"))
+            .when(suppressed & (f.col("end") > f.col("closed")), f.lit("it has not closed"))
+            .alias("why"),
+        )
+    )
+
+
+def of_times(inputs: DataFrame) -> DataFrame:
+    """Updates of windows that begin at fixed times: what they hold after each of their records.
+
+    In: records of an input with facts, at, source, closed LONG. Out: WINDOW, number, sum, made, source LONG.
+    """
+    at, size = f.col("at"), f.col("size")
+    advance = f.when(f.col("kind") == HOPPING, f.floor(size / 2)).otherwise(size)
+    last = at - f.pmod(at, advance)
+    so_far = Window.partitionBy("trial", "partition", "key", "start").orderBy("offset")
+    return (
+        inputs.withColumn("start", f.explode(f.sequence(last, at - size + 1, -advance)))
+        .withColumn("end", f.col("start") + size)
+        .where(f.col("end") > f.col("closed"))
+        .select(
+            *WINDOW,
+            f.col("offset").alias("number"),
+            f.sum("value").over(so_far).alias("sum"),
+            f.max("at").over(so_far).alias("made"),
+            "source",
+        )
+    )
+
+
+def of_sessions(inputs: DataFrame) -> DataFrame:
+    """Updates of sessions: what they hold after each of their records, 0 when another has taken them in.
+
+    As `of_times`; the records of a key are folded in their order, since whether one is too late hangs on the
+    sessions that are there.
+    """
+    record = f.struct("offset", "at", "value", "closed", "size", "source")
+    begin = f.struct(f.array().cast(SESSIONS).alias("sessions"), f.array().cast(UPDATES).alias("updates"))
+    return (
+        inputs.groupBy("trial", "partition", "key")
+        .agg(f.array_sort(f.collect_list(record)).alias("in_order"))
+        .select("trial", "key", f.posexplode(f.aggregate("in_order", begin, _joined, lambda done: done["updates"])))
+        .select(
+            "trial",
+            "key",
+            f.col("col.start").alias("start"),
+            f.col("col.end").alias("end"),
+            f.col("pos").cast("long").alias("number"),
+            f.col("col.sum").alias("sum"),
+            f.col("col.end").alias("made"),
+            f.col("col.source").alias("source"),
+        )
+    )
+
+
+def _joined(so_far: Column, record: Column) -> Column:
+    """The sessions of a key and their updates, when a record has begun one or joined those that are near."""
+    at, gap = record["at"], record["size"]
+
+    def is_near(session: Column) -> Column:
+        is_open = session["end"] > record["closed"]
+        return (session["start"] <= at + gap) & (session["end"] >= at - gap) & is_open
+
+    near = f.filter(so_far["sessions"], is_near)
+    rest = f.filter(so_far["sessions"], lambda session: ~is_near(session))
+    start = f.least(at, f.array_min(f.transform(near, lambda session: session["start"])))  # skips null
+    end = f.greatest(at, f.array_max(f.transform(near, lambda session: session["end"])))
+    total = f.aggregate(near, record["value"], lambda before, session: before + session["sum"])
+    new = f.array(f.struct(start.alias("start"), end.alias("end"), total.alias("sum")))
+
+    def told(session: Column, total: Column) -> Column:
+        return f.struct(
+            session["start"].alias("start"),
+            session["end"].alias("end"),
+            total.alias("sum"),
+            record["source"].alias("source"),
+        )
+
+    grown = f.when(start < end, f.transform(near, lambda session: told(session, f.lit(0).cast("long"))))
+    gone = f.coalesce(grown, f.array().cast(UPDATES))
+    updates = f.concat(so_far["updates"], gone, f.transform(new, lambda session: told(session, session["sum"])))
+    joined = f.struct(f.concat(rest, new).alias("sessions"), updates.alias("updates"))
+    return f.when(end < record["closed"], so_far).otherwise(joined)

@@ -1,0 +1,125 @@
+"""The promise `punctuations`: a punctuator releases what a buffer holds, each record once and when it is due."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.place import Place
+from onceproof.model.record import Facts, Record
+from onceproof.readers.comparisons import by_place, records_text, value_text
+
+BUFFER = "buffer-changelog"
+WAITED = (1 << 32) - 1  # the lower half of an output value: ms from the time of a record to that of its punctuation
+
+
+class Expected(NamedTuple):
+    """A record of the input, from when on it is due, and whether a punctuation must have come since."""
+
+    source: Record
+    due: int
+    is_over: bool
+
+
+def compare_punctuations(
+    inputs: Sequence[Record], outputs: Sequence[Record], buffer: Sequence[Record], facts: Facts
+) -> Iterator[Comparison]:
+    """Each record with how it came out; what breaches that first, if anything does. Then what is still held after that.
+
+    Args:
+        inputs: of the topology `outbox`: each key once; the value is the wait in ms.
+        outputs: `wait << 32 | waited`.
+        buffer: the changelog of the buffer.
+        facts: `clock`, 0 stream time, 1 wall clock; `interval` in ms; `ended` is 0 if the drive failed.
+    """
+    of_partition: dict[int, list[Record]] = defaultdict(list)
+    for record in sorted(inputs, key=by_place):
+        of_partition[record.partition].append(record)
+    by_stream_time = not facts["clock"]
+    times = {partition: _times(records) for partition, records in of_partition.items()}
+    expected: dict[int | None, Expected] = {}
+    for partition, records in of_partition.items():
+        over = _last_due(times[partition], facts["interval"]) if by_stream_time else None
+        due = 0
+        for record in records:
+            due = max(due, record.timestamp + (record.value or 0))
+            is_over = bool(facts.get("ended", 1)) if over is None else due <= over
+            expected[record.key] = Expected(record, due, is_over)
+    found: dict[int | None, list[Record]] = defaultdict(list)
+    for record in sorted(outputs, key=by_place):
+        found[record.key].append(record)
+    before = _released_before(outputs, expected)
+    had = {partition: set(of_task) for partition, of_task in times.items()}
+    for key, one in expected.items():
+        known = had[one.source.partition] if by_stream_time else None
+        yield _compared(one, found.get(key, ()), known, before)
+    for key in found.keys() - expected.keys():
+        last = found[key][-1]
+        yield _told("unexpected-record", "output", last, "nothing", records_text(len(found[key])))
+    left = {(record.partition, record.key): record for record in sorted(buffer, key=by_place)}
+    for (partition, key), record in left.items():
+        at_home = key in expected and expected[key].source.partition == partition
+        if record.value is not None and at_home and expected[key].is_over and key in found:
+            yield _told("unreleased", BUFFER, record, "nothing", value_text(record.value), comparisons=0)
+
+
+def _times(records: Sequence[Record]) -> list[int]:
+    """The times that a task has while it reads a partition, record by record."""
+    times, now = list[int](), 0
+    for record in records:
+        now = max(now, record.timestamp)
+        times.append(now)
+    return times
+
+
+def _last_due(times: Sequence[int], interval: int) -> int:
+    """Until when what is due must be out: the first time of the task at or after its last multiple of the interval."""
+    multiple = times[-1] - times[-1] % interval
+    return min(time for time in times if time >= multiple)
+
+
+def _released_at(record: Record, source: Record) -> int:
+    return source.timestamp + ((record.value or 0) & WAITED)
+
+
+def _released_before(outputs: Sequence[Record], expected: Mapping[int | None, Expected]) -> dict[tuple[int, int], int]:
+    """For each record of the output, by place, the latest punctuation that released one before it."""
+    before, latest = dict[tuple[int, int], int](), dict[int, int]()
+    for record in sorted(outputs, key=by_place):
+        one = expected.get(record.key)
+        if one and one.source.partition == record.partition:
+            before[record.partition, record.offset] = latest.get(record.partition, 0)
+            latest[record.partition] = max(latest.get(record.partition, 0), _released_at(record, one.source))
+    return before
+
+
+def _compared(
+    one: Expected, there: Sequence[Record], times: Collection[int] | None, before: Mapping[tuple[int, int], int]
+) -> Comparison:
+    """How a record came out; `times` are those of its task, None by the wall clock."""
+    if not there:
+        if one.is_over:
+            return _told("unreleased", "input", one.source, "1 record", "0 records")
+        return _told(None, "input", one.source, f"nothing before {one.due}", "nothing")
+    last = there[-1]
+    if len(there) > 1:
+        return _told("duplicate-output", "output", last, "1 record", records_text(len(there)))
+    at = _released_at(last, one.source)
+    if at < one.due:
+        return _told("early-release", "output", last, f"at {one.due} or later", f"at {at}")
+    if times is not None and last.partition == one.source.partition:
+        if at not in times:
+            return _told("early-release", "output", last, "at a time of its task", f"at {at}")
+        earlier = before[last.partition, last.offset]
+        if one.due <= earlier < at:
+            return _told("late-release", "output", last, f"at {earlier}, as others", f"at {at}")
+    return _told(None, "output", last, f"at {at}", f"at {at}")
+
+
+def _told(
+    anomaly: str | None, role: str, record: Record, expected: str, observed: str, comparisons: int = 1
+) -> Comparison:
+    place = str(Place(role, record.partition, record.offset))
+    return Comparison(
+        "punctuations", anomaly, record.partition, record.key, place, expected, observed, comparisons=comparisons
+    )

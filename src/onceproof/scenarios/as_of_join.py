@@ -1,0 +1,239 @@
+"""A record that is joined with a versioned table gets what its key was at the time of the record, whatever befalls.
+
+A versioned store (KIP-889) keeps the history of each key for a while, the `retention`. A stream that is joined with
+such a table (KIP-914) gets the version that was valid at the time of each record, and not the last one: so neither side
+need be in order. A version that is older than the youngest one of the table by more than the retention is dropped, and
+a record as old as that gets a version only if it is the last one of its key. A table without versions gives what was
+put last. Both come from one topic, so what comes out is a function of the order of a partition.
+
+What can go wrong: the last versions lie in one part of a RocksDB, older ones in segments by the time at which they end,
+and all are restored from a changelog in which they are out of order. Who takes the task over must have the same history
+as of the last commit, or records get another version, or none, long after.
+
+A store that is opened again over what it left in good order knows neither its segments nor its time, both of which it
+keeps in memory and learns from what is restored or put: who asks for a version in a segment gets none (variant
+`RESTARTED`), and what is too old is taken, and given, until the next version comes (`LATE`, in which alone any comes
+after the fault). Both must be red on every release with versioned stores. Where all is restored neither is seen.
+
+A trial is *exercised* when the fault bit; without one, when the store was closed in good order and opened again, and
+records asked for versions of it.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios.base import (
+    ROLLING,
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    runs_its_task,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.befalling import befall, refuse_other_release, start_other
+
+NAME = "instance-1"
+VERSIONED = "versioned"
+DELETION = 0  # value of a record that deletes its key
+CHANGES = 0.3  # share of the records that change the table
+DELETIONS = 0.1  # share of these that delete their key
+OUT_OF_ORDER = 0.4  # share of the records, changes or not
+TOO_OLD = 0.1  # share of the first records
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+KILLED = {"fault": instance_kill.FAULT.name}
+PARAMETERS = {
+    "stores": Parameter(VERSIONED, "kind of the table's store", choices=(VERSIONED, "rocksdb", "in-memory")),
+    "retention": Parameter(6_000, "ms of its history that a versioned table keeps", least=2),
+    "keys": Parameter(200, "keys of the table", least=1),
+    "first": Parameter(14_000, "records before the fault, a millisecond apart, of which some are too old", least=1),
+    "records": Parameter(20_000, "records that flow when the fault strikes, a millisecond apart", least=1),
+    "late": Parameter(0.0, "share of these that is too old", least=0),
+    "partitions": Parameter(4, "partitions of the input", least=1),
+    "standbys": Parameter(0, "standby replicas", least=0),
+    **parameters_of(*OF_GROUPS, *OF_DISK),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "A versioned table; an instance is killed.", KILLED),
+    Variant("STANDBY", "As DEFAULT_CONFIG with a standby of each task to take it over.", {**KILLED, "standbys": 1}),
+    Variant("UNVERSIONED", "As DEFAULT_CONFIG; the table has the last version only.", {**KILLED, "stores": "rocksdb"}),
+    Variant("IN_MEMORY", "As UNVERSIONED with the table in memory.", {**KILLED, "stores": "in-memory"}),
+    Variant(
+        "PAUSED",
+        "As DEFAULT_CONFIG; instead an instance stands still, loses its tasks, and wakes as a zombie.",
+        {"fault": pause.FAULT.name},
+    ),
+    Variant("RESTARTED", "As DEFAULT_CONFIG; instead the only instance is closed in good order and started again."),
+    Variant(
+        "LATE",
+        "As RESTARTED; most records that follow are too old, so that one comes first to the store.",
+        {"late": 0.9},
+    ),
+    replace(
+        ROLLING,
+        description="As DEFAULT_CONFIG, with twice the history; instead the group goes over to another release.",
+        parameters={**ROLLING.parameters, "retention": 12_000, "first": 26_000},
+    ),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Refuses an impossible share, a release without versioned stores, or a fault of the disk where there is none."""
+    if own["late"] > 1:
+        return f"late is {own['late']:g}, but must be a share from 0 to 1."
+    if own["stores"] == VERSIONED:
+        for release in (cell.streams, cell.running):
+            if not release.has_versioned_stores:
+                return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
+    on_disk = own["stores"] != "in-memory"
+    if not on_disk and chosen(own) in OF_DISK:
+        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
+    return refuse_other_release(cell, own, on_disk=on_disk)
+
+
+class Stamped(NamedTuple):
+    """A record with its time in ms, from the first one on."""
+
+    key: int
+    value: int
+    at: int
+
+
+def generated(trial: Trial) -> list[Stamped]:
+    """The records, drawn from the seed, each with a number of its own: versions below 0, deletions, those that ask.
+
+    Most are in order, some out of it within the retention, some too old.
+    """
+    own, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
+    kept = own["retention"]
+    for now in range(own["first"] + own["records"]):
+        at, value, late = now, now + 1, TOO_OLD if now < own["first"] else own["late"]
+        is_change = rng.random() < CHANGES
+        if is_change:
+            value = DELETION if rng.random() < DELETIONS else -value
+        if now >= 2 * kept and rng.random() < late:
+            at -= rng.randint(kept + kept // 4, 2 * kept)
+        elif rng.random() < OUT_OF_ORDER:
+            at -= rng.randrange(min(kept // 4 if is_change else kept, now) + 1)
+        made.append(Stamped(rng.randrange(own["keys"]), value, at))
+    return made
+
+
+def workload(trial: Trial) -> Workload:
+    """Keys and values of the records; none is preloaded, since they have their own times."""
+    return Workload([], [(record.key, record.value) for record in generated(trial)])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `as-of-join`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "stores": own["stores"],
+        "retention.ms": own["retention"],
+        "caching": False,
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    own = values(trial)
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": str(own["standbys"]),
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        **({} if chosen(own) else {"group.instance.id": NAME}),  # so that it rejoins the group at once
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Make a history of the table, then have the fault strike, or start again, while more of both sides flow."""
+    own, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    lab.measure(**facts(own))
+    begin = int(lab.now() * 1_000) - len(made)  # the youngest record is made now
+    times = [begin + record.at for record in made]
+    first, flow = slice(own["first"]), slice(own["first"], None)
+    records = lab.workload.second
+    with lab.phase("start"):
+        lab.start_instance(NAME)
+        if fault:  # before there is a history, so that no store is left in good order on the way
+            start_other(lab)
+    with lab.phase("first"):
+        lab.produce("first", records[first], timestamps=times[first])
+        lab.await_(f"{own['first']:,} records to be committed", lambda: lab.committed() >= own["first"])
+    if fault:
+        suffered = befall(lab, fault, "flow", records[flow], times[flow])
+        with lab.phase("leave"):
+            lab.close_instances()
+        return Exercise.of(suffered)
+    with lab.phase("restart"):
+        lab.stop_instance(NAME)
+        again = lab.start_instance(NAME)
+        lab.await_("the instance to be back", lambda: runs_its_task(again))
+        lab.note("reopened", store="versions", committed=lab.committed())
+    with lab.phase("flow"):
+        lab.produce("flow", records[flow], timestamps=times[flow])
+        lab.await_drained()
+        # What it reports about itself may come a little later.
+        lab.await_(f"{own['records']:,} records to be told of", lambda: again.processed >= own["records"])
+    with lab.phase("leave"):
+        lab.close_instances()
+    asked = sum(record.value > 0 for record in made[flow])
+    late = sum(record.at < own["first"] + number - own["retention"] for number, record in enumerate(made[flow]))
+    return Exercise(
+        asked > 0,
+        f"{NAME} was closed in good order with {own['first']:,} records committed, and started again; of "
+        f"{own['records']:,} that followed, {asked:,} asked for a version, and {late:,} were too old.",
+        all_steps_tried=True,
+    )
+
+
+def facts(own: Mapping[str, Any]) -> dict[str, int]:
+    """What the checks need to know."""
+    return {"retention": own["retention"] if own["stores"] == VERSIONED else 0}
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="as-of-join",
+    roles={"input": Role(), "output": Role(value_bytes=8), "versions-changelog": Role()},
+    promises=("deliveries", "output-order", "changelog"),
+    stores=0,  # a table of versions, of which a key has many
+    joins=("stream-table",),
+)
+SCENARIO = Scenario(
+    name="as-of-join",
+    title="A record gets the version of the table that was valid at its time (KIP-889, KIP-914)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("RESTARTED", "4.3.1"),
+    refusal=refusal,
+)

@@ -1,0 +1,88 @@
+"""Two instances, one of which a fault befalls while records flow: for scenarios that have no group of their own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onceproof.faults import chosen
+from onceproof.faults.base import Fault, is_at_rest, suffer
+from onceproof.model.cell import Cell
+from onceproof.model.files import Suffered
+from onceproof.scenarios.base import Bulk, Exercise, Lab, refuse_restarts, refuse_rolling, rolls, runs_its_task
+
+OTHER = "instance-2"
+RATE = 1_500.0  # records/s until the fault is over
+WITHIN = 30.0  # seconds
+LASTS = 15.0  # seconds for which records flow that an instance must join meanwhile
+
+
+def refuse_at_least_once(own: Mapping[str, Any]) -> str | None:
+    """Of a fault without transactions, under which a store may be ahead of what came out."""
+    fault = chosen(own)
+    if fault is None or own["guarantee"] != "at_least_once":
+        return None
+    return (
+        f"the fault {fault.name} does not go with guarantee=at_least_once, under which what was not committed is "
+        "processed again, so that a store may be ahead of its input; leave out one of them."
+    )
+
+
+def refuse_other_release(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
+    """Of an application that moves to another release instance by instance, or not at all."""
+    return refuse_rolling(cell, own, on_disk=on_disk) if rolls(own) else refuse_restarts(cell)
+
+
+def start_other(lab: Lab) -> None:
+    """Start a second instance and wait until the group is at rest; of a single task one of them has none."""
+    lab.start_instance(OTHER)
+    lab.await_("both instances to be at rest", lambda: is_at_rest(lab))
+
+
+def befall(
+    lab: Lab,
+    fault: Fault,
+    name: str,
+    records: Sequence[tuple[int, int]],
+    timestamps: Sequence[int] | None = None,
+    rate: float = RATE,
+    after: int = 0,
+) -> Suffered:
+    """Have the fault strike while these records flow, then drain.
+
+    Args:
+        lab: the world of the trial.
+        fault: that strikes.
+        name: of the records.
+        records: that flow.
+        timestamps: of them, in epoch milliseconds; if none are given, each is that of its sending.
+        rate: records a second.
+        after: how many of them are committed before, if that takes no longer than `WITHIN`.
+    """
+    with lab.phase("fault"):
+        enough = lab.committed() + after
+        bulk = lab.produce(name, records, rate, timestamps)
+        lab.holds_within(WITHIN, lambda: lab.committed() >= enough)
+        suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
+    _drain(lab, bulk)
+    return suffered
+
+
+def _drain(lab: Lab, bulk: Bulk) -> None:
+    with lab.phase("drain"):
+        bulk.full_speed()
+        lab.await_drained()
+        lab.await_internal_drained()
+
+
+def join_in(lab: Lab, name: str, records: Sequence[tuple[int, int]], rate: float = RATE) -> Exercise:
+    """Have a second instance join and take tasks over while these records flow, then drain."""
+    with lab.phase("rebalance"):
+        begin = lab.committed()
+        bulk = lab.produce(name, records, rate)
+        lab.holds_within(WITHIN, lambda: lab.committed() > begin)
+        bulk.make_last(LASTS)
+        other = lab.start_instance(OTHER)
+        took = lab.holds_within(LASTS, lambda: runs_its_task(other)) and not bulk.done()
+        tasks = ", ".join(other.tasks("active"))
+    _drain(lab, bulk)
+    told = f"took over {tasks} while records flowed" if took else "took no task over while records flowed"
+    return Exercise(took, f"{OTHER} joined and {told}.", all_steps_tried=took)

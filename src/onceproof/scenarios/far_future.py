@@ -1,0 +1,153 @@
+"""CVE-2026-111496: a record of the far future must not keep a thread from its work.
+
+A punctuator by stream time is due again an interval after the time at which it was called. Releases with the bug add
+the two without looking: near the end of time (2^63 ms) the sum is below 0, so the punctuator is due again at once, and
+again: the thread calls it for ever. It processes nothing more and commits nothing, and since it does not poll either,
+the next thread is given its tasks and the record.
+
+A record has such a time if its producer says so, which brokers refuse by default since 4.0
+(`message.timestamp.after.max.ms`, KIP-1030), or if the application takes it from what the record says, as
+`valid until: for ever`: no broker sees that. So does the application here (parameter `forever`); what comes out has the
+time of the record itself, which tables can hold.
+
+Records are committed; then one comes that is valid for ever, and others after it. A trial is *exercised* when the
+punctuator was called at its time and the next one would be due after the end of time.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from onceproof.faults.base import Instance
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios.base import (
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    values_of,
+    variants_of,
+)
+
+PARTITIONS = 1
+NAME = "instance-1"
+FOREVER = 2**31 - 1  # the value of a record that is valid for ever; the application's own
+END = 2**63 - 1  # of time, in ms
+REACHED_WITHIN = 30.0  # seconds that the record has to be processed, or its thread to spin
+GOES_ON_WITHIN = 10.0  # seconds that a healthy thread has for the rest
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "committed": Parameter(500, "records that are committed before", least=1),
+    "later": Parameter(5_000, "records that come after the one that is valid for ever", least=1),
+    "forever": Parameter(2**63 - 2, "ms since 1970 that are taken for the time of that one", least=1),
+    "punctuate.ms": Parameter(1_000, "ms of stream time between two punctuations", least=1),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "The punctuator would be called again after the end of time."),
+    Variant("NEXT_CENTURY", "As DEFAULT_CONFIG; for ever ends with the year 2100.", {"forever": 4_133_980_799_000}),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Distinct keys with values drawn from the seed; the first record of the second part is valid for ever."""
+    own, rng = values(trial), random.Random(trial.seed)
+    records = [(key, rng.randrange(1, FOREVER)) for key in range(own["committed"] + 1 + own["later"])]
+    first, (key, _), later = records[: own["committed"]], records[own["committed"]], records[own["committed"] + 1 :]
+    return Workload(first, [(key, FOREVER), *later])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `copy`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "punctuate.ms": own["punctuate.ms"],
+        "forever.ms": str(own["forever"]),
+    }
+
+
+def config(_trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        # Without a store nobody aborts the transaction of a thread that spins before it is over.
+        "producer.transaction.timeout.ms": "5000",
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Commit some, have one come that is valid for ever, and see whether its thread goes on."""
+    own, first, second = lab.parameters, lab.workload.first, lab.workload.second
+    with lab.phase("first records"):
+        instance = lab.start_instance(NAME)
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+    with lab.phase("for ever"):
+        everything = len(first) + len(second)
+        lab.produce("for ever", second)
+        lab.holds_within(REACHED_WITHIN, lambda: _punctuations(instance, own) > 1 or lab.committed() >= everything)
+        if (times := _punctuations(instance, own)) > 1:
+            lab.note("spinning", instance=NAME, at=own["forever"], times=times)
+        lab.await_(
+            f"{len(second):,} records to be committed, the first of which is valid for ever",
+            lambda: lab.committed() >= everything,
+            GOES_ON_WITHIN,
+        )
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    after = own["forever"] + own["punctuate.ms"] - END
+    due = f"{after:,} ms after the end of time" if after > 0 else f"{-after:,} ms before the end of time"
+    times = _punctuations(instance, own)
+    often = "once" if times == 1 else f"{times:,} times"
+    reason = (
+        f"The punctuator was called {often} at the time of the record that is valid for ever; an interval later it is "
+        f"{due}."
+    )
+    return Exercise(times > 0 and after > 0, reason, all_steps_tried=True)
+
+
+def _punctuations(instance: Instance, own: Mapping[str, Any]) -> int:
+    """How often the punctuator was called at the time of the record that is valid for ever, as far as it is told."""
+    told = instance.last.get("punctuated", {"at": None, "times": 0})
+    return int(told["times"]) if told["at"] == own["forever"] else 0
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="copy",
+    roles={"input": Role(), "output": Role()},
+    promises=("deliveries", "output-order"),
+    stores=0,
+)
+SCENARIO = Scenario(
+    name="far-future",
+    title="A record of the far future does not keep a thread from its work (CVE-2026-111496)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda _: PARTITIONS,
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "3.9.1"),
+)

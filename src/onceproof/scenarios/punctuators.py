@@ -1,0 +1,218 @@
+"""A punctuator releases what was held back, each record once and when it is due, whatever befalls the application.
+
+Each record says for how long it is to be held back. A processor puts it into a buffer, a store with a changelog, and a
+punctuator, by stream time or by the wall clock, puts out what is due, in order, and deletes it from the buffer: an
+outbox. No record of the input is processed in the transaction in which another one comes out, so nothing that is
+delivered again repairs what is wrong in the buffer.
+
+What can go wrong: who takes the task over must have the buffer, its own time, and what came out as of one commit. A
+deletion that outlives its transaction (KAFKA-20685) loses the record for ever; one that is lost with its store has the
+record come out again; a task that is restored and has not got its punctuator, or its time, releases nothing, or too
+early.
+
+A record is due by its own time plus its wait, and when all that came before it in its partition are. By stream time a
+punctuation comes when the time of the task, that of the youngest record of the partition so far, has passed a multiple
+of the interval; it bears that time, which the output tells, and must release all that is due at it. After a restart
+there is one more, at once. By the wall clock nobody knows what had arrived, so there a record must come out once, in
+order, and not too early. A last record of each partition, which has not to wait, is due behind all others: in the end
+the buffers are empty, and the processor tells so.
+
+The application is closed in good order before the fault, while its buffers are full, and started again as two
+instances. So all stores were restored, and what is released while the fault strikes had been put there before. A trial
+is *exercised* when the fault bit while records were held back, or, without a fault, when the instances that were
+started again released them.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios.base import (
+    ROLLING,
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    partition_of_key,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.befalling import befall, refuse_other_release, start_other
+
+NAME = "instance-1"
+CLOCKS = ("stream-time", "wall-clock")  # a fact is the place of one
+OUT_OF_ORDER = 0.3  # share of the records
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+KILLED = {"fault": instance_kill.FAULT.name}
+WALL_CLOCK = {"clock": "wall-clock", "wait": 2_000}
+PARAMETERS = {
+    "clock": Parameter("stream-time", "what the punctuator goes by", choices=CLOCKS),
+    "interval": Parameter(20, "ms between punctuations", least=1),
+    "wait": Parameter(12_000, "ms for which a record is held back, at most; at least half of it", least=2),
+    "jitter": Parameter(50, "ms by which records are out of order, at most", least=1),
+    "first": Parameter(12_000, "records before the fault, a millisecond apart", least=1),
+    "records": Parameter(18_000, "records that flow when the fault strikes, a millisecond apart", least=1),
+    "partitions": Parameter(2, "partitions of the input", least=1),
+    "commit.interval.ms": Parameter(1_000, "commit interval", least=1),
+    "stores": Parameter("rocksdb", "kind of the buffer", choices=("rocksdb", "in-memory")),
+    **parameters_of(*OF_GROUPS, *OF_DISK),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "A punctuator by stream time; closed in good order and started again, no fault."),
+    Variant("WALL_CLOCK", "As DEFAULT_CONFIG by the wall clock.", WALL_CLOCK),
+    Variant("KILLED", "As DEFAULT_CONFIG; then an instance is killed.", KILLED),
+    Variant("KILLED_WALL_CLOCK", "As KILLED by the wall clock.", {**KILLED, **WALL_CLOCK}),
+    Variant("KILLED_IN_MEMORY", "As KILLED with buffers in memory.", {**KILLED, "stores": "in-memory"}),
+    Variant(
+        "PAUSED",
+        "As KILLED; instead an instance stands still, loses its tasks, and wakes as a zombie.",
+        {"fault": pause.FAULT.name},
+    ),
+    ROLLING,
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Why it cannot be run with these values."""
+    on_disk = own["stores"] == "rocksdb"
+    if not on_disk and chosen(own) in OF_DISK:
+        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
+    return refuse_other_release(cell, own, on_disk=on_disk)
+
+
+class Held(NamedTuple):
+    """A record with its wait and its time, both in ms, the latter from the first record on."""
+
+    key: int
+    wait: int
+    at: int
+
+
+def generated(trial: Trial) -> list[Held]:
+    """The records, whose keys are their numbers, drawn from the seed: most are in order, some a little out of it.
+
+    The last ones, one a partition, are due at once, and so young that all others are due then, too.
+    """
+    own, rng = values(trial), random.Random(trial.seed)
+    made = [
+        Held(
+            number,
+            rng.randint(own["wait"] // 2, own["wait"]),
+            number - (rng.randrange(own["jitter"]) if rng.random() < OUT_OF_ORDER else 0),
+        )
+        for number in range(own["first"] + own["records"])
+    ]
+    end = len(made) + own["wait"] + own["interval"]
+    return [*made, *(Held(len(made) + place, 0, end) for place in range(own["partitions"]))]
+
+
+def workload(trial: Trial) -> Workload:
+    """Numbers and waits of the records; none is preloaded, since they have their own times."""
+    return Workload([], [(record.key, record.wait) for record in generated(trial)])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `outbox`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "punctuate.ms": own["interval"],
+        "clock": own["clock"],
+        "stores": own["stores"],
+        "caching": False,
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": str(values(trial)["commit.interval.ms"]),
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Fill the buffers, start again, have the fault strike while records flow and are released, and empty them."""
+    own, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    lab.measure(clock=CLOCKS.index(own["clock"]), interval=own["interval"])
+    begin = int(lab.now() * 1_000) - made[-1].at  # the youngest record is made now
+    by_stream_time = own["clock"] == "stream-time"
+    first, last = slice(own["first"]), slice(-own["partitions"], None)
+    flow = slice(own["first"], -own["partitions"])
+
+    def times(of: slice) -> list[int] | None:
+        """By the wall clock a record is made when it is sent."""
+        return [begin + record.at for record in made[of]] if by_stream_time else None
+
+    records = lab.workload.second
+    with lab.phase("first"):
+        lab.start_instance(NAME)
+        lab.produce("first", records[first], timestamps=times(first))
+        lab.await_(f"{own['first']:,} records to be committed", lambda: lab.committed() >= own["first"])
+        lab.stop_instance(NAME, leave_group=True)
+    with lab.phase("again"):
+        lab.start_instance(NAME)
+        start_other(lab)
+    if fault:
+        exercise = Exercise.of(befall(lab, fault, "flow", records[flow], times(flow)))
+    else:
+        with lab.phase("flow"):
+            lab.produce("flow", records[flow], timestamps=times(flow))
+            lab.await_drained()
+        exercise = Exercise(True, "Two instances released what another one had held back.", all_steps_tried=True)
+    with lab.phase("empty"):
+        lab.produce("last", records[last], timestamps=times(last))
+        lab.await_drained()
+        ends = {partition_of_key(record.key, own["partitions"]): record.key for record in made}
+        lab.await_("the buffers to be empty", lambda: emptied(lab) == ends)
+    with lab.phase("leave"):
+        lab.close_instances()
+    return exercise
+
+
+def emptied(lab: Lab) -> dict[int, int]:
+    """The last key that left the buffer of each partition when it was emptied last."""
+    told = [event for event in lab.events if event["event"] == "emptied"]
+    return {int(event["task"].partition("_")[2]): event["last"] for event in told}
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="outbox",
+    roles={"input": Role(), "output": Role(value_bytes=8), "buffer-changelog": Role()},
+    promises=("punctuations", "output-order", "changelog", "stores"),
+)
+SCENARIO = Scenario(
+    name="punctuators",
+    title="A punctuator releases what was held back once, in order, and when it is due (KAFKA-20685)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("KILLED", "4.1.2"),
+    refusal=refusal,
+)

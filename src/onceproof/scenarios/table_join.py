@@ -1,0 +1,187 @@
+"""Tables that are joined, and sums of what the join gives, through three sub-topologies: the end is that of the input.
+
+Two tables are made from the input and joined by their key (inner, left or outer). What the join gives is grouped by
+another key and summed, and the last three digits of these sums are grouped and summed again, each behind a repartition
+topic. A change goes that way as the old value, which is subtracted, and the new one, which is added: if a task takes up
+again with a store that does not belong to the offsets that are committed, or if a change is passed on twice or not at
+all, sums are wrong for ever, and nothing fails. So this tells more than the join alone, whose results are put right by
+the next change. If whole sums went on, the last ones would be right where a sum is wrong by what it had before.
+
+A fault strikes one of two instances while the tables change. How many results there are varies with what a repartition
+topic holds when its task goes on; the table that they make at the end does not, nor how old its results are, and it is
+compared key by key: the join's, and the last sums'. All records of a key, of the group of its remainder by 5,000 and of
+the last sum of that group come from one partition of the input.
+
+KAFKA-20685: an instance that is killed within a transaction may find stores that hold writes of it, and trust them.
+What it restores puts right all keys that changed since the checkpoint, so keys and groups change in turn: what the
+transaction changed had not changed since.
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from onceproof.faults import OF_DISK, OF_GROUPS, bounce, chosen, instance_kill, parameters_of
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios.base import (
+    ROLLING,
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.befalling import befall, join_in, refuse_other_release, start_other
+
+NAME = "instance-1"
+RATE = 4_000.0  # records/s until the fault is over
+FLUSHED = 8_000  # changes after which the least write buffers have been flushed
+JOINS = ("inner", "left", "outer")  # a fact is the place of one
+FIRST_TOTAL = 1_000_000  # the key of the first of the last sums in the output
+GROUPS, TOTALS = 5_000, 10  # the group of a key is its remainder, and so is the last sum of a group
+DELETED = 1  # value that deletes
+LARGEST = 1_000  # value, so that no sum overflows
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "keys": Parameter(10_000, "keys of both tables", least=1),
+    "records": Parameter(25_000, "changes of the tables while the fault strikes", least=1),
+    "join": Parameter("inner", "kind of the join", choices=JOINS),
+    "partitions": Parameter(2, "partitions of the input and of the tables", least=1),
+    "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
+    **parameters_of(*OF_GROUPS, *OF_DISK),
+}
+KILLED = {"fault": instance_kill.FAULT.name}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "An inner join; an instance is killed and started again.", KILLED),
+    Variant("LEFT", "As DEFAULT_CONFIG, to the left.", {**KILLED, "join": "left"}),
+    Variant("OUTER", "As DEFAULT_CONFIG, outer.", {**KILLED, "join": "outer"}),
+    Variant("IN_MEMORY", "As DEFAULT_CONFIG with stores in memory.", {**KILLED, "stores": "in-memory"}),
+    Variant("BOUNCED", "As DEFAULT_CONFIG; the instance is closed in good order.", {"fault": bounce.FAULT.name}),
+    Variant("REBALANCED", "As DEFAULT_CONFIG; instead a second instance joins and takes tasks over."),
+    replace(ROLLING, parameters={**ROLLING.parameters, "join": "outer"}),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of partitions that part a sum, of a fault of a disk that is not used, or of another release."""
+    if TOTALS % own["partitions"]:
+        return f"a sum must be in one partition, so partitions must divide {TOTALS}, and {own['partitions']} does not."
+    on_disk = own["stores"] == "rocksdb"
+    if not on_disk and chosen(own) in OF_DISK:
+        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
+    return refuse_other_release(cell, own, on_disk=on_disk)
+
+
+def workload(trial: Trial) -> Workload:
+    """A record of each table for each key; then changes in turn, a tenth of which delete what is there."""
+    own, rng = values(trial), random.Random(trial.seed)
+    there: set[tuple[int, int]] = set()
+
+    def changed(key: int, side: int) -> tuple[int, int]:
+        if (key, side) in there and rng.random() < 0.1:
+            there.remove((key, side))
+            return key, side * DELETED
+        there.add((key, side))
+        return key, side * rng.randint(DELETED + 1, LARGEST)
+
+    first = [changed(key, side) for side in (1, -1) for key in range(own["keys"])]
+    return Workload(first, [changed(*one) for one in islice(_in_turn(own["keys"], rng), own["records"])])
+
+
+def _in_turn(keys: int, rng: random.Random) -> Iterator[tuple[int, int]]:
+    """Keys and sides without end: group after group in an order that is drawn, and again when all have had a turn.
+
+    So what changes within a transaction has not changed since the stores were restored, nor does so soon again.
+    """
+    while True:
+        for group in rng.sample(range(GROUPS), GROUPS):
+            of_group = [(key, side) for key in range(group, keys, GROUPS) for side in (1, -1)]
+            yield from rng.sample(of_group, len(of_group))
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `table-join`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "join": own["join"],
+        "first.total": FIRST_TOTAL,
+        "stores": own["stores"],
+        "caching": False,
+    }
+
+
+def config(_trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "2000",  # so that much of what is on disk is not committed
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Make the tables, have the fault strike while they change, or a second instance join, and drain."""
+    fault, first, second = chosen(lab.parameters), lab.workload.first, lab.workload.second
+    lab.measure(join=JOINS.index(lab.parameters["join"]))
+    with lab.phase("tables"):
+        lab.start_instance(NAME)
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_internal_drained()
+        lab.stop_instance(NAME, leave_group=True)  # so that all that begins to work now has restored its stores
+        lab.start_instance(NAME)
+        if fault:
+            start_other(lab)
+    if fault:
+        after = min(FLUSHED, len(second) // 3)
+        exercise = Exercise.of(befall(lab, fault, "changes", second, rate=RATE, after=after))
+    else:
+        exercise = join_in(lab, "changes", second, RATE)
+    with lab.phase("leave"):
+        lab.close_instances()
+    return exercise
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+STORES = ("left", "right", "groups", "totals")
+SYSTEM = System(
+    topology="table-join",
+    roles={"input": Role(), "output": Role(value_bytes=8), **{f"{store}-changelog": Role() for store in STORES}},
+    promises=("joined", "stores"),
+    stores=len(STORES),
+    joins=("table-table",),
+)
+SCENARIO = Scenario(
+    name="table-join",
+    title="Joined tables and sums of them, through three sub-topologies, are those of the input (KAFKA-20685)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "4.1.2"),
+    refusal=refusal,
+)

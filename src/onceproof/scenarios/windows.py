@@ -1,0 +1,268 @@
+"""Aggregates by windows of time are what the records of their windows give, whatever befalls the application.
+
+Records are summed by key and by windows that tumble, hop, or are sessions. A window takes records until the time of its
+task, which is that of the youngest record of the partition so far, has passed its end by the grace; a session that
+ends may still grow for as long as its gap. Either each update comes out, or they are held back (`suppress`) until the
+window has closed: then its last one comes out, once. So what comes out is a function of the order of a partition.
+
+What can go wrong: results that are held back are in a buffer with a changelog of its own, beside the store of the
+windows. Who takes the task over must restore both as of one commit, or windows come out twice, with another sum,
+never, or too early. That holds whatever fault strikes while windows are open.
+
+Records are out of order by less than the grace. Some are much too late: they must be dropped. When the task is
+restored, Kafka Streams has forgotten its time (KAFKA-20099): if the first record that follows is too late, it is
+counted, and a window that has come out comes out again. So those that are too late come before the fault only, but in
+the variant `LATE`, which must be red on every release. A last record of each partition closes the windows before it.
+
+A trial is *exercised* when the fault bit while some of the records that flowed were committed and others were still to
+come: the youngest window of a task is always open, and it was closed afterwards.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
+from onceproof.faults.base import suffer
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.scenarios.base import (
+    ROLLING,
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    runs_its_task,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.befalling import refuse_other_release
+
+NAMES = ("instance-1", "instance-2")
+KINDS = ("tumbling", "hopping", "session")  # a fact is the place of one
+RATE = 2_000.0  # records/s while the fault strikes
+LASTS = 15.0  # seconds for which records last when an instance joins
+TAKEN_WITHIN = 60.0  # seconds that it has to be given tasks
+MOST = 100  # of a value
+SUM_BITS = 22  # that the application has for a sum
+TOO_LATE = 0.1  # share of the first records
+OUT_OF_ORDER = 0.3  # share of the others
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+KILLED = {"fault": instance_kill.FAULT.name}
+PARAMETERS = {
+    "kind": Parameter("tumbling", "kind of the windows", choices=KINDS),
+    "suppressed": Parameter(True, "whether results are held back until their window has closed"),
+    "size": Parameter(500, "ms of a window; of a session, the gap after which it ends", least=2),
+    "grace": Parameter(100, "ms for which a window waits for records that are out of order", least=1),
+    "keys": Parameter(50, "keys of the records", least=1),
+    "first": Parameter(6_000, "records before the fault, a millisecond apart, of which some are too late", least=1),
+    "records": Parameter(24_000, "records that flow when the fault strikes, a millisecond apart", least=1),
+    "late": Parameter(0.0, "share of these that is too late", least=0),
+    "partitions": Parameter(4, "partitions of the input", least=1),
+    "standbys": Parameter(0, "standby replicas", least=0),
+    "stores": Parameter("rocksdb", "kind of the store of the windows", choices=("rocksdb", "in-memory")),
+    "caching": Parameter(False, "whether it is cached"),
+    **parameters_of(*OF_GROUPS, *OF_DISK),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "Tumbling windows, suppressed; an instance is killed.", KILLED),
+    Variant("UPDATES", "As DEFAULT_CONFIG; every update comes out.", {**KILLED, "suppressed": False}),
+    Variant(
+        "HOPPING", "As DEFAULT_CONFIG; each window begins half a window after the last.", {**KILLED, "kind": "hopping"}
+    ),
+    Variant("SESSION", "As DEFAULT_CONFIG; sessions.", {**KILLED, "kind": "session", "size": 60}),
+    Variant(
+        "SESSION_UPDATES",
+        "As SESSION; every update comes out, and that a session is no more.",
+        {**KILLED, "kind": "session", "size": 60, "suppressed": False},
+    ),
+    Variant("IN_MEMORY", "As DEFAULT_CONFIG with windows in memory.", {**KILLED, "stores": "in-memory"}),
+    Variant("CACHED", "As DEFAULT_CONFIG with a cached store.", {**KILLED, "caching": True}),
+    Variant(
+        "PAUSED",
+        "As DEFAULT_CONFIG; instead an instance stands still, loses its tasks, and wakes as a zombie.",
+        {"fault": pause.FAULT.name},
+    ),
+    Variant("REBALANCED", "As DEFAULT_CONFIG; instead a second instance joins and takes tasks over."),
+    Variant(
+        "LATE",
+        "As REBALANCED; most records that flow are too late, so that one comes first in a moved task (KAFKA-20099).",
+        {"late": 0.9},
+    ),
+    ROLLING,
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Why it cannot be run with these values."""
+    on_disk = own["stores"] == "rocksdb"
+    if not on_disk and chosen(own) in OF_DISK:
+        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
+    if own["caching"] and not own["suppressed"]:
+        return "of a cached store not every update comes out; take suppressed=true with caching=true."
+    if (own["first"] + own["records"] + 1) * MOST >= 1 << SUM_BITS:
+        return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
+    return refuse_other_release(cell, own, on_disk=on_disk)
+
+
+class Stamped(NamedTuple):
+    """A record with its time in ms, from the first one on."""
+
+    key: int
+    value: int
+    at: int
+
+
+def generated(trial: Trial) -> list[Stamped]:
+    """The records, drawn from the seed: most in order, some a little out of it, some too late.
+
+    The last ones, of neighbouring keys, one a partition, close all other windows.
+    """
+    own, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
+    open_for = own["size"] + own["grace"]
+    for now in range(own["first"] + own["records"]):
+        at, late = now, TOO_LATE if now < own["first"] else own["late"]
+        if now >= 4 * open_for and rng.random() < late:
+            at -= rng.randint(2 * open_for, 4 * open_for)
+        elif rng.random() < OUT_OF_ORDER:
+            at -= rng.randrange(own["grace"])
+        made.append(Stamped(rng.randrange(own["keys"]), rng.randint(1, MOST), at))
+    end = len(made) + 2 * open_for
+    return [*made, *(Stamped(own["keys"] + place, 1, end) for place in range(own["partitions"]))]
+
+
+def workload(trial: Trial) -> Workload:
+    """Keys and values of the records; none is preloaded, since they have their own times."""
+    return Workload([], [(record.key, record.value) for record in generated(trial)])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `windows`."""
+    own = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "kind": own["kind"],
+        "suppressed": own["suppressed"],
+        "size.ms": own["size"],
+        "grace.ms": own["grace"],
+        "stores": own["stores"],
+        "caching": own["caching"],
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": str(values(trial)["standbys"]),
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Sum the first records, have the fault strike, or an instance join, while more flow, and close all windows."""
+    own, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    lab.measure(**facts(own))
+    begin = int(lab.now() * 1_000) - made[-1].at  # the youngest record is made now
+    times = [begin + record.at for record in made]
+    first, last = own["first"], own["partitions"]
+
+    def produce(name: str, of: slice, rate: float | None = None) -> Any:
+        return lab.produce(name, lab.workload.second[of], rate, timestamps=times[of])
+
+    with lab.phase("first"):
+        one = lab.start_instance(NAMES[0])
+        produce("first", slice(first))
+        lab.await_(f"{first:,} records to be committed", lambda: lab.committed() >= first)
+        if fault:
+            other = lab.start_instance(NAMES[1])
+            lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
+    samples = [(lab.now(), lab.committed())]
+    with lab.phase("fault" if fault else "rebalance"):
+        bulk = produce("flow", slice(first, -last), RATE)
+
+        def flow() -> None:
+            bulk.make_last(fault.lasts if fault else LASTS)
+            samples.append((lab.now(), lab.committed()))
+
+        def flowing(condition: Callable[[], bool]) -> Callable[[], bool]:
+            def holds() -> bool:
+                flow()
+                return condition()
+
+            return holds
+
+        if fault:
+            suffered = suffer(fault, lab, flow)
+            bit, told = suffered.bit, suffered.told
+            struck = next((e["t"] for e in lab.events if e["event"] == "fault" and e["action"] == "applied"), 0)
+        else:
+            lab.holds_within(LASTS, flowing(lambda: lab.committed() > first))
+            struck = lab.now() * 1_000
+            other = lab.start_instance(NAMES[1])
+            bit = lab.holds_within(TAKEN_WITHIN, flowing(lambda: runs_its_task(other))) and not bulk.done()
+            told = (
+                f"{NAMES[1]} joined and {'took over ' + ', '.join(other.tasks('active')) if bit else 'took no task'}."
+            )
+    seen = max((number for at, number in samples if at * 1_000 <= struck), default=0)
+    is_open = bool(bit) and first <= seen < len(made) - last
+    if is_open:
+        lab.note("open-windows", committed=seen)
+    with lab.phase("close"):
+        bulk.full_speed()
+        bulk.await_delivered()
+        produce("last", slice(-last, None))
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    reason = f"{told} {seen:,} of {len(made):,} records were committed before, so that windows were open."
+    return Exercise(is_open, reason, all_steps_tried=bool(bit))
+
+
+def facts(own: Mapping[str, Any]) -> dict[str, int]:
+    """What the checks need to know."""
+    return {
+        "kind": KINDS.index(own["kind"]),
+        "size": own["size"],
+        "grace": own["grace"],
+        "suppressed": int(own["suppressed"]),
+    }
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="windows",
+    roles={"input": Role(), "output": Role(value_bytes=8)},
+    promises=("windows",),
+    stores=0,  # windows of the DSL and the buffer of suppress, whose keys are no integers
+)
+SCENARIO = Scenario(
+    name="windows",
+    title="Aggregates by windows of time, suppressed or not, are what the input gives (KAFKA-20099)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("LATE", "4.3.1"),
+    refusal=refusal,
+)

@@ -1,0 +1,107 @@
+package onceproof.streams;
+
+import java.time.Duration;
+import org.apache.kafka.common.serialization.IntegerSerializer;
+import org.apache.kafka.common.serialization.LongSerializer;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+
+/**
+ * Sums the values of a key by windows of time: tumbling, hopping (each begins half a window after the one before) or
+ * sessions. Every update comes out, or, suppressed, what a window holds when it has closed.
+ *
+ * <p>Output values are {@code start << 22 | sum}; a sum of 0 says that a session is no more, as another has taken it
+ * in. Timestamps are those of the results: the youngest record of a window, the end of a session.
+ */
+final class Windows {
+
+    static final String SUMS = "windowed-sums";
+    static final String HELD = "windowed-sums-held"; // by suppress, which calls its store so
+    static final int SUM_BITS = 22;
+    private static final String INPUT = "input";
+    private static final String RESULTS = "results";
+
+    private Windows() {}
+
+    static Topology topology(Settings settings, Progress progress) {
+        StreamsBuilder builder = new StreamsBuilder();
+        KGroupedStream<Integer, Integer> input = builder.stream(
+                        settings.text("input.topic"),
+                        Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT))
+                .groupByKey(Grouped.with(Serdes.Integer(), Serdes.Integer()));
+        KTable<Windowed<Integer>, Integer> sums = sums(input, settings);
+        if (settings.flag("suppressed")) {
+            sums = sums.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()).withName(HELD));
+        }
+        sums.toStream(Named.as(RESULTS));
+        return builder.build()
+                .addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT)
+                .addProcessor("told", Tell::new, RESULTS)
+                .addSink(
+                        "output", settings.text("output.topic"), new IntegerSerializer(), new LongSerializer(),
+                        KeyPartitioner.of(), "told");
+    }
+
+    private static KTable<Windowed<Integer>, Integer> sums(
+            KGroupedStream<Integer, Integer> input, Settings settings) {
+        StoreKind stores = StoreKind.of(settings);
+        String kind = settings.oneOf("kind", "tumbling", "hopping", "session");
+        Duration size = Duration.ofMillis(settings.count("size.ms"));
+        Duration grace = Duration.ofMillis(settings.count("grace.ms"));
+        Duration kept = size.plus(grace); // as long as the DSL itself keeps them
+        if (kind.equals("session")) {
+            return input.windowedBy(SessionWindows.ofInactivityGapAndGrace(size, grace))
+                    .aggregate(
+                            () -> 0,
+                            (key, value, sum) -> sum + value,
+                            (key, one, other) -> one + other,
+                            stores.sessions(SUMS, kept, Serdes.Integer(), Serdes.Integer()));
+        }
+        TimeWindows windows = TimeWindows.ofSizeAndGrace(size, grace);
+        return input.windowedBy(kind.equals("hopping") ? windows.advanceBy(size.dividedBy(2)) : windows)
+                .aggregate(
+                        () -> 0,
+                        (key, value, sum) -> sum + value,
+                        stores.windows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer()));
+    }
+
+    static long result(long start, Integer sum) {
+        if (sum != null && (sum < 1 || sum >> SUM_BITS != 0)) {
+            throw new IllegalStateException(
+                    "The window from " + start + " has the sum " + sum + ", but it must be from 1 to "
+                            + ((1 << SUM_BITS) - 1) + "; take smaller values, or shorter windows.");
+        }
+        return start << SUM_BITS | (sum == null ? 0 : sum);
+    }
+
+    /** Makes a result an integer and a long, by which scenario and readers know it. */
+    private static final class Tell implements Processor<Windowed<Integer>, Integer, Integer, Long> {
+
+        private ProcessorContext<Integer, Long> context;
+
+        @Override
+        public void init(ProcessorContext<Integer, Long> context) {
+            this.context = context;
+        }
+
+        @Override
+        public void process(Record<Windowed<Integer>, Integer> record) {
+            context.forward(record.withKey(record.key().key())
+                    .withValue(result(record.key().window().start(), record.value())));
+        }
+    }
+}

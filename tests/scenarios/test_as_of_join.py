@@ -1,0 +1,70 @@
+"""The join as of a time: the independent reader's judgement on the specimens, and what is generated."""
+
+from collections import Counter
+
+import pytest
+
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_as_of_join as check
+from onceproof.scenarios.as_of_join import DELETION, SCENARIO, facts, generated, workload
+from tests.conftest import a_trial
+from tests.specimens.as_of_join import SPECIMENS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
+    found = check(topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+
+
+def an_as_of_trial(variant="DEFAULT_CONFIG", streams="4.3.1", **own):
+    return a_trial(streams, variant, scenario="as-of-join", **own)
+
+
+@pytest.mark.parametrize(("variant", "late"), [("DEFAULT_CONFIG", 0), ("LATE", 0.9)])
+def test_of_the_records_that_flow_only_those_of_one_variant_are_too_old(variant, late):
+    trial = an_as_of_trial(variant, retention=1_000, first=6_000, records=6_000)
+    made, kept = generated(trial), SCENARIO.values(trial)["retention"]
+    ages = [now - record.at for now, record in enumerate(made)]
+    assert all(age <= kept or kept * 1.25 <= age <= 2 * kept for age in ages)
+    assert all(record.at >= 0 for record in made)
+    first, flow = ages[2 * kept : 6_000], ages[6_000:]
+    assert 0.05 < sum(age > kept for age in first) / len(first) < 0.15
+    assert late - 0.05 < sum(age > kept for age in flow) / len(flow) < late + 0.05 if late else max(flow) <= kept
+
+
+def test_a_version_has_a_number_of_its_own_and_some_keys_are_deleted():
+    made = generated(an_as_of_trial(first=1_000, records=1_000))
+    versions = [record.value for record in made if record.value < 0]
+    deletions = sum(record.value == DELETION for record in made)
+    assert len(versions) == len(set(versions))
+    assert 400 < len(versions) < 700
+    assert 30 < deletions < 100
+    assert workload(an_as_of_trial(first=1_000, records=1_000)).second == [(r.key, r.value) for r in made]
+
+
+def test_the_topology_is_told_what_the_checks_are_told():
+    for variant in SCENARIO.variants:
+        own = SCENARIO.values(an_as_of_trial(variant))
+        told, known = SCENARIO.app(an_as_of_trial(variant)), facts(own)
+        assert known["retention"] == (told["retention.ms"] if told["stores"] == "versioned" else 0)
+
+
+@pytest.mark.parametrize(
+    ("streams", "variant", "own", "reason"),
+    [
+        ("4.3.1", "DEFAULT_CONFIG", {}, None),
+        ("3.4.1", "UNVERSIONED", {}, None),
+        ("3.4.1", "DEFAULT_CONFIG", {}, "Kafka Streams 3.4.1 has no versioned stores (KIP-889); take 3.5.0 or later"),
+        ("4.3.1", "LATE", {"late": 1.5}, "late is 1.5, but must be a share from 0 to 1."),
+        ("4.3.1", "IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
+        ("4.3.1", "ROLLING", {}, "a rolling bounce takes a second release"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(streams, variant, own, reason):
+    trial = an_as_of_trial(variant, streams, **own)
+    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (told or "").startswith(reason or "")
+    assert (told is None) == (reason is None)

@@ -1,0 +1,76 @@
+"""Punctuators: the independent reader's judgement on the specimens, and what is generated."""
+
+from collections import Counter
+from itertools import accumulate, pairwise
+
+import pytest
+
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_outbox as check
+from onceproof.scenarios.base import partition_of_key
+from onceproof.scenarios.punctuators import SCENARIO, generated, workload
+from tests.conftest import a_trial
+from tests.specimens.outbox import SPECIMENS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
+    found = check(topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+
+
+def test_a_drive_that_failed_at_once_accuses_no_punctuator():
+    assert not check({"input": [], "output": [], "buffer-changelog": []}, {"partitions": 2, "exactly_once": 1}).promises
+
+
+def a_punctuators_trial(variant="DEFAULT_CONFIG", **own):
+    return a_trial("4.3.1", variant, scenario="punctuators", **own)
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 4])
+def test_a_last_record_of_each_partition_is_due_at_once_and_behind_all_others(partitions):
+    trial = a_punctuators_trial(partitions=partitions, first=300, records=300)
+    made, own = generated(trial), SCENARIO.values(trial)
+    others, last = made[:-partitions], made[-partitions:]
+    assert {partition_of_key(record.key, partitions) for record in last} == set(range(partitions))
+    assert {record.wait for record in last} == {0}
+    assert all(one.at > max(record.at + record.wait for record in others) for one in last)
+    assert min(one.at for one in last) - max(record.at for record in others) > own["interval"]
+    assert workload(trial).second == [(record.key, record.wait) for record in made]
+    assert not workload(trial).first
+
+
+def test_none_of_the_first_records_but_a_few_are_due_when_they_are_all_there():
+    trial = a_punctuators_trial()
+    own, made = SCENARIO.values(trial), generated(trial)
+    due = list(accumulate((record.at + record.wait for record in made), max))
+    first = due[: own["first"]]
+    assert sum(at < own["first"] for at in first) < own["first"] / 50
+    assert sum(own["first"] <= at < own["first"] + own["records"] for at in first) > 0.98 * own["first"]
+    assert any(one.at > other.at for one, other in pairwise(made))
+    assert [record.key for record in made] == list(range(len(made)))
+
+
+@pytest.mark.parametrize(
+    ("variant", "own", "reason"),
+    [
+        ("DEFAULT_CONFIG", {}, None),
+        ("KILLED", {}, None),
+        ("KILLED_IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
+        ("ROLLING", {}, "a rolling bounce takes a second release"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(variant, own, reason):
+    trial = a_punctuators_trial(variant, **own)
+    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (told or "").startswith(reason or "")
+    assert (told is None) == (reason is None)
+
+
+def test_the_topology_is_told_what_the_checks_are_told():
+    told = {name: SCENARIO.app(a_punctuators_trial(name)) for name in SCENARIO.variants}
+    by_the_wall_clock = {name for name, app in told.items() if app["clock"] == "wall-clock"}
+    assert by_the_wall_clock == {"WALL_CLOCK", "KILLED_WALL_CLOCK"}
+    assert {app["punctuate.ms"] for app in told.values()} == {20}

@@ -1,0 +1,83 @@
+"""Joined tables and sums of them: the independent reader's judgement on the specimens, and what is generated."""
+
+from collections import Counter
+from itertools import groupby
+
+import pytest
+
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_table_join as check
+from onceproof.scenarios.base import partition_of_key
+from onceproof.scenarios.table_join import DELETED, FIRST_TOTAL, GROUPS, SCENARIO, TOTALS, workload
+from tests.conftest import a_trial
+from tests.specimens.table_join import FIVE, HEALTHY, SPECIMENS, found
+
+
+def judged(topics, facts):
+    return check({role: [Record(*record) for record in records] for role, records in topics.items()}, facts)
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    told = judged(specimen.topics, specimen.facts)
+    assert Counter(told.witnesses) == Counter(specimen.witnesses)
+    assert (told.records, told.outputs) == (len(specimen.input), len(specimen.output))
+
+
+def test_a_total_is_as_old_as_the_last_change_of_a_result_and_not_as_one_that_changed_none():
+    inputs = [(0, 0, 5, 4, 101), (0, 1, 5, -3, 102), (0, 2, 15, 9, 103)]
+    output = [(0, 0, 5, 4 << 32 | 3, 102), (0, 1, FIVE, 7, 102)]
+    assert judged({"input": inputs, "output": output}, HEALTHY.facts).witnesses == []
+    younger = [*output, (0, 2, FIVE, 7, 103)]
+    told = judged({"input": inputs, "output": younger}, HEALTHY.facts).witnesses
+    assert told == [found("wrong-timestamp", FIVE, "output/0@2", "102", "103")]
+
+
+def test_only_what_is_there_is_deleted():
+    made = workload(a_trial("4.3.1", scenario="table-join", keys=50, records=2_000))
+    assert made == workload(a_trial("4.3.1", scenario="table-join", keys=50, records=2_000))
+    assert len(made.second) == 2_000
+    there, deleted = set(), 0
+    for key, value in (*made.first, *made.second):
+        side = value > 0
+        if abs(value) == DELETED:
+            there.remove((key, side))
+            deleted += 1
+        there |= {(key, side)} if abs(value) != DELETED else set()
+    assert deleted > 100
+    assert there == {(key, side) for key, side in there if key < 50}
+
+
+def test_no_group_changes_again_before_all_others_have_changed():
+    made = workload(a_trial("4.3.1", scenario="table-join", keys=2 * GROUPS, records=8 * GROUPS))
+    of_group = [key % GROUPS for key, _ in made.second]
+    for wave in (of_group[: 4 * GROUPS], of_group[4 * GROUPS :]):
+        assert [group for group, _ in groupby(wave)] == list(dict.fromkeys(wave))
+        assert sorted(wave) == sorted(4 * list(range(GROUPS)))
+    sides = {(key, value > 0) for key, value in made.second[: 4 * GROUPS]}
+    assert len(sides) == 4 * GROUPS
+
+
+def test_a_key_is_where_its_total_is():
+    for partitions in (1, 2, 5, 10):
+        total = {(key % GROUPS % TOTALS, partition_of_key(key, partitions)) for key in range(1_000)}
+        assert len(total) == TOTALS
+        assert total == {(t, partition_of_key(FIRST_TOTAL + t, partitions)) for t in range(TOTALS)}
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        ({}, None),
+        ({"fault": "none"}, None),
+        ({"partitions": 4}, "a sum must be in one partition, so partitions must divide 10, and 4 does not."),
+        ({"stores": "in-memory"}, None),
+        ({"stores": "in-memory", "fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
+        ({"fault": "rolling-bounce"}, "a rolling bounce takes a second release"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(own, reason):
+    trial = a_trial("4.3.1", scenario="table-join", **own)
+    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (told or "").startswith(reason or "")
+    assert (told is None) == (reason is None)

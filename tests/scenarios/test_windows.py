@@ -1,0 +1,79 @@
+"""Windows of time: the independent reader's judgement on the specimens, and what is generated."""
+
+from collections import Counter
+
+import pytest
+
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_windows as check
+from onceproof.scenarios.base import partition_of_key
+from onceproof.scenarios.windows import SCENARIO, facts, generated, workload
+from tests.conftest import a_trial
+from tests.specimens.windows import SPECIMENS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: f"{s.kind} {s.name}")
+def test_specimen(specimen):
+    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
+    found = check(topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+
+
+def a_windows_trial(variant="DEFAULT_CONFIG", **own):
+    return a_trial("4.3.1", variant, scenario="windows", **own)
+
+
+@pytest.mark.parametrize(("variant", "late"), [("DEFAULT_CONFIG", (0.05, 0.15)), ("LATE", (0.85, 0.95))])
+def test_of_the_records_that_flow_only_those_of_one_variant_are_too_late(variant, late):
+    trial = a_windows_trial(variant, first=6_000, records=6_000)
+    made, own = generated(trial), SCENARIO.values(trial)
+    open_for = own["size"] + own["grace"]
+    ages = [now - record.at for now, record in enumerate(made[:-4])]
+    assert all(age < own["grace"] or 2 * open_for <= age <= 4 * open_for for age in ages)
+    first, flow = ages[4 * open_for : 6_000], ages[6_000:]
+    assert 0.05 < sum(age > open_for for age in first) / len(first) < 0.15
+    share = sum(age > open_for for age in flow) / len(flow)
+    assert late[0] < share < late[1] if variant == "LATE" else share == 0
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 4])
+def test_a_last_record_of_each_partition_closes_all_other_windows(partitions):
+    trial = a_windows_trial(partitions=partitions, first=100, records=100)
+    made = generated(trial)
+    closing = made[-partitions:]
+    assert {partition_of_key(record.key, partitions) for record in closing} == set(range(partitions))
+    own, latest = SCENARIO.values(trial), max(record.at for record in made[:-partitions])
+    assert all(record.at >= latest + own["size"] + own["grace"] for record in closing)
+    assert not workload(trial).first
+    assert workload(trial).second == [(record.key, record.value) for record in made]
+
+
+def test_the_topology_is_told_what_the_checks_are_told():
+    for variant in SCENARIO.variants:
+        trial = a_windows_trial(variant)
+        told, known = SCENARIO.app(trial), facts(SCENARIO.values(trial))
+        assert (told["size.ms"], told["grace.ms"], told["suppressed"]) == (
+            known["size"],
+            known["grace"],
+            bool(known["suppressed"]),
+        )
+        assert told["kind"] == ("tumbling", "hopping", "session")[known["kind"]]
+
+
+@pytest.mark.parametrize(
+    ("variant", "own", "reason"),
+    [
+        ("DEFAULT_CONFIG", {}, None),
+        ("REBALANCED", {}, None),
+        ("UPDATES", {"caching": True}, "of a cached store not every update comes out"),
+        ("IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
+        ("DEFAULT_CONFIG", {"records": 40_000}, "a sum has 22 bits; take fewer records, at most 41,942"),
+        ("ROLLING", {}, "a rolling bounce takes a second release"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(variant, own, reason):
+    trial = a_windows_trial(variant, **own)
+    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (told or "").startswith(reason or "")
+    assert (told is None) == (reason is None)
