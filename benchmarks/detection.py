@@ -1,11 +1,13 @@
 """How often a trial shows the anomaly where it must, and shows none where it must not.
 
-    .venv/bin/python benchmarks/detection.py [TRIALS [SCENARIO...]]
+    .venv/bin/python benchmarks/detection.py [TRIALS [SCENARIO...]] [--only TEXT]
 
-Prints a row per cell as it is done: trials that were exercised, that showed an anomaly, how often each anomaly was seen
-in a trial, and seconds of a trial (brokers are shared). `benchmarks/faults.py` does the same for faults.
+Prints a row per cell as it is done, or of those whose name has a text (`--only "3.9.0 scan"`): trials that were
+exercised, that showed an anomaly, how often each anomaly was seen in a trial, and seconds of a trial (brokers are
+shared). `benchmarks/faults.py` does the same for faults.
 """
 
+import argparse
 import statistics
 import sys
 import tempfile
@@ -50,26 +52,61 @@ CELLS = (
     ("quota", "DEFAULT_CONFIG", "3.8.1", None),
     ("quota", "DEFAULT_CONFIG", "4.3.1", None),
     ("quota", "LONG_TRANSACTION_TIMEOUT", "3.8.1", None),
+    # A last bad release, and the first good one of its line.
+    ("as-of-join", "RESTARTED", "3.5.0", None),
+    ("as-of-join", "RESTARTED", "4.3.1", None),
+    ("as-of-join", "DEFAULT_CONFIG", "4.3.1", None),
+    ("idle-task", "DEFAULT_CONFIG", "3.9.0", None),
+    ("idle-task", "DEFAULT_CONFIG", "3.9.1", None),
+    ("split-batch", "DEFAULT_CONFIG", "4.1.0", None),
+    ("split-batch", "DEFAULT_CONFIG", "4.1.1", None),
+    ("corrupted-task", "DEFAULT_CONFIG", "3.6.1", None),
+    ("corrupted-task", "DEFAULT_CONFIG", "3.6.2", None),
+    ("grouped-table", "DEFAULT_CONFIG", "3.4.1", "4.3.1"),
+    ("grouped-table", "UPGRADE_FROM", "3.4.1", "4.3.1"),
+    ("scan", "DEFAULT_CONFIG", "3.9.0", None),
+    ("scan", "DEFAULT_CONFIG", "3.9.1", None),
+    ("foreign-key-join", "DEFAULT_CONFIG", "4.0.0", None),
+    ("foreign-key-join", "DEFAULT_CONFIG", "4.0.1", None),
+    ("foreign-key-join", "LEFT", "4.0.0", None),
+    ("foreign-key-join", "LEFT", "4.0.1", None),
+    ("global-join", "DEFAULT_CONFIG", "4.0.0", None),
+    ("global-join", "DEFAULT_CONFIG", "4.0.1", None),
+    ("global-join", "GLOBAL_STORE", "3.7.2", None),
+    ("global-join", "GLOBAL_STORE", "3.8.0", None),
+    ("stream-join", "DEFAULT_CONFIG", "3.4.0", None),
+    ("stream-join", "DEFAULT_CONFIG", "3.4.1", None),
+    ("table-join", "DEFAULT_CONFIG", "4.1.2", None),
+    ("table-join", "DEFAULT_CONFIG", "4.3.1", None),
+    ("punctuators", "KILLED", "4.1.2", None),
+    ("punctuators", "KILLED", "4.3.1", None),
 )
 
 
 def main() -> None:
     """Run the trials and print what was seen."""
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    scenarios = sys.argv[2:]
+    asked = _asked(sys.argv[1:])
     print(HEAD)
     with tempfile.TemporaryDirectory() as folder:
         cluster = EmbeddedCluster.start(get_settings().installation, BROKER, Path(folder, "cluster"))
         try:
             for scenario, variant, streams, restart in CELLS:
-                if not scenarios or scenario in scenarios:
-                    restarted = Release.parse(restart) if restart else None
-                    cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
-                    name = f"{cell.releases} {scenario} {variant}"
-                    drawn = [Trial(RUN, cell, number, number) for number in range(1, trials + 1)]
+                restarted = Release.parse(restart) if restart else None
+                cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
+                name = f"{cell.releases} {scenario} {variant}"
+                if (not asked.scenarios or scenario in asked.scenarios) and asked.only in name:
+                    drawn = [Trial(RUN, cell, number, number) for number in range(1, asked.trials + 1)]
                     print(row(Path(folder), name, drawn, cluster), flush=True)
         finally:
             cluster.stop()
+
+
+def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trials", type=int, nargs="?", default=10)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")
+    parser.add_argument("--only", default="", metavar="TEXT", help="cells whose name has this text")
+    return parser.parse_args(arguments)
 
 
 def row(folder: Path, name: str, trials: Sequence[Trial], cluster: EmbeddedCluster | None = None) -> str:

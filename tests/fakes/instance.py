@@ -20,6 +20,7 @@ from tests.fakes.group import SESSION, Group, Member, Task
 
 THROTTLED_AFTER = 3.0  # seconds from the first record under a quota
 THROTTLED_SPEED = 30.0  # records/s under it
+FIRST_RECORDS = 500  # before the one that is valid for ever
 RECORDS_A_FILE = 2_048  # after which RocksDB flushes, if its write buffer is small
 NOT_LOCKED = "Exception: standby-task [0_0] Failed to lock the state directory for task 0_0"
 FENCED = (
@@ -85,6 +86,7 @@ class FakeInstance(Instance):
         self._throttled_at: float | None = None
         self._frozen, self._frozen_at = False, clock.now()
         self._disk_is_full = False
+        self._told_empty: dict[str, int] = {}  # where tasks stood
         self._restoring: list[tuple[float, str, Task, int]] = []  # when it ends, store, task, records
 
     # --- the process -----------------------------------------------------------------------------------------
@@ -99,6 +101,8 @@ class FakeInstance(Instance):
         self._joins = "last.key" in app
         self._corrupt_after = app.get("corrupt.after")
         self._has_global_table = "table" in app
+        self._holds_back = "clock" in app
+        self._forever = int(app["forever.ms"]) if "forever.ms" in app else None
         self._stores_are_on_disk = app.get("stores") != "in-memory"
         self._config, self._directory = config, Path(config["state.dir"]) / config["application.id"]
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -293,6 +297,11 @@ class FakeInstance(Instance):
             self._tell("contents", task="0_0", stores=[])
         if self._joins and self.processed and "joined" not in self.last:
             self._tell("joined", key=0)
+        if self._forever is not None and self._group.processed > FIRST_RECORDS and "punctuated" not in self.last:
+            times = 10 if nature.halts_after is not None else 1
+            self._tell("punctuated", task="0_0", at=self._forever, times=times)
+        if self._holds_back:
+            self._tell_emptied()
         if now - self._committed_at >= int(self._config.get("commit.interval.ms", 100)) / 1_000:
             self._committed_at = now
             for member in self._members:
@@ -308,6 +317,15 @@ class FakeInstance(Instance):
         if nature.fails_early and self.processed:
             self.log_line(INVALID_EPOCH)
         self._be_throttled(now)
+
+    def _tell_emptied(self) -> None:
+        """Tell of tasks that have nothing left to hold back; keys are the numbers of records."""
+        ends = {partition: end for (role, partition), end in self._group.ends.items() if role == "input"}
+        for task in (task for member in self._members for task in member.active):
+            if task.position == ends[task.partition] > self._told_empty.get(task.name, 0):
+                self._told_empty[task.name] = task.position
+                last = (task.partition - 1) % len(ends) + len(ends) * (task.position - 1)
+                self._tell("emptied", task=task.name, last=last)
 
     def _tell_progress(self) -> None:
         rows = [
@@ -484,7 +502,7 @@ class FakeInstance(Instance):
         for number in range(files if self._stores_are_on_disk else 0):
             file = directory / "rocksdb" / store / f"{self._started_at:.0f}-{number:06}.sst"
             if not file.exists():
-                self._touch(file, "")
+                self._touch(file, "a table")
 
     def _touch(self, file: Path, text: str) -> None:
         if self._disk_is_full:

@@ -81,9 +81,9 @@ class FakeTopics:
         self.group.splits = splits and refuses
         (self.group.refusing.add if refuses else self.group.refusing.discard)(self._role(name))
 
-    def unprocessed(self, sizes: Mapping[str, int]) -> int:
-        """Records beyond what the group has committed."""
-        return sum(self.ends(sizes).values()) - sum(self.committed(name, size) for name, size in sizes.items())
+    def are_processed(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the group has committed all of them."""
+        return sum(self.ends(sizes).values()) == sum(self.committed(name, size) for name, size in sizes.items())
 
     def close(self) -> None:
         """Nothing to close."""

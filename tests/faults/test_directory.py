@@ -1,7 +1,9 @@
 """Faults of an instance's state directory in a fake world: each bites, or says why it did not, and is undone."""
 
+import math
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,12 @@ from onceproof.model.files import Outcome, Suffered
 from onceproof.scenarios.liveness import compare_liveness
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
+from tests.fakes.instance import FakeInstance
 from tests.fakes.world import fake_driver
 
 LEFT = {
     True: "what came after the last commit was on its disk",
-    False: "nothing that came after the last commit was on its disk, so nothing there had to be forgotten",
+    False: "nothing that is known to have come after the last commit was on its disk",
 }
 NOBODY = 65_534  # a user
 
@@ -159,6 +162,48 @@ def test_if_that_never_is_on_its_disk_it_is_killed_all_the_same_and_that_is_told
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 1_000_000)
+    _, outcome = driven(tmp_path, "instance-kill")
+    assert proof_of(outcome)["uncommitted_on_disk"] is False
+
+
+@pytest.fixture
+def at_work(tmp_path: Path) -> Iterator[Driver]:
+    """An instance works, and a fault may strike."""
+    driver = fake_driver(a_trial("4.3.1", fault="instance-kill"), tmp_path)
+    driver.lab.start_instance("instance-1")
+    driver.lab.await_("it to work", lambda: driver.lab.running["instance-1"].tasks("active"))
+    yield driver
+    driver.stop()
+
+
+def test_what_may_have_been_full_before_the_commit_does_not_count(
+    at_work: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strike, now = instance_kill.FAULT.strike(at_work.lab), at_work.lab.now()
+    monkeypatch.setattr(instance_kill, "_newest", lambda _: now + instance_kill.LATE - 0.1)
+    assert not strike.ripe()
+    monkeypatch.setattr(instance_kill, "_newest", lambda _: now + instance_kill.LATE + 0.1)
+    assert strike.ripe()
+
+
+@pytest.mark.parametrize("committed_meanwhile", [0, 1])
+def test_if_a_commit_comes_just_before_it_is_killed_nothing_is_known_of_what_is_on_its_disk(
+    at_work: Driver, monkeypatch: pytest.MonkeyPatch, committed_meanwhile: int
+) -> None:
+    strike = instance_kill.FAULT.strike(at_work.lab)
+    monkeypatch.setattr(instance_kill, "_newest", lambda _: math.inf)
+    assert strike.ripe()
+    committed = at_work.lab.committed() + committed_meanwhile
+    monkeypatch.setattr(at_work.lab, "committed", lambda: committed)
+    strike.apply()
+    assert strike.observed()[0]["uncommitted_on_disk"] is not bool(committed_meanwhile)
+
+
+def test_a_file_that_is_being_written_is_not_on_disk_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch = FakeInstance._touch
+    monkeypatch.setattr(
+        FakeInstance, "_touch", lambda one, file, text: touch(one, file, "" if file.suffix == ".sst" else text)
+    )
     _, outcome = driven(tmp_path, "instance-kill")
     assert proof_of(outcome)["uncommitted_on_disk"] is False
 
@@ -307,8 +352,9 @@ def test_permissions_bind_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     directory = tmp_path / "state"
     directory.mkdir()
     os.chown(directory, NOBODY, NOBODY)
-    for parent in directory.parents[:3]:
-        parent.chmod(0o755)
+    for parent in directory.parents:
+        if not parent.stat().st_mode & 0o001:  # pytest's own, one more of each worker
+            parent.chmod(0o755)
     os.seteuid(NOBODY)
     try:
         seal = Seal(directory)

@@ -7,9 +7,9 @@ import pytest
 from typer.main import get_command
 
 from onceproof.cli.applications import app
-from onceproof.lab.application_run import Asked, _Done, _judged, with_replays
+from onceproof.lab.application_run import Asked, _Done, _judged, _run, with_replays
 from onceproof.model.anomaly import Findings, Witness
-from onceproof.model.cell import Cell
+from onceproof.model.cell import FAULT, Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import Planted, Reading
 from onceproof.model.judged import Control, Judgement, Output
@@ -49,6 +49,22 @@ def test_what_is_said_of_a_release(told, judgement, reason):
     said, why = judged(**told)
     assert said == judgement
     assert why.startswith(reason)
+
+
+def test_a_trial_in_which_the_machine_stood_still_is_repeated_under_another_application_id(tmp_path, monkeypatch):
+    tried = []
+
+    def run_trial(trial, folder, *_, **__):
+        tried.append((trial.application_id, folder.path.name))
+        Reading.of(Findings(0, 0, 0, 0), {}).write(folder.reader_file)
+        return an_outcome(trial, void="The machine stood still." if len(tried) == 1 else None)
+
+    monkeypatch.setattr("onceproof.lab.application_run.run_trial", run_trial)
+    asked = Asked(RunFolder(tmp_path / TRIAL.run), TRIAL.cell, 1, 1, {FAULT: "pause"})
+    done = _run(asked, asked.undisturbed(1), None, print)
+    assert len({*tried}) == len(dict(tried)) == 2
+    assert (done.trial.application_id, Path(done.folder).name) == tried[-1]
+    assert (done.trial.seed, done.trial.parameters) == (1, asked.undisturbed(1).parameters)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.chaos import Tree
 from onceproof import cli
 from onceproof.lab import instance
 from onceproof.model.errors import HarnessError
@@ -33,7 +34,7 @@ def mischief(tmp_path):
 
 def instances() -> set[int]:
     """The processes of our instances."""
-    return {child.pid for child in psutil.Process().children(recursive=True) if MAIN in child.cmdline()}
+    return {process.pid for process in Tree.of(psutil.Process()).running(MAIN)}
 
 
 def test_one_that_ends_by_itself_is_told_with_the_end_of_its_log(mischief):

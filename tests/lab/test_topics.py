@@ -1,13 +1,14 @@
-"""Offsets are asked for again if a leader has moved, and topics if a broker was given up."""
+"""Topics: offsets are asked for again if a leader has moved, topics if a broker was given up, and what is processed."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from onceproof.lab import topics
+from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError
 from tests.specimens.brokers import given
 
@@ -75,3 +76,26 @@ def test_topics_that_brokers_refuse_are_an_error(asked, codes):
     with pytest.raises(HarnessError, match=r"^The topics of app could not be created"):
         asked.create([NewTopic("app-input", 1)])
     assert FakeAdmin.codes == []
+
+
+@pytest.mark.broker
+def test_what_lies_behind_an_open_transaction_is_not_processed(cluster):
+    own = topics.Topics(cluster, "behind")
+    own.create([NewTopic("behind-repartition", 1)])
+    group = Consumer({**cluster.client(), "group.id": "behind"})
+    producer = Producer({**cluster.client(), "transactional.id": "behind"})
+    producer.init_transactions()
+    try:
+        assert own.are_processed({"behind-repartition": 1})
+        producer.begin_transaction()
+        producer.produce("behind-repartition", b"1")
+        producer.flush()
+        assert not own.are_processed({"behind-repartition": 1})
+        producer.commit_transaction()
+        assert not own.are_processed({"behind-repartition": 1})
+        group.commit(offsets=[TopicPartition("behind-repartition", 0, 1)], asynchronous=False)
+        await_condition("the marker", lambda: own.are_processed({"behind-repartition": 1}), timeout=30)
+    finally:
+        group.close()
+        own.delete()
+        own.close()

@@ -43,7 +43,10 @@ REFUSED = re.compile(
 
 
 def small_write_buffer(size: int) -> dict[str, str]:
-    """Configuration that makes RocksDB flush whenever it holds this many bytes, whatever transaction is open."""
+    """Configuration that makes RocksDB flush whenever it holds this many bytes, whatever transaction is open.
+
+    Nothing is compacted, so a file is as old as the flush that wrote it.
+    """
     return {
         "rocksdb.config.setter": "onceproof.streams.RocksDbMemory",
         "onceproof.rocksdb.write.buffer.bytes": str(size),

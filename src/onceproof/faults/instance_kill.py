@@ -7,6 +7,9 @@ committed must not be done again.
 There is something to forget only if what came after the last commit has reached the disk. The fault waits a while for
 such a moment, and tells whether there was one. Nothing reaches it of stores in memory, or of a cache that is flushed by
 the commit alone.
+
+RocksDB writes a full memtable in the background, so what a commit found in one may be written after it. A file counts
+only if it is younger than the commit by more than that takes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +21,8 @@ from onceproof.faults.base import Fault, Ground, Instance
 from onceproof.faults.directory import DirectoryStrike, config
 from onceproof.faults.outside import seen_outside
 
+LATE = 0.25  # seconds that RocksDB may take to write a memtable that is full; less where commits come that often
+
 
 class InstanceKill(DirectoryStrike):
     """An instance that holds active tasks is killed."""
@@ -27,21 +32,26 @@ class InstanceKill(DirectoryStrike):
         super().__init__(ground)
         self._tasks: list[str] = []
         self._committed = (-1, 0.0)  # records whose processing was committed, and when that was first seen
+        self._gap = 0.0  # the longest time between two commits, in seconds; 0: one is known at most
         self._on_disk: bool | None = None  # a store's file is younger than the last commit; None if no store is on disk
 
     def ripe(self) -> bool:
         """Whether the victim's stores hold on disk what came after the last commit, if they are on disk at all.
 
-        Under exactly-once a commit flushes no store, so a file that is younger holds what came after it. Standbys do
-        not count: they get what is committed only.
+        Under exactly-once a commit flushes no store, so a file that is younger holds what came after it; none is
+        younger because it was compacted (`small_write_buffer`). Standbys do not count: they get what is committed only.
         """
         victim = self._busy()
         if (committed := self.ground.committed()) != self._committed[0]:
-            self._committed = (committed, self.ground.now())
-        stores = [self._directory(victim.name) / task / "rocksdb" for task in victim.tasks("active")]
-        if not any(store.exists() for store in stores):
+            now = self.ground.now()
+            if self._committed[1]:
+                self._gap = max(self._gap, now - self._committed[1])
+            self._committed = (committed, now)
+        tasks = [self._directory(victim.name) / task for task in victim.tasks("active")]
+        if not any(map(_has_stores, tasks)):
             return True
-        self._on_disk = max(map(_newest, stores)) > self._committed[1]
+        late = min(LATE, self._gap / 4) if self._gap else LATE
+        self._on_disk = max(map(_newest, tasks)) > self._committed[1] + late
         return self._on_disk
 
     def _busy(self) -> Instance:
@@ -56,6 +66,8 @@ class InstanceKill(DirectoryStrike):
         victim = self._busy()
         self._tasks = victim.tasks("active")
         self.ground.kill_instance(victim.name)
+        if self._on_disk and self.ground.committed() != self._committed[0]:
+            self._on_disk = False  # a commit came in between
         return victim.name
 
     def took_effect(self) -> bool:
@@ -72,19 +84,28 @@ class InstanceKill(DirectoryStrike):
         }
         left = {
             True: "what came after the last commit was on its disk",
-            False: "nothing that came after the last commit was on its disk, so nothing there had to be forgotten",
+            False: "nothing that is known to have come after the last commit was on its disk",
             None: "it had no store on disk",
         }[self._on_disk]
         told = f"{self._name} was killed with {', '.join(self._tasks)}: {left}; {self._told_afterwards()}"
         return proof, self._missing_work(), told
 
 
-def _newest(stores: Path) -> float:
-    """When the newest file of RocksDB's tables below a folder was written, in epoch seconds; 0 if there is none."""
+def _has_stores(task: Path) -> bool:
+    """Whether RocksDB keeps a store below the folder of a task: of keys in `rocksdb`, of windows in one of its own."""
+    return (task / "rocksdb").exists() or any(task.glob("*/*/CURRENT"))
+
+
+def _newest(task: Path) -> float:
+    """When the newest file of RocksDB's tables below a folder was written, in epoch seconds; 0 if there is none.
+
+    One that is empty is still being written, and lost if its process is killed.
+    """
     newest = 0.0
-    for file in stores.glob("**/*.sst"):
+    for file in task.glob("**/*.sst"):
         with suppress(FileNotFoundError):  # compaction removes files meanwhile
-            newest = max(newest, file.stat().st_mtime)
+            stat = file.stat()
+            newest = max(newest, stat.st_mtime if stat.st_size else 0.0)
     return newest
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from onceproof.faults import NONE
 from onceproof.installation import Installation
-from onceproof.lab.application_controls import CONTROLS, broke, broken_promises, vacuous
+from onceproof.lab.application_controls import CONTROLS, Broken, broke, broken_promises, vacuous
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.given import GivenCluster, lent, own_cluster
 from onceproof.lab.replay import replay
@@ -27,6 +27,7 @@ from onceproof.scenarios.app import LIKE, REPLAYED
 from onceproof.scenarios.declared import application_of
 
 ATTEMPTS = 3  # of a trial during which the machine stands still
+APART = 100  # between the numbers of one attempt and the next
 SHOWN = 3  # witnesses of each anomaly
 WITHOUT = 2  # trials without a fault
 
@@ -109,11 +110,18 @@ def run_on_release(
         told = _told(asked, trials, "under the fault", outputs)
         if not asked.controls or told.judgement is not Judgement.GREEN:
             return told
-        return _controlled(asked, told, oracle, file, cluster, report)
+        made = broken_promises(asked.run.trial(trials[-1].trial), oracle)
+        return _controlled(asked, told, oracle, file, made, cluster, report)
 
 
 def _controlled(
-    asked: Asked, told: OnRelease, oracle: Oracle, file: str, cluster: Cluster, report: Report
+    asked: Asked,
+    told: OnRelease,
+    oracle: Oracle,
+    file: str,
+    made: Broken,
+    cluster: Cluster,
+    report: Report,
 ) -> OnRelease:
     """What is told of a release that is green, with the promises that planted bugs break, and those that none does."""
     controls = []
@@ -123,7 +131,6 @@ def _controlled(
         failed = done.outcome.failed
         broken = {} if failed else broke(broken_promises(asked.run.trial(done.trial), oracle))
         controls.append(Control(plant, fired, broken, done.folder, failed))
-    made = broken_promises(asked.run.trial(asked.disturbed(file)), oracle)
     if all(control.says_something and not control.broke for control in controls):
         reason = f"No bug that was planted breaks any of its promises: {', '.join(CONTROLS)}."
         told = replace(told, judgement=Judgement.INCONCLUSIVE, reason=reason)
@@ -131,15 +138,20 @@ def _controlled(
 
 
 def _run(asked: Asked, trial: Trial, cluster: Cluster, report: Report) -> _Done:
-    """Run a trial; again, if the machine stood still."""
-    folder = asked.run.trial(trial)
+    """Run a trial; again, if the machine stood still.
+
+    Then by another number: the brokers' coordinators still know what the first attempt did under its application id,
+    and of its transactions the topics, which are new, would have nothing.
+    """
     fault = trial.parameters[FAULT]
     what = trial.plant or ("without a fault" if fault == NONE else fault)
     told = f"{trial.cell.releases}, {what}"
-    for _ in range(ATTEMPTS):
-        outcome = run_trial(trial, folder, lambda phase: report(f"{told}: {phase}"), cluster=cluster)
+    for attempt in range(ATTEMPTS):
+        own = replace(trial, number=trial.number + attempt * APART)
+        folder = asked.run.trial(own)
+        outcome = run_trial(own, folder, lambda phase: report(f"{told}: {phase}"), cluster=cluster)
         if outcome.void is None:
-            return _Done(trial, outcome, Reading.read(folder.reader_file), str(folder.path))
+            return _Done(own, outcome, Reading.read(folder.reader_file), str(folder.path))
     raise StoodStillError(f"The machine stood still in each of {ATTEMPTS} attempts: {outcome.void}")
 
 

@@ -41,7 +41,6 @@ from onceproof.model.explored import (
     Log,
     Purpose,
     Tried,
-    known_of,
     of_finding,
     probed,
     rate_of,
@@ -441,27 +440,9 @@ class Explorer:
 
     def _told(self, left_out: Mapping[str, str]) -> Exploration:
         """What it came to so far."""
-        searched = [line for line in self._lines if line.purpose is Purpose.SEARCH]
-        asked = self._asked
-        return Exploration(
-            run=asked.run,
-            streams=asked.streams,
-            broker=asked.broker,
-            scenarios=asked.scenarios,
-            left_out=left_out,
-            seed=asked.seed,
-            uniform=asked.uniform,
-            plant=asked.plant,
-            seconds=round(self._spent + self._now() - self._begin, 1),
-            trials=len(self._lines),
-            searched=len(searched),
-            exercised=sum(line.exercised for line in self._lines),
-            errors=sum(line.error is not None for line in self._lines),
-            coverage=self._corpus.coverage,
-            known=tuple(known_of(searched)),
-            findings=tuple(map(self._finding, self._numbers())),
-            folder=str(self._folder.path),
-        )
+        seconds = self._spent + self._now() - self._begin
+        findings = map(self._finding, self._numbers())
+        return Exploration.of(self._folder, self._asked, self._lines, findings, seconds, left_out)
 
 
 class SharedBrokers:

@@ -141,7 +141,18 @@ class Topics:
         places = [TopicPartition(topic, p) for p in range(partitions)]
         return {place.partition: max(0, place.offset) for place in self._offsets.committed(places, timeout=5)}
 
-    def unprocessed(self, sizes: Mapping[str, int]) -> int:
+    def are_processed(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the group has committed all that topics hold, nothing comes any more, and no transaction is open.
+
+        The input of a transaction may count as committed before its output does, and one of a process that was killed
+        stays open until it times out: what lies behind is read by nobody yet.
+        """
+        ends = self.ends(sizes)
+        if self.ends(sizes, committed=True) != ends:
+            return False
+        return not self._unprocessed(sizes) and self.ends(sizes) == ends
+
+    def _unprocessed(self, sizes: Mapping[str, int]) -> int:
         """Committed records of topics beyond what the group has committed, not counting transaction markers."""
         places = [
             TopicPartition(topic, partition, offset)

@@ -205,9 +205,9 @@ class TrialLab:
 
         def settled() -> bool:
             there = topics.sizes()
-            internal = {t: there[t] for t in sorted(there.keys() - wanted) if not t.endswith("-changelog")}
-            before = topics.ends(internal)
-            return not topics.unprocessed(internal) and topics.ends(internal) == before
+            return topics.are_processed(
+                {t: there[t] for t in sorted(there.keys() - wanted) if not t.endswith("-changelog")}
+            )
 
         self.await_("the repartition topics to be processed", settled, PATIENCE)
 
