@@ -1,18 +1,21 @@
 """The pipeline under fire: in each run of a small matrix something is killed or frozen, the disk full, the clock set.
 
-    .venv/bin/python benchmarks/chaos.py [--runs N] [--seed S] [--only VICTIM]... [--keep FOLDER]
+    .venv/bin/python benchmarks/chaos.py [--runs N] [--seed S] [--only VICTIM]... [--results FILE] [--keep FOLDER]
 
 The matrix has a cell that must be red and one that must not. It first runs undisturbed, which tells how long each
 victim is there. From the seed follow victim, blow and moment, so `--runs 1 --seed S` repeats the run of that seed (with
 the same `--only`). A run that has ended before the moment comes is repeated, as it has shown how long runs take now. A
-run that the blow ended without verdicts is resumed, or, if there is nothing to resume, run anew. Prints a row for each
-run; one failed, and so does the benchmark, if
+run that the blow ended without verdicts, with an error, or before they were stored is resumed, or, if it had not begun,
+run anew. Prints a row for each run, and a summary; one failed, and so does the benchmark, if
 
 - a process was there 10 s after it had lost its owner, or after the command had ended;
 - a verdict is another than undisturbed: `error` and `inconclusive` may be, but `error` not after a resumption;
-- something is lost: a verdict in the database, or a finished trial of a run that is resumed;
+- something is lost: a verdict of the database, or one that did not get there, or a finished trial of a resumed run;
 - a command did not end, or ended without verdicts and could not be resumed;
 - the moment never came.
+
+With a file of results, what each run showed is appended to it, and the undisturbed run; called again, it goes on with
+the seeds that are not in it or failed, and sums up all of it, failures included.
 
 Needs PostgreSQL for `postgresql`, root for `disk` (a tmpfs as home), Debian's package `faketime` and a C compiler for
 `clock`.
@@ -29,11 +32,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from operator import methodcaller
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psutil
@@ -50,10 +55,11 @@ from onceproof.settings import get_settings
 from tests.specimens.postgresql import INITDB, PostgreSQL, postgresql
 
 ONCEPROOF = [sys.executable, "-m", "onceproof.cli"]
-# On 3.4.1 KAFKA-18943 strikes now and then, blow or not. The control is on 3.3.1.
-MATRIX = ["--streams", "4.3.1", "--scenario", "enumerator", "--variant", "DEFAULT_CONFIG"]
+# The shortest trials there are. The control is DEFAULT_CONFIG.
+MATRIX = ["--streams", "4.3.1", "--scenario", "at-least-once", "--variant", "DEFAULT_CONFIG"]
+MATRIX += ["--variant", "EXACTLY_ONCE"]
 GONE_WITHIN = 10.0
-ENDS_WITHIN = 400.0  # a command
+ENDS_WITHIN = 900.0  # a command, on a machine that others use
 FULL_FOR = 60.0  # the disk, unless the command ends before
 HOUR = 3_600
 # libfaketime 0.9.10 refuses Python's clock_nanosleep if the monotonic clock is left alone. What Airflow starts keeps
@@ -72,6 +78,10 @@ SAYS_NOTHING = {Verdict.ERROR, Verdict.INCONCLUSIVE}
 HEAD = (
     "| run | seed | victim | blow | s after it was there | what happened | resumed | verdicts | orphans | s |\n"
     "|---|---|---|---|---|---|---|---|---|---|"
+)
+SUMMARY = (
+    "| victim | blow | runs | ended by themselves | resumed | anew | orphans | failed | s (median) |\n"
+    "|---|---|---|---|---|---|---|---|---|"
 )
 
 Verdicts = Mapping[str, str]  # by cell
@@ -110,6 +120,14 @@ class Tree:
         """It itself: the first process below its lower keeper, which may have adopted others."""
         lower = [keeper for keeper in self.keepers(component) if keeper.ppid() != self.command.pid]
         return [min(keeper.children(), key=psutil.Process.create_time) for keeper in lower if keeper.children()]
+
+    def adopted(self) -> list[psutil.Process]:
+        """What keepers have taken in, because who started it is gone; but what has an owner elsewhere is none of it."""
+        found = []
+        for keeper in self.running(str(TREE)):
+            _, *others = sorted(keeper.children(), key=psutil.Process.create_time) or [keeper]
+            found += [one for one in others if str(REAPER) not in one.cmdline()]
+        return found
 
     def tasks(self) -> list[psutil.Process]:
         """Airflow's tasks: each is the child of a worker of the scheduler."""
@@ -186,8 +204,14 @@ class Home:
         if is_missing(url):
             return {}
         with database(url) as engine, Session(engine) as session:
-            rows = session.execute(select(CellRow.run_id, CellRow.streams, CellRow.verdict))
-            return {f"{run} {streams}": verdict for run, streams, verdict in rows}
+            rows = session.execute(select(CellRow.run_id, CellRow.variant, CellRow.verdict))
+            return {f"{run} {variant}": verdict for run, variant, verdict in rows}
+
+    def not_stored(self) -> list[str]:
+        """What the last command told, and the results database does not hold."""
+        told, stored = self.said(), self.stored()
+        verdicts = {f"{told['run']} {one['variant']}": one["verdict"] for one in told.get("verdicts", ())}
+        return [name for name, verdict in verdicts.items() if stored.get(name) != verdict]
 
     def finished(self) -> dict[str, str]:
         """Digests of the outcomes of trials that say something."""
@@ -250,20 +274,18 @@ def draw(seed: int, blows: Sequence[tuple[str, str]]) -> tuple[str, str, random.
 
 
 class Fire:
-    """Strikes once while a command runs, within the `lifetime` of its victim since that was there and it `is_due`."""
+    """Strikes once while a command runs, within the `lifetime` of its victim since that was there."""
 
-    def __init__(
-        self, home: Home, struck: Struck, rng: random.Random, lifetime: float, is_due: Callable[[], bool]
-    ) -> None:
-        self._home, self._struck, self._rng, self._is_due = home, struck, rng, is_due
+    def __init__(self, home: Home, struck: Struck, rng: random.Random, lifetime: float) -> None:
+        self._home, self._struck, self._rng = home, struck, rng
         self._delay = rng.uniform(0, lifetime)
         self._frozen_for = rng.uniform(2, 20)
         self._first: float | None = None
         self._at: float | None = None
         self._undo: Callable[[], None] | None = None
-        self._strays: set[psutil.Process] = set()  # when looked for last
+        self._strays: dict[psutil.Process, float] = {}  # since when
         self._next_look = 0.0
-        self.orphans: dict[psutil.Process, str] = {}  # strays of two looks, with the end of their commands
+        self.orphans: dict[psutil.Process, str] = {}  # strays of 10 s, with the end of their commands
 
     def look(self, process: subprocess.Popen[str]) -> None:
         """Strike if the moment has come; later undo it, and look for orphans."""
@@ -273,11 +295,10 @@ class Fire:
             return
         if self._undo and now > self._at + (FULL_FOR if self._struck.victim == DISK else self._frozen_for):
             self.undo()
-        if now > max(self._at + GONE_WITHIN, self._next_look):
+        if now > self._next_look:
             self._next_look = now + 1
-            found = set(strays(self._home, _of(process)))
-            self.orphans |= {one: told_of(one) for one in found & self._strays}
-            self._strays = found
+            self._strays = {one: self._strays.get(one, now) for one in strays(self._home, _of(process))}
+            self.orphans |= {one: told_of(one) for one, since in self._strays.items() if now > since + GONE_WITHIN}
 
     def undo(self) -> None:
         """Thaw what is frozen, start what has to be up, empty the disk."""
@@ -289,8 +310,6 @@ class Fire:
         with suppress(psutil.NoSuchProcess):
             here = [] if self._struck.victim in PLACES else VICTIMS[self._struck.victim](Tree.of(_of(process)))
             if not here and self._struck.victim not in PLACES:
-                return
-            if self._first is None and not self._is_due():
                 return
             self._first = self._first or now
             if now < self._first + self._delay:
@@ -323,9 +342,13 @@ def strays(home: Home, command: psutil.Process) -> Iterator[psutil.Process]:
     """What runs for a home and does not belong to the command any longer, or to a task that is gone."""
     there = home.processes()
     tree = Tree.of(command)
+    adopted: list[psutil.Process] = []
+    with suppress(psutil.NoSuchProcess):
+        adopted = tree.adopted()
     for process in there:
         with suppress(psutil.NoSuchProcess):
-            if (process != command and process not in tree.below) or has_no_owner(process.cmdline()):
+            is_left = process in adopted or has_no_owner(process.cmdline())
+            if is_left or (process != command and process not in tree.below):
                 yield process
 
 
@@ -386,18 +409,19 @@ def run_once(
     rng: random.Random,
     lifetime: float,
     undisturbed: Verdicts,
-    is_due: Callable[[], bool] = lambda: True,
 ) -> Struck:
     """Run the matrix, strike, resume what was interrupted, and compare."""
     struck, begin, stored = Struck(victim, blow), time.monotonic(), home.stored()
-    fire, process = Fire(home, struck, rng, lifetime, is_due), home.start(*MATRIX)
+    fire, process = Fire(home, struck, rng, lifetime), home.start(*MATRIX)
     ended = await_end(process, lambda: fire.look(process))
     fire.undo()
     struck.orphans += [*fire.orphans.values(), *left_after(home)]
     struck.happened, struck.verdicts = _taken_in(struck, home, process.returncode, ended)
     struck.wrong += differing(struck.verdicts, undisturbed, resumed=False)
-    if any(struck.verdicts.get(cell, Verdict.ERROR) == Verdict.ERROR for cell in undisturbed):
+    failed = any(struck.verdicts.get(cell, Verdict.ERROR) == Verdict.ERROR for cell in undisturbed)
+    if failed or home.not_stored():
         _resume(struck, home, undisturbed)
+    struck.wrong += [f"{name} is not stored" for name in home.not_stored()]
     struck.wrong += lost(stored, home.stored())
     if struck.orphans:
         struck.wrong.append(f"left: {'; '.join(struck.orphans)}")
@@ -406,16 +430,16 @@ def run_once(
 
 
 def _resume(struck: Struck, home: Home, undisturbed: Verdicts) -> None:
-    """Resume the run; if it cannot be, run anew, unless it has ended with a verdict that is an error."""
+    """Resume the run, or run anew if it had not begun."""
     finished = home.finished()
     happened, verdicts = _again(struck, home, "--resume", "last")
     if NOTHING_TO_RESUME not in happened:
         struck.resumed = "yes"
         struck.wrong += lost(finished, home.finished())
-    elif struck.verdicts:
-        return
     else:
         struck.resumed = "anew"
+        if struck.verdicts:
+            struck.wrong.append("ended with an error or without storing its verdicts, and cannot be resumed")
         happened, verdicts = _again(struck, home, *MATRIX)
     if not verdicts:
         struck.happened += f", then {happened}"
@@ -438,7 +462,7 @@ def _taken_in(struck: Struck, home: Home, code: int, ended: bool) -> tuple[str, 
         struck.wrong.append(f"exit code {code}")
     told = home.said()
     said = next(filter(None, [told.get("error"), *told.get("failures", ())]), "").partition("\n")[0]
-    verdicts = {verdict["streams"]: verdict["verdict"] for verdict in told.get("verdicts", ())}
+    verdicts = {verdict["variant"]: verdict["verdict"] for verdict in told.get("verdicts", ())}
     return f"exit {code}" + (f": {said[:SHOWN]}" if said else ""), verdicts
 
 
@@ -464,9 +488,11 @@ def undisturbed_run(home: Home) -> Undisturbed:
 
     await_end(process, look)
     told, seconds = home.said(), time.monotonic() - begin
-    assert told.get("verdicts"), (process.returncode, told, (home.told / "stderr").read_text()[-1000:])
+    verdicts = {one["variant"]: one["verdict"] for one in told.get("verdicts", ())}
+    if not verdicts or SAYS_NOTHING & {*verdicts.values()}:
+        sys.exit(f"The undisturbed run has no verdicts: {told}\n{(home.told / 'stderr').read_text()[-1000:]}")
     lifetimes = {name: last - first for name, (first, last) in seen.items()} | dict.fromkeys(PLACES, seconds)
-    return Undisturbed({one["streams"]: one["verdict"] for one in told["verdicts"]}, lifetimes, seconds)
+    return Undisturbed(verdicts, lifetimes, seconds)
 
 
 def until_struck(
@@ -475,9 +501,9 @@ def until_struck(
     blows: Sequence[tuple[str, str]],
     undisturbed: Undisturbed,
     run: Callable[..., Struck] = run_once,
+    pace: float = 1.0,
 ) -> Iterator[Struck]:
-    """Runs of a seed, until the moment comes in time; each shows how long runs take now."""
-    pace = 1.0
+    """Runs of a seed, until the moment comes in time; each shows how long runs take now, as `pace` does before."""
     for tries_left in reversed(range(TRIES)):
         victim, blow, rng = draw(seed, blows)
         lifetime = undisturbed.lifetimes.get(victim, undisturbed.seconds) * pace
@@ -488,6 +514,63 @@ def until_struck(
         if struck.wrong or struck.moment is not None:
             return
         pace = struck.seconds / undisturbed.seconds
+
+
+class Results:
+    """What runs showed, in a file to which it is appended, if there is one; a line of JSON each."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._undisturbed: Undisturbed | None = None
+        self.rows: list[tuple[int, Struck]] = []  # with their seeds
+        for line in file.read_text().splitlines() if file and file.exists() else ():
+            told = json.loads(line)
+            seed = told.pop("seed", None)
+            if seed is None:
+                self._undisturbed = Undisturbed(**told)
+            else:
+                self.rows.append((seed, Struck(**told)))
+
+    def undisturbed(self, run: Callable[[], Undisturbed]) -> Undisturbed:
+        """That run, which is made if it is not known."""
+        if self._undisturbed is None:
+            self._undisturbed = run()
+            self._append(asdict(self._undisturbed))
+        return self._undisturbed
+
+    def add(self, seed: int, struck: Struck) -> None:
+        """What became of a run of a seed."""
+        self.rows.append((seed, struck))
+        self._append({"seed": seed, **asdict(struck)})
+
+    def passed(self, seed: int, victim: str, blow: str) -> bool:
+        """Whether the last run of a seed did."""
+        of_seed = [one for known, one in self.rows if (known, one.victim, one.blow) == (seed, victim, blow)]
+        return bool(of_seed) and of_seed[-1].moment is not None and not of_seed[-1].wrong
+
+    def pace(self, undisturbed: Undisturbed) -> float:
+        """How long a run takes now, by the last one that ended by itself, beside the undisturbed one."""
+        whole = [one.seconds for _, one in self.rows if one.resumed == "no" and not one.wrong]
+        return whole[-1] / undisturbed.seconds if whole else 1.0
+
+    def summary(self) -> Iterator[str]:
+        """Rows by victim and blow, of the runs whose moment came or which failed."""
+        groups: dict[tuple[str, str], list[Struck]] = defaultdict(list)
+        for _, struck in self.rows:
+            if struck.moment is not None or struck.wrong:
+                groups[struck.victim, struck.blow].append(struck)
+        everything = [one for runs in groups.values() for one in runs]
+        for (victim, blow), runs in [*groups.items(), (("all", ""), everything)]:
+            how = Counter(one.resumed for one in runs)
+            orphans, failed = sum(len(one.orphans) for one in runs), sum(bool(one.wrong) for one in runs)
+            seconds = f"{median(one.seconds for one in runs):.0f}" if runs else "-"
+            cells = [victim, blow, len(runs), how["no"], how["yes"], how["anew"], orphans, failed, seconds]
+            yield "".join(f"| {cell} " for cell in cells) + "|"
+
+    def _append(self, told: Mapping[str, Any]) -> None:
+        if self._file:
+            with self._file.open("a") as out:
+                out.write(json.dumps(told) + "\n")
 
 
 def faketime() -> Path | None:
@@ -573,6 +656,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first run; each has the next one")
     parser.add_argument("--only", action="append", choices=[*VICTIMS, *PLACES], metavar="VICTIM")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="to append to, and to go on from")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="of logs of failed runs, by seed")
     asked = parser.parse_args()
     left_out = {victim: reason for victim in asked.only or [*VICTIMS, *PLACES] if (reason := why_not(victim))}
@@ -581,24 +665,28 @@ def main() -> None:
     blows = [(v, blow) for v, blow in BLOWS if v in (asked.only or [v]) and v not in left_out]
     if not blows:
         sys.exit(ExitCode.USAGE)
-    failed = False
+    results, failed = Results(asked.results), False
     with ExitStack() as stack:
         plain = stack.enter_context(home_for("command"))
         homes: dict[str, Home] = {}
-        undisturbed = undisturbed_run(plain)
+        undisturbed = results.undisturbed(lambda: undisturbed_run(plain))
         told = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(undisturbed.verdicts.items()))
         print(f"Undisturbed, in {undisturbed.seconds:.0f} s: {told}.\n\n{HEAD}", flush=True)
         for number, seed in enumerate(range(asked.seed, asked.seed + asked.runs), 1):
-            victim, _, _ = draw(seed, blows)
+            victim, blow, _ = draw(seed, blows)
+            if results.passed(seed, victim, blow):
+                continue
             if victim in PLACES and victim not in homes:
                 homes[victim] = stack.enter_context(home_for(victim))
             home = homes.get(victim, plain)
-            for struck in until_struck(home, seed, blows, undisturbed):
+            for struck in until_struck(home, seed, blows, undisturbed, pace=results.pace(undisturbed)):
+                results.add(seed, struck)
                 print(struck.row(number, seed), flush=True)
             if struck.wrong:
                 failed = True
                 if asked.keep:
                     keep(home, asked.keep / str(seed))
+    print("", SUMMARY, *results.summary(), sep="\n", flush=True)
     sys.exit(1 if failed else 0)
 
 

@@ -1,16 +1,18 @@
 """**What does nobody know yet?** Takes what is left of every night, and runs by hand with params of your own.
 
 `releases` says which are searched. `search` searches each of them, as `onceproof explore` does: for `minutes`, or else
-until the local hour `until`. It needs the machine and waits for the pool `drive`. After a quarter of an hour it gives
-its turn to whatever else waits, trials of `regression` first, and goes on when nothing does; several releases take
-turns.
+until the local hour `until`. It goes on with the search of the last night that asked for the same in this version of
+Onceproof, if it is not to begin `anew`. It needs the machine and waits for the pool `drive`. After a quarter of an hour
+it gives its turn to whatever else waits, trials of `regression` first, and goes on when nothing does; several releases
+take turns.
 
 **Where is the result?** On the page, tab *Searches*, while it is going on, too, and in the folder of
 `exploration.jsonl`, whose path the task returns.
 
-**It is red.** It found something that no known issue explains: the last line of the log has the command that repeats
-it. Any other last line says what to do. Marking it failed ends the trial and the brokers, and clearing the task goes on
-with the search, as `onceproof explore --resume` does. It is skipped if nothing was left of the night.
+**It is red.** It found something that no known issue explains, and no night before had found: the last line of the log
+has the command that repeats it. Any other last line says what to do. Marking it failed ends the trial and the brokers,
+and clearing the task goes on with the search, as `onceproof explore --resume` does. It is skipped if nothing was left
+of the night.
 """
 
 from datetime import datetime, timedelta
@@ -21,7 +23,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from pendulum import local_timezone
 
 from onceproof.model.errors import OnceproofError
-from onceproof.model.explored import ExplorationFolder
 from onceproof.pipeline import exploring, steps
 from onceproof.pipeline.params import EXPLORE_PARAMS, refuse_unknown
 from onceproof.settings import get_settings
@@ -51,25 +52,29 @@ def releases(params: Any = None, dag_run: Any = None) -> list[str]:
 )
 def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnValue:
     """Search a release for a while; returns the path of `exploration.jsonl` when the time is up."""
-    run_id = steps.new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
-    folder = ExplorationFolder(get_settings().explorations / run_id)
+    night = f"{dag_run.run_id} {streams}"
+    run_id = steps.new_run_id(dag_run.run_after, night)
     named = params["scenario"] or []
-
-    def left() -> float:
-        return exploring.seconds_left(params, folder, dag_run.run_after.astimezone(), datetime.now().astimezone())
-
+    asking = {**params, "streams": streams, "scenario": named}
     try:
+        folder, asked = exploring.search_of(get_settings().explorations, night, asking, run_id, int(run_id[-4:], 16))
+        before = folder.spent_before(night)
+
+        def left() -> float:
+            since, now = dag_run.run_after.astimezone(), datetime.now().astimezone()
+            return exploring.seconds_left(params, folder.spent - before, since, now)
+
         if (seconds := left()) > 0:
-            asked = exploring.asked_in(folder, {**params, "streams": streams, "scenario": named}, int(run_id[-4:], 16))
+            folder.begin(night)
             exploring.explore(folder, asked, min(seconds, exploring.SLICE), named=bool(named))
         if left() > 0:
             return PokeReturnValue(is_done=False)
-        found = exploring.complaint(folder)
+        found = exploring.complaint(folder, before)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if found:
         raise AirflowFailException(found)
-    if not folder.log_file.exists():
+    if folder.spent == before:
         raise AirflowSkipException(f"Nothing was left of the night, which is over at {params['until']}.")
     return PokeReturnValue(is_done=True, xcom_value=str(folder.log_file))
 

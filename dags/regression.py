@@ -5,9 +5,9 @@
 and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the other.
 `sense` plants a few bugs into releases about which too little is known (DAG `sensitivity` plants all). `add_trials`
 gives further trials to cells whose claim does not hold yet. A Spark application reads the topics and finds the
-anomalies: it is started early, rehearses on trials that have ended, and begins with `end_trials`. Great Expectations
-validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run pass. `alert` is skipped
-unless a cell is newly red.
+anomalies: it is started early, copies the topics of trials that have ended, and goes on with `end_trials`. Great
+Expectations validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run pass. `alert` is
+skipped unless a cell is newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
@@ -44,7 +44,7 @@ from onceproof.model.errors import OnceproofError, UsageError
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
-from onceproof.pipeline.environment import of_the_lab
+from onceproof.pipeline.environment import QUICKLY_COMPILED, of_the_lab
 from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
 from onceproof.settings import get_settings
 
@@ -55,6 +55,7 @@ VERDICTS = Asset(name="onceproof_verdicts", uri="onceproof://verdicts")
 NEWLY_RED = Asset(name="onceproof_newly_red", uri="onceproof://newly-red")
 NOTIFY = "onceproof_notify"  # the connection that decides where
 NAMED = {"map_index_template": "{{ task.op_kwargs['item']['title'] }}"}
+FEW = 20  # trials
 
 
 @contextmanager
@@ -171,6 +172,9 @@ class CollectAndCheck(SparkSubmitOperator):
     def execute(self, context: Any) -> None:
         """Run it to its end."""
         run = RunFolder(Path(self.application_args[-1]))
+        if sum(1 for _ in run.trials()) <= FEW:
+            self.env_vars = {"SPARK_SUBMIT_OPTS": " ".join([QUICKLY_COMPILED, os.environ.get("SPARK_SUBMIT_OPTS", "")])}
+        self.application_args = ["--owner", str(os.getpid()), *self.application_args]
         if read_json(run.run_file).get("connection") is None:
             super().execute(context)
             return

@@ -1,10 +1,20 @@
-"""Runs the suites on the tables of every trial of a run, and builds the Data Docs once."""
+"""Runs the suites on the tables of every trial of a run, and builds the Data Docs once.
 
+Three quarters of what a suite takes is GX's own Python, whatever the rows: so each core has its share of the trials.
+"""
+
+import ctypes
 import os
 import shutil
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
+from multiprocessing import current_process, get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
@@ -30,6 +40,8 @@ from onceproof.model.run_folder import RunFolder
 # A suite on one trial takes 0.05 s in pandas and 5 to 8 s in Spark; a trial has 63,000 rows. Beyond this, one trial's
 # rows no longer fit comfortably into the memory of a task.
 PANDAS_ROWS = 2_000_000
+SHARE = 4  # trials that are worth a process
+PR_SET_PDEATHSIG = 1  # prctl(2)
 SHOWN = 20  # offending rows that Data Docs show for each expectation
 INDEX = {
     "assignments": ["partition", "key", "id", "expected_id", "first_offset"],
@@ -38,7 +50,11 @@ INDEX = {
 }
 
 
-def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
+Outcomes = dict[str, dict[str, Any]]  # by trial and suite
+Suites = Mapping[str, Iterable[str]]  # their names, by trial
+
+
+def validate(run: RunFolder, vendor: Path) -> Outcomes:
     """Run its suites on every trial that Spark has checked, write their outcomes, build the Data Docs.
 
     Args:
@@ -50,20 +66,53 @@ def validate(run: RunFolder, vendor: Path) -> dict[str, dict[str, Any]]:
     """
     for old in (run.data_docs.parent, run.validations):
         shutil.rmtree(old, ignore_errors=True)
-    first_rows.register()
-    context = _context(run)
-    outcomes = {}
     trials = _checked_trials(run)
-    reader = tables.Reader(run, [trial.key for trial in trials], PANDAS_ROWS)
+    suites = {trial.key: suites_of(TrialPlan.read(run.trial(trial).trial_file).promises) for trial in trials}
+    with TemporaryDirectory(prefix="validated-", dir=run.path) as results:
+        outcomes = _in_shares(run, trials, suites, Path(results))
+        context = _context(run, Path(results))
+        for name in dict.fromkeys(name for names in suites.values() for name in names):
+            _suite(context, SUITES[name], name)  # which has a page, too
+        context.build_data_docs()
+    _require_pages(run, sum(len(of_trial) for of_trial in outcomes.values()))
+    localise(run.data_docs.parent, vendor)
+    return outcomes
+
+
+def _in_shares(run: RunFolder, trials: Sequence[Trial], suites: Suites, results: Path) -> Outcomes:
+    """The outcomes of all trials, in their order, by a process for each core if there are trials enough."""
+    processes = min(len(os.sched_getaffinity(0)), len(trials) // SHARE)
+    sizes = tables.Reader(run, [trial.key for trial in trials], PANDAS_ROWS)
+    large = any(sizes.size(SUITES[name].table, key) > PANDAS_ROWS for key, names in suites.items() for name in names)
+    # One Spark at a time; and a task of a Celery worker may not have processes of its own.
+    if processes < 2 or large or current_process().daemon:
+        return _validate_trials(run, suites, results, PANDAS_ROWS, trials)
+    validate_share = partial(_validate_trials, run, suites, results, PANDAS_ROWS // processes)
+    # Forked: GX takes seconds to import.
+    with ProcessPoolExecutor(processes, get_context("fork"), _die_with_parent, (os.getpid(),)) as pool:
+        shares = list(pool.map(validate_share, [trials[n::processes] for n in range(processes)]))
+    outcomes = {key: of_trial for share in shares for key, of_trial in share.items()}
+    return {trial.key: outcomes[trial.key] for trial in trials}
+
+
+def _die_with_parent(parent: int) -> None:
+    """Ask the kernel for SIGKILL when the parent dies: a pool's process would wait for ever."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we asked
+        os._exit(1)
+
+
+def _validate_trials(run: RunFolder, suites: Suites, results: Path, at_once: int, trials: Sequence[Trial]) -> Outcomes:
+    """The outcomes of these trials, of whose rows so many are held at once; GX's own results go into the folder."""
+    first_rows.register()
+    context = _context(run, results)
+    reader = tables.Reader(run, [trial.key for trial in trials], at_once)
+    outcomes = {}
     for trial in trials:
         outcomes[trial.key] = {
-            name: _validate(context, run, reader, trial, SUITES[name], name)
-            for name in suites_of(TrialPlan.read(run.trial(trial).trial_file).promises)
+            name: _validate(context, run, reader, trial, SUITES[name], name) for name in suites[trial.key]
         }
         write_json(run.validation_file(trial), outcomes[trial.key])
-    context.build_data_docs()
-    _require_pages(run, sum(len(suites) for suites in outcomes.values()))
-    localise(run.data_docs.parent, vendor)
     return outcomes
 
 
@@ -83,8 +132,13 @@ def _checked_trials(run: RunFolder) -> list[Trial]:
     return [trial for trial in run.driven_trials() if trial.key not in unreadable]
 
 
-def _context(run: RunFolder) -> Any:
-    """A context that keeps only the validation results and the Data Docs, below the run folder."""
+def _context(run: RunFolder, results: Path) -> Any:
+    """A context that keeps only the validation results, in their folder, and the Data Docs, below the run folder."""
+    stores = InMemoryStoreBackendDefaults()
+    stores.stores[stores.validation_results_store_name]["store_backend"] = {
+        "class_name": "TupleFilesystemStoreBackend",
+        "base_directory": str(results),
+    }
     site = {
         "class_name": "SiteBuilder",
         "show_how_to_buttons": False,
@@ -95,7 +149,7 @@ def _context(run: RunFolder) -> Any:
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
     }
     config = DataContextConfig(
-        store_backend_defaults=InMemoryStoreBackendDefaults(),
+        store_backend_defaults=stores,
         data_docs_sites={f"Onceproof run {run.run_id}": site},
         analytics_enabled=False,
         progress_bars=ProgressBarsConfig(globally=False),

@@ -1,20 +1,25 @@
 """Read a run's topics and find the anomalies in them: `spark-submit collect_and_check.py --run-folder PATH`.
 
 One application does both, so that code which the JVM has compiled to read and write tables serves the checks, too. It
-may be started while trials are still driven (`--early`): then it rehearses on those that have ended.
+may be started while trials are still driven (`--early`): then it copies the topics of those that have ended, and
+rehearses on some of them.
 """
 
 import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from onceproof.model.cell import Trial
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.files import Outcome
 from onceproof.model.run_folder import RunFolder
 from spark_jobs.check import check
-from spark_jobs.collect import collect
+from spark_jobs.collect import Copied, collect, copy_ahead
+from spark_jobs.owner import end_with
 from spark_jobs.rehearsal import rehearse
 
 MANY = 3_000_000  # records of inputs
@@ -26,22 +31,39 @@ def main() -> None:
     parser.add_argument("--run-folder", type=Path, required=True)
     parser.add_argument("--brokers", type=Path, help="a client.properties, of the brokers whose release is claimed")
     parser.add_argument("--early", action="store_true", help="wait until no further trial will be driven")
+    parser.add_argument("--owner", type=int, metavar="PID", help="process on this machine with which it ends")
     asked = parser.parse_args()
+    if asked.owner:
+        end_with(asked.owner)
     run_folder = RunFolder(asked.run_folder)
     given = ClientProperties.read(asked.brokers) if asked.brokers else None
+    ahead: list[Copied] = []
+
+    def copy(trials: list[Trial]) -> None:
+        with session(run_folder) as spark:
+            if copied := copy_ahead(spark, run_folder, trials, given):
+                ahead.append(copied)
+
     if asked.early:
-        rehearse(run_folder, lambda rehearsal: collect_and_check(rehearsal, given))
-    collect_and_check(run_folder, given)
+        rehearse(run_folder, lambda rehearsal: collect_and_check(rehearsal, given), copy)
+    collect_and_check(run_folder, given, ahead)
 
 
-def collect_and_check(run_folder: RunFolder, given: ClientProperties | None) -> None:
-    """Do both in a session of their own, which takes nothing of a cluster before or after."""
+def collect_and_check(run_folder: RunFolder, given: ClientProperties | None, ahead: Iterable[Copied] = ()) -> None:
+    """Do both in one session."""
+    with session(run_folder) as spark:
+        for trial, error in collect(spark, run_folder, given, ahead).items():
+            print(f"{trial}: {error}")
+        check(spark, run_folder)
+
+
+@contextmanager
+def session(run_folder: RunFolder) -> Iterator[SparkSession]:
+    """A session of its own, which takes nothing of a cluster before or after."""
     builder = SparkSession.builder.appName(f"collect and check {run_folder.run_id}")
     spark = builder.config(map=settings(run_folder)).getOrCreate()
     try:
-        for trial, error in collect(spark, run_folder, given).items():
-            print(f"{trial}: {error}")
-        check(spark, run_folder)
+        yield spark
     finally:
         spark.stop()
 

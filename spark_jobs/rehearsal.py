@@ -1,40 +1,64 @@
-"""What a JVM does once, it does while trials are still driven: it loads and compiles classes, ours and those that Spark
-generates. A rehearsal collects and checks trials that have ended; what it finds is thrown away.
+"""What can be done while trials are still driven, is done then.
+
+A JVM loads and compiles classes, ours and those that Spark generates, only once: so a rehearsal collects and checks
+trials that have ended; what it finds is thrown away. And topics of trials that have ended do not change any more: they
+are copied, for good.
 """
 
 import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from onceproof.model.cell import Trial
 from onceproof.model.files import TrialPlan
 from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import RunFolder
 
+T = TypeVar("T")
+
 LOOK_EVERY = 1.0  # seconds
-STILL_OPEN = 2  # trials; with fewer, a rehearsal might take longer than they do
+STILL_OPEN = 8  # trials; with fewer, what is taken from them is more than what is saved afterwards
+TOGETHER = 8  # trials whose topics are copied at once: Spark takes its time for each job, whatever it reads
 
 
 def rehearse(
-    run_folder: RunFolder, perform: Callable[[RunFolder], None], sleep: Callable[[float], None] = time.sleep
+    run_folder: RunFolder,
+    perform: Callable[[RunFolder], None],
+    copy: Callable[[list[Trial]], None],
+    sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Perform on a trial of each topology, whenever there is another one, until no further trial will be driven."""
-    chosen: dict[str, Trial] = {}
+    """Perform on a trial of each topology, when there is one, and copy the topics of trials, each once.
+
+    Until few trials are left. What fails is told, and left to what comes afterwards.
+    """
+    rehearsed: set[str] = set()
+    copied: set[str] = set()
     before = None
     while not run_folder.trials_over.exists():
         left = still_open(run_folder)
         if left == before or left < STILL_OPEN:
             sleep(LOOK_EVERY)
             continue
-        before, known = left, len(chosen)
-        chosen = by_topology(run_folder) | chosen
-        if len(chosen) > known:
+        before = left
+        new = {topology: trial for topology, trial in by_topology(run_folder).items() if topology not in rehearsed}
+        if new:
+            rehearsed |= new.keys()
             with TemporaryDirectory(prefix="rehearsal-", dir=run_folder.path) as folder:  # for executors elsewhere, too
-                try:
-                    perform(excerpt(run_folder, list(chosen.values()), Path(folder)))
-                except Exception as error:  # the performance itself will tell
-                    print(f"The rehearsal failed: {type(error).__name__}: {error}")
+                attempt("rehearsal", perform, excerpt(run_folder, list(new.values()), Path(folder)))
+        ended = [trial for trial in run_folder.driven_trials() if trial.key not in copied]
+        if len(ended) >= TOGETHER:
+            copied |= {trial.key for trial in ended}
+            attempt("copying of topics", copy, ended)
+
+
+def attempt(what: str, verb: Callable[[T], None], of: T) -> None:
+    """Do what is done again, or better, later; then it will tell why it cannot be done."""
+    try:
+        verb(of)
+    except Exception as error:
+        print(f"The {what} failed: {type(error).__name__}: {error}")
 
 
 def still_open(run_folder: RunFolder) -> int:

@@ -3,16 +3,20 @@
 import gc
 import secrets
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 import hypothesis
 import pytest
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
+from onceproof.pipeline.environment import QUICKLY_COMPILED
 from onceproof.settings import get_settings
 
 # Tests do not assert times, but Hypothesis would by default: an example that takes 200 ms on a busy machine fails.
@@ -22,11 +26,35 @@ hypothesis.settings.load_profile("onceproof")
 T = TypeVar("T")
 HERE = get_settings().installation  # for real brokers and programs
 UNDISTURBED = 8  # attempts
+ROOT = Path(__file__).parents[1]
+
+
+class Lanes(LoadScopeScheduling):
+    """What each of several workers (`-n`) takes: all trials, since two at once would take each other's time, or a file.
+
+    The tests of a file share what they need. xdist's own groups do not reach it with pytest 9.2.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "trials" if file.startswith("tests/lab/") and needs_brokers(file) else file
+
+
+@cache
+def needs_brokers(file: str) -> bool:
+    """Whether a file has tests on brokers. The process that schedules has not imported it."""
+    return "pytest.mark.broker" in (ROOT / file).read_text()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
+    """Give each worker its lane."""
+    return Lanes(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what takes milliseconds; then the containers, whose images were built meanwhile."""
-    needs = ("docker", "broker", "system", "browser", "spark")
+    """First what takes milliseconds; late the containers, whose images are built meanwhile."""
+    needs = ("broker", "system", "browser", "docker", "spark")
     marks = {item: [mark.name for mark in item.iter_markers() if mark.name in needs] for item in items}
     items.sort(key=lambda item: max(map(needs.index, marks[item])) + 1 if marks[item] else 0)
 
@@ -65,11 +93,15 @@ def spark() -> Iterator[SparkSession]:
         .master("local[2]")  # two threads find what one would hide, and no test needs more
         .config("spark.sql.shuffle.partitions", 4)  # a handful of rows in 200 partitions takes seconds
         .config("spark.ui.enabled", "false")  # no port is opened
+        .config("spark.driver.memory", "3g")  # of many tests, whose plans and classes stay
+        # Nobody looks at queries that are over; with 1,000 of them, which is the default, 1 GB was full.
+        .config("spark.sql.ui.retainedExecutions", 1)
+        .config("spark.ui.retainedJobs", 10)
+        .config("spark.ui.retainedStages", 10)
         .config("spark.driver.bindAddress", "127.0.0.1")  # the default is the first network interface
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.jars", ",".join(map(str, jars)))  # for those that read from brokers
-        # Each plan runs once, over a few rows; there are many, and this compiler has 48 MB for code by default.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m")
+        .config("spark.driver.extraJavaOptions", QUICKLY_COMPILED)
         .config("spark.log.level", "ERROR")  # a failing test shows its own lines
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
@@ -101,4 +133,4 @@ def a_run_id() -> str:
 @pytest.fixture
 def project() -> Path:
     """The project's root."""
-    return Path(__file__).parents[1]
+    return ROOT

@@ -1,9 +1,12 @@
 """The benchmark of the pipeline under fire: what it draws, and what it calls wrong."""
 
+import json
 import os
+import random
 import subprocess
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -11,7 +14,9 @@ import pytest
 from benchmarks.chaos import (
     BLOWS,
     VICTIMS,
+    Fire,
     Home,
+    Results,
     Struck,
     Tree,
     Undisturbed,
@@ -106,6 +111,86 @@ def test_what_runs_for_a_home_and_belongs_to_nobody_is_a_stray(tmp_path):
         for process in (stray, command, other):
             process.kill()
             process.wait()
+
+
+def test_what_a_keeper_has_taken_in_is_a_stray_unless_it_has_an_owner(tmp_path):
+    """A component that starts a process which starts another one and ends; one of two runs below a reaper."""
+    orphans = f"sleep 60 & {sys.executable} {REAPER} {os.getpid()} sleep 60 & sleep 0"
+    component = [
+        sys.executable,
+        "-c",
+        f"import subprocess, time; subprocess.run(['sh', '-c', '{orphans}']); time.sleep(60)",
+    ]
+    keeper = [sys.executable, "-I", "-S", str(TREE), str(os.getpid()), *component]
+    starts = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    environment = {**os.environ, "ONCEPROOF_HOME": str(tmp_path)}
+    command, home = (
+        subprocess.Popen([sys.executable, "-c", starts, *keeper], env=environment),
+        Home(tmp_path, tmp_path, {}),
+    )
+    below = psutil.Process(command.pid)
+
+    def asleep() -> int:
+        return sum(words == ["sleep", "60"] for words in Tree.of(below).below.values())
+
+    try:
+        await_condition("both to sleep", lambda: asleep() == 2, timeout=10)
+        await_condition("a stray", lambda: list(strays(home, below)), timeout=10)
+        assert [one.cmdline() for one in strays(home, below)] == [["sleep", "60"]]
+    finally:
+        for process in home.processes():
+            process.kill()
+        command.wait()
+
+
+def test_a_stray_is_an_orphan_after_ten_seconds(tmp_path, monkeypatch):
+    now, found = 0.0, {"old", "gone"}
+    monkeypatch.setattr("benchmarks.chaos.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("benchmarks.chaos.strays", lambda *_: iter(found))
+    monkeypatch.setattr("benchmarks.chaos.told_of", str.upper)
+    monkeypatch.setattr("benchmarks.chaos._of", lambda _: None)
+    fire = Fire(Home(tmp_path, tmp_path, {}), Struck("task", "SIGKILL"), random.Random(1), 0.0)
+    fire._at = 0.0  # it has struck
+    for now in (2.0, 6.0, 11.0, 12.5):
+        fire.look(None)
+        assert fire.orphans == ({"old": "OLD"} if now > 12 else {})
+        found = {"old", "new"}
+
+
+def test_what_was_told_must_be_stored(tmp_path):
+    home = Home(tmp_path, tmp_path, {})
+    (tmp_path / "stdout").touch()
+    assert home.not_stored() == []  # it was killed and told nothing
+    verdicts = [{"variant": "DEFAULT_CONFIG", "verdict": "known"}]
+    (tmp_path / "stdout").write_text(json.dumps({"run": "20261121T084500-3f2a", "verdicts": verdicts}))
+    assert home.not_stored() == ["20261121T084500-3f2a DEFAULT_CONFIG"]
+
+
+def test_results_are_gone_on_with_and_what_failed_is_repeated_and_remembered(tmp_path):
+    file, made = tmp_path / "results", Undisturbed(RIGHT, {"spark": 80.0}, 100.0)
+    first = Results(file)
+    assert first.undisturbed(lambda: made) == made
+    assert first.pace(made) == 1.0
+    first.add(14, Struck("spark", "SIGKILL", None, seconds=50.0))  # too late
+    assert first.pace(made) == 0.5
+    first.add(14, Struck("spark", "SIGKILL", 1.0, resumed="yes", seconds=60.0))
+    first.add(15, Struck("spark", "SIGSTOP", 1.0, wrong=["left: java"], orphans=["java"], seconds=70.0))
+    again = Results(file)
+    assert again.undisturbed(lambda: pytest.fail("it is known")) == made
+    assert again.rows == first.rows
+    assert again.pace(made) == 0.5  # the others were resumed, or failed
+    assert again.passed(14, "spark", "SIGKILL")
+    assert not again.passed(14, "task", "SIGKILL")  # with another --only
+    assert not again.passed(15, "spark", "SIGSTOP")
+    assert not again.passed(16, "broker", "SIGKILL")
+    again.add(15, Struck("spark", "SIGSTOP", 1.0, seconds=80.0))
+    assert Results(file).passed(15, "spark", "SIGSTOP")
+    assert list(Results(file).summary()) == [
+        "| spark | SIGKILL | 1 | 0 | 1 | 0 | 0 | 0 | 60 |",
+        "| spark | SIGSTOP | 2 | 2 | 0 | 0 | 1 | 1 | 75 |",
+        "| all |  | 3 | 2 | 1 | 0 | 1 | 1 | 70 |",
+    ]
+    assert list(Results(None).summary()) == ["| all |  | 0 | 0 | 0 | 0 | 0 | 0 | - |"]
 
 
 def test_keepers_and_their_component_are_told_apart(tmp_path):

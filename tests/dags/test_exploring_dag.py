@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.harness import harness_version
 from onceproof.model.exploration import Schedule
 from onceproof.model.explored import Asked, Log, Purpose, Tried
 from onceproof.pipeline import exploring
@@ -81,10 +82,10 @@ def cardboard(home, findings, monkeypatch):
     """Searches of one trial that takes as long as there is; returns what was searched, and for how long."""
     searched = []
 
-    def asked_in(folder, params, seed):
+    def asked_from_params(params, run, seed):
         told = {name: params[name] for name in ("streams", "broker", "bisect")}
         return Asked(
-            run=folder.path.name, **told, scenarios=("crash",), seed=seed, uniform=False, plant=None, harness="h"
+            run=run, **told, scenarios=("crash",), seed=seed, uniform=False, plant=None, harness=harness_version()
         )
 
     def explore(folder, asked, seconds, named):
@@ -97,7 +98,7 @@ def cardboard(home, findings, monkeypatch):
         for finding in findings:
             finding.write(folder.finding(finding) / "finding.json")
 
-    monkeypatch.setattr(exploring, "asked_in", asked_in)
+    monkeypatch.setattr(exploring, "asked_from_params", asked_from_params)
     monkeypatch.setattr(exploring, "explore", explore)
     return searched
 
@@ -150,3 +151,17 @@ def test_a_long_search_gives_others_their_turn_and_goes_on(dag, database, cardbo
     state, _ = run_it(dag, minutes=10)
     assert state == "success"
     assert cardboard == [("4.3.1", 400), ("4.3.1", 200)]
+
+
+@pytest.mark.system
+def test_the_next_night_goes_on_and_is_red_by_what_it_finds_itself(dag, database, cardboard, home, findings):
+    findings.append(a_finding(after=300.0))
+    assert run_it(dag, minutes=10)[0] == "failed"
+    state, [task] = run_it(dag, minutes=5)
+    assert state == "success"
+    assert cardboard == [("4.3.1", 600), ("4.3.1", 300)]
+    assert Log(Path(task.xcom_pull(task_ids="search", map_indexes=0))).lines[-1].at == 900
+    findings.append(a_finding(number=2, after=950.0))
+    assert run_it(dag, minutes=5)[0] == "failed"
+    assert run_it(dag, minutes=5, anew=True)[1][0].xcom_pull(task_ids="search", map_indexes=0) is None
+    assert len([*(home / "explorations").iterdir()]) == 2

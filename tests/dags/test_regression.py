@@ -1,6 +1,7 @@
 """The graph of the DAG: what follows what, what continues after a failure, and a run in a cardboard lab."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,7 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
 
     def submit(operator: SparkSubmitOperator, context: object) -> None:
         lab.done.append((operator.task_id, " ".join(operator.application_args)))
+        lab.done.append(("options", (operator.env_vars or {}).get("SPARK_SUBMIT_OPTS")))
         if "--brokers" in operator.application_args:
             lab.done.append(("read", ClientProperties.read(Path(operator.application_args[-1]))))
         if error := lab.failing.get(("spark", operator.task_id)):
@@ -195,10 +197,22 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
     assert set(tasks.values()) == {"success"}
     assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
     applications = [done for done in cardboard.done if done[0] == "collect_and_check"]
-    assert applications == [("collect_and_check", f"--early --run-folder {home / 'runs' / RUN}")]
+    assert applications == [("collect_and_check", f"--owner {os.getpid()} --early --run-folder {home / 'runs' / RUN}")]
     assert RunFolder(home / "runs" / RUN).trials_over.exists()
+    [options] = [told for what, told in cardboard.done if what == "options"]
+    assert options.startswith("-XX:TieredStopAtLevel=1 ")  # two trials
+    assert "-XX:ReservedCodeCacheSize=" in options  # or Spark dies when it is full
     assert [run.id for run in stored_runs(get_settings().database_url)] == [RUN]
     assert cardboard.stopped == ["3.9.1"]
+
+
+def test_spark_compiles_as_ever_if_there_are_many_trials(dag, cardboard, tmp_path, monkeypatch):
+    monkeypatch.setattr("onceproof.model.run_folder.RunFolder.trials", lambda _: iter(range(21)))
+    RunFolder(tmp_path).run_file.write_text("{}")
+    application = dag.get_task("collect_and_check")
+    monkeypatch.setattr(application, "application_args", [str(tmp_path)])
+    application.execute({})
+    assert ("options", None) in cardboard.done
 
 
 @pytest.mark.system

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from filelock import FileLock
 
 from onceproof.lab.cluster import free_ports
 from onceproof.lab.processes import await_condition
@@ -25,8 +26,13 @@ ROOT = Path(__file__).parents[2]
 DOCKER, MAKE = shutil.which("docker") or "docker", shutil.which("make") or "make"
 STAND_INS = Path(__file__).parent  # a folder for each service whose image is not ours
 PROJECT_LABEL = "com.docker.compose.project"
-BUILD, UP, RUN = 1200, 900, 900  # seconds at most
+BUILD, UP, RUN = 1200, 900, 1500  # seconds at most
 IMAGES = pytest.StashKey[Future[bool]]()
+MATCHING = """import glob, os, sys
+root = "/var/lib/onceproof/runs"
+for path in glob.iglob(sys.argv[1], root_dir=root):
+    print(path, os.stat(os.path.join(root, path)).st_mtime_ns)
+"""
 
 
 def docker(
@@ -104,8 +110,11 @@ class Deployment:
         return json.loads(self.inside("scheduler", "cat", f"/var/lib/onceproof/runs/{file}"))
 
     def files(self, pattern: str) -> dict[str, str]:
-        """Matching files of the runs, with the time of their last change."""
-        found = self.inside("scheduler", "find", "/var/lib/onceproof/runs", "-path", pattern, "-printf", "%P %T@\n")
+        """Matching files of the runs, with the time of their last change.
+
+        Only the folders of the pattern are read: those of brokers and stores come and go meanwhile.
+        """
+        found = self.inside("scheduler", "python", "-c", MATCHING, pattern)
         return dict(line.split() for line in found.splitlines())
 
     def history(self) -> dict[str, dict[str, int]]:
@@ -140,17 +149,21 @@ def images(pytestconfig: pytest.Config) -> None:
 
 
 def build_images() -> bool:
-    """Ours is built; others are pulled or, failing that, built from what is at hand; False without an engine."""
+    """Ours is built; others are pulled or, failing that, built from what is at hand; False without an engine.
+
+    By one worker (`-n`): those that come later find all of it in the engine's cache.
+    """
     if not has_engine():
         return False
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-    docker("build", "--tag", services["init"]["image"], ROOT, timeout=BUILD)
-    for name in ("postgres", "redis", "kafka"):
-        image = services[name]["image"]
-        if docker("image", "ls", "--quiet", image):
-            continue
-        if subprocess.run([DOCKER, "pull", "--quiet", image], capture_output=True, check=False).returncode:
-            docker("build", "--tag", image, STAND_INS / name, timeout=BUILD)
+    with FileLock(ROOT / ".onceproof" / "images.lock"):
+        docker("build", "--tag", services["init"]["image"], ROOT, timeout=BUILD)
+        for name in ("postgres", "redis", "kafka"):
+            image = services[name]["image"]
+            if docker("image", "ls", "--quiet", image):
+                continue
+            if subprocess.run([DOCKER, "pull", "--quiet", image], capture_output=True, check=False).returncode:
+                docker("build", "--tag", image, STAND_INS / name, timeout=BUILD)
     return True
 
 

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -166,12 +167,44 @@ def test_what_reaches_something_new_is_varied_and_what_does_not_is_not():
     assert 3 <= len(new) < 12
 
 
-def test_scenarios_take_turns_and_begin_as_they_are_by_default():
+def test_each_scenario_begins_as_it_is_by_default():
     picks = search(20)
     assert sorted(pick.schedule.told for pick in picks[:2]) == ["plain DEFAULT_CONFIG", "shop DEFAULT_CONFIG"]
-    for turn in range(0, 20, 2):
-        assert {pick.schedule.scenario for pick in picks[turn : turn + 2]} == {"plain", "shop"}
     assert {pick.schedule.scenario for pick in search(20, uniform=True)[:6]} == {"plain", "shop"}
+
+
+SMALL = Story("small", {"caching": (True, False)})
+LARGE = Story("large", dict.fromkeys("abcdefgh", (True, False)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_scenario_with_little_to_vary_makes_room_for_one_with_much(seed):
+    corpus, tried = Corpus(Grammar({"small": SMALL, "large": LARGE}), seed), []
+    for _ in range(100):
+        tried.append(corpus.next().schedule)
+        corpus.learn(Pick(tried[-1]), frozenset({"begun"}))
+    told = [schedule.told for schedule in tried]
+    assert {"small DEFAULT_CONFIG", "small DEFAULT_CONFIG caching=False"} < set(told)
+    small = [schedule for schedule in drawn_uniformly(seed) if schedule.scenario == "small"]
+    assert 2 < sum(schedule.scenario == "small" for schedule in tried) < 30 < len(small)
+
+
+def drawn_uniformly(seed):
+    corpus = Corpus(Grammar({"small": SMALL, "large": LARGE}), seed, uniform=True)
+    for _ in range(100):
+        pick = corpus.next()
+        corpus.learn(pick, frozenset())
+        yield pick.schedule
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_has_all_been_tried_is_tried_again_with_other_seeds(seed):
+    corpus, tried = Corpus(Grammar({"small": SMALL}), seed), []
+    for _ in range(8):
+        tried.append(corpus.next().schedule)
+        corpus.learn(Pick(tried[-1]), frozenset({"begun"}))
+    assert len({schedule.told for schedule in tried}) == 2
+    assert len({schedule.seed for schedule in tried}) == 8
 
 
 def test_what_scenarios_reach_is_told_apart():

@@ -95,7 +95,9 @@ def lab(home, monkeypatch) -> FakeLab:
             if error := fake.failing.get(("published", str(release))):
                 raise error
 
-    monkeypatch.setattr(cluster, "EmbeddedCluster", FakeCluster)
+    # Not the name in its module: what is imported meanwhile for the first time would keep the fake for ever.
+    for name in ("start", "from_dict", "has_data", "delete_data"):
+        monkeypatch.setattr(cluster.EmbeddedCluster, name, staticmethod(getattr(FakeCluster, name)))
     for name in ("provision", "preload", "drive"):
         monkeypatch.setattr(trial, name, fake.verb(name))
     monkeypatch.setattr(artifacts, "check_published", check_published)

@@ -10,23 +10,29 @@ import pytest
 
 from onceproof.lab import agent, artifacts, exploring, java, releases
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.exploration import Schedule
-from onceproof.model.explored import Asked, ExplorationFolder, Log, Purpose, Tried
+from onceproof.model.explored import Asked, ExplorationFolder, Log
 from onceproof.model.release import Release
-from onceproof.pipeline.exploring import asked_from_params, asked_in, complaint, explore, seconds_left
+from onceproof.pipeline.exploring import asked_from_params, complaint, explore, search_of, seconds_left
 from onceproof.pipeline.params import EXPLORE_PARAMS
 from tests.lab.test_exploring import Decreed, uncached
 from tests.specimens.files import a_finding, a_reading
 
 DEFAULTS = {name: schema["default"] for name, schema in EXPLORE_PARAMS.items()}
 PARAMS = {**DEFAULTS, "streams": "4.3.1", "scenario": ["enumerator"], "bisect": False}
-RUN = "20260101T000000-0001"
+RUN, LATER = "20260101T000000-0001", "20260102T000000-0002"
 EAST = timezone(timedelta(hours=9))
 
 
 @pytest.fixture
 def folder(home):
     return ExplorationFolder(home / "explorations" / RUN)
+
+
+def asked_in(folder, params, seed, night="tonight"):
+    """What is asked in a folder, whose night begins."""
+    found, asked = search_of(folder.path.parent, night, params, folder.path.name, seed)
+    found.begin(night)
+    return asked
 
 
 @pytest.fixture
@@ -125,6 +131,50 @@ def test_nobody_else_is_at_the_same_search(lab, folder):
         explore(folder, asked, 50, lambda _: None)
 
 
+# --- night after night --------------------------------------------------------------------------------------
+
+
+def night(folder, name, run, drawn=7, **params):
+    """Search in a night; returns the run of its search, the seconds before it, and what it came to."""
+    found, asked = search_of(folder.path.parent, name, PARAMS | params, run, drawn)
+    found.begin(name)
+    return found.path.name, found.spent_before(name), explore(found, asked, 50, lambda _: None)
+
+
+def test_a_night_goes_on_with_the_search_of_the_last_one(lab, folder):
+    first, nothing, _ = night(folder, "monday", RUN)
+    again, before, told = night(folder, "tuesday", LATER, drawn=8)
+    assert (first, nothing, again, before) == (RUN, 0, RUN, 50)
+    assert (told.seed, told.trials, told.seconds) == (7, 10, 100)
+    assert folder.nights == {"monday": 0, "tuesday": 50}
+    assert night(folder, "tuesday", LATER)[:2] == (RUN, 50), "a part of it is no night"
+    assert night(folder, "wednesday", LATER, drawn=9)[:2] == (RUN, 150)
+
+
+@pytest.mark.parametrize("other", [{"anew": True}, {"seed": 8}, {"scenario": ["crash"]}, {"bisect": True}])
+def test_a_night_that_asks_for_something_else_begins_a_search_of_its_own(lab, folder, other):
+    night(folder, "monday", RUN)
+    assert night(folder, "tuesday", LATER, **other)[:2] == (LATER, 0)
+    assert night(folder, "tuesday", LATER, **other)[:2] == (LATER, 0), "and goes on with that"
+
+
+def test_a_night_with_the_same_seed_goes_on(lab, folder):
+    night(folder, "monday", RUN, seed=3)
+    assert night(folder, "tuesday", LATER, seed=3)[:2] == (RUN, 50)
+    assert night(folder, "wednesday", LATER)[:2] == (RUN, 100)
+
+
+def test_what_another_version_has_searched_is_left(lab, folder, monkeypatch):
+    night(folder, "monday", RUN)
+    monkeypatch.setattr("onceproof.harness.harness_version", lambda: "another")
+    assert night(folder, "tuesday", LATER)[:2] == (LATER, 0)
+
+
+def test_a_search_that_no_night_asked_for_is_left(lab, folder):
+    explore(folder, asked_from_params(PARAMS, RUN, 7), 50, lambda _: None)
+    assert night(folder, "tuesday", LATER)[:2] == (LATER, 0)
+
+
 # --- how long ------------------------------------------------------------------------------------------------
 
 
@@ -137,26 +187,21 @@ def test_nobody_else_is_at_the_same_search(lab, folder):
         ("2026-01-02T06:00", "2026-01-02T06:00", 24),
     ],
 )
-def test_the_night_ends_at_its_hour(folder, since, now, hours):
+def test_the_night_ends_at_its_hour(since, now, hours):
     times = [datetime.fromisoformat(text).replace(tzinfo=EAST) for text in (since, now)]
-    assert seconds_left(PARAMS | {"until": "06:00"}, folder, *times) == hours * 3600
+    assert seconds_left(PARAMS | {"until": "06:00"}, 0, *times) == hours * 3600
 
 
-def test_minutes_are_those_of_searching_and_the_hour_does_not_count(folder):
+def test_minutes_are_those_of_searching_and_the_hour_does_not_count():
     now = datetime(2026, 1, 2, 7, tzinfo=UTC)
-    assert seconds_left(PARAMS | {"minutes": 10}, folder, now, now) == 600
-    folder.path.mkdir(parents=True)
-    schedule = Schedule("enumerator", "DEFAULT_CONFIG", (), 1)
-    Log(folder.log_file).add(
-        Tried(number=1, purpose=Purpose.SEARCH, schedule=schedule, seconds=30.0, at=450.0, command="")
-    )
-    assert seconds_left(PARAMS | {"minutes": 10}, folder, now, now + timedelta(hours=5)) == 150
+    assert seconds_left(PARAMS | {"minutes": 10}, 0, now, now) == 600
+    assert seconds_left(PARAMS | {"minutes": 10}, 450.0, now, now + timedelta(hours=5)) == 150
 
 
-def test_without_either_nobody_knows_how_long(folder):
+def test_without_either_nobody_knows_how_long():
     now = datetime(2026, 1, 2, 7, tzinfo=UTC)
     with pytest.raises(UsageError, match="set minutes or until"):
-        seconds_left(PARAMS | {"until": None}, folder, now, now)
+        seconds_left(PARAMS | {"until": None}, 0, now, now)
 
 
 # --- what is said --------------------------------------------------------------------------------------------
@@ -169,6 +214,13 @@ def test_findings_are_told_in_one_sentence_with_a_command(folder):
         finding.write(folder.finding(finding) / "finding.json")
     told = complaint(folder)
     assert f"No known issue explains {one.title}; {two.title}: {one.command} repeats it" in told
+
+
+def test_what_was_found_before_is_not_told_again(folder):
+    finding = a_finding()
+    finding.write(folder.finding(finding) / "finding.json")
+    assert complaint(folder, finding.after - 1)
+    assert complaint(folder, finding.after) is None
 
 
 def test_a_finding_that_cannot_be_read_is_told(folder):

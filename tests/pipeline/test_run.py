@@ -117,10 +117,13 @@ def test_an_interrupted_run_is_found_with_its_request(lab, home):
     steps.start_cluster(newer, "3.9.1")
     with pytest.raises(UsageError, match=f"there is {newer.run_id}"):
         find_interrupted(older)
-    VerdictRow.write_all(newer.verdicts_file, [])
-    assert find_interrupted("last")[0] == newer.run_id  # judged, but Spark failed
-    newer.table("counts").mkdir(parents=True)
-    (newer.table("counts") / "_SUCCESS").touch()
+    cell = next(newer.trials()).cell
+    VerdictRow.write_all(newer.verdicts_file, [a_verdict(cell, "error")])
+    steps.publish(newer)
+    assert find_interrupted("last")[0] == newer.run_id  # what failed can be repeated
+    VerdictRow.write_all(newer.verdicts_file, [a_verdict(cell, "clean")])
+    assert find_interrupted("last")[0] == newer.run_id  # this verdict is not stored
+    steps.publish(newer)
     with pytest.raises(UsageError, match="there is none"):
         find_interrupted(newer.run_id)
 

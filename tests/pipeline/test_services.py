@@ -157,6 +157,14 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_one_starts(settings, ai
     assert not down(settings)
 
 
+def is_java(process: psutil.Process) -> bool:
+    """Whether it is one, and still there."""
+    try:
+        return process.name() == "java"
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.mark.broker
 def test_runs_that_are_killed_beheaded_and_interrupted_leave_nothing(settings, tmp_path):
     def run_until_driven(log: Path) -> subprocess.Popen[bytes]:
@@ -170,7 +178,7 @@ def test_runs_that_are_killed_beheaded_and_interrupted_leave_nothing(settings, t
             )
         await_condition(
             "brokers and an instance",
-            lambda: sum(p.name() == "java" for p in processes(settings)) >= 2,
+            lambda: sum(map(is_java, processes(settings))) >= 2,
             timeout=120,
             check=lambda: None if process.poll() is None else pytest.fail(log.read_text()),
             last_seen=log.read_text,

@@ -1,6 +1,7 @@
 """From topics on a real broker to tables: transactions, broken trials, missing topics, silent clusters."""
 
 import secrets
+import shutil
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +83,13 @@ def read(run_folder: RunFolder, trial: Trial, role: str) -> list[tuple[int, int,
     return [(row["partition"], row["key"], row["value"]) for row in sorted(rows, key=lambda r: r["offset"])]
 
 
+def contents_of(run_folder: RunFolder) -> dict[str, list[str]]:
+    """The rows of all tables."""
+    names = ("records", *tables.CHECKED)
+    read = {name: ds.dataset(run_folder.table(name), format="parquet", partitioning="hive") for name in names}
+    return {name: sorted(map(str, table.to_table().to_pylist())) for name, table in read.items()}
+
+
 @pytest.mark.spark
 @pytest.mark.broker
 def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
@@ -117,9 +125,21 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     for name, entries in (("one.ids.1.active.0", "5,50\n"), ("two.ids.1.standby.0", "")):
         (run_folder.trial(red).dumps_folder / f"{name}.csv").write_text(entries)
 
-    for _ in range(2):  # the second time replaces what the first has written
-        errors = job.collect(spark, run_folder)
-        check(spark, run_folder)
+    errors = job.collect(spark, run_folder)
+    check(spark, run_folder)
+    before = contents_of(run_folder)
+
+    # The second time replaces what the first has written; some topics are copied ahead, some of them in vain.
+    aborted_later = tables.draft(run_folder, "records", ".of-an-attempt-that-was-cut-off") / "role=output"
+    shutil.copytree(run_folder.table("records") / "role=output", aborted_later)
+    assert job.copy_ahead(spark, run_folder, [lacking, red]) is None
+    ahead = [job.copy_ahead(spark, run_folder, trials) for trials in ([green, broken], [failed], [empty])]
+    unjudged = replace(ahead[1], trials=frozenset(["of a trial that is not judged"]))
+    assert [sorted(part.trials) for part in ahead] == [sorted([green.key, broken.key]), [failed.key], [empty.key]]
+    assert job.collect(spark, run_folder, ahead=[ahead[0], unjudged, ahead[2]]) == errors
+    check(spark, run_folder)
+    assert contents_of(run_folder) == before
+    assert not list(run_folder.table("records").parent.glob(".*"))
 
     assert tables.read_errors(run_folder) == errors
     assert errors == {lacking.key: f"topic {lacking.topic('output')} does not exist"}

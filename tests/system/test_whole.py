@@ -1,4 +1,8 @@
-"""The whole thing as a person runs it: red and green cells under a real Airflow, on real brokers, through Spark and GX."""
+"""The whole thing as a person runs it: red and green cells under a real Airflow, on real brokers, through Spark and GX.
+
+And under fire, with the blows of `benchmarks/chaos.py`: it is interrupted, then its scheduler is killed, and both times
+it is resumed.
+"""
 
 import json
 import os
@@ -13,11 +17,14 @@ import pytest
 from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
+from benchmarks.chaos import Home, Tree, left_after
+from onceproof.lab.processes import await_condition
+from onceproof.model.errors import ExitCode
 from onceproof.model.files import Outcome
 from onceproof.results.database import CellRow
 from onceproof.settings import get_settings
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +37,20 @@ def home(tmp_path_factory):
 
 @dataclass(frozen=True)
 class Ran:
-    """A run that was interrupted and resumed."""
+    """A run that was interrupted and resumed, beheaded and resumed."""
 
     code: int
     result: dict
     said: str
     interrupted: subprocess.CompletedProcess
     beside: subprocess.CompletedProcess  # a second run, begun while it was under way
+    beheaded: subprocess.CompletedProcess
+    left: list[str]  # processes, 10 s after it was beheaded
     finished_before: dict[Path, float]  # outcomes that existed when it was interrupted, with their times
 
 
 @pytest.fixture(scope="module")
-def ran(home):
+def ran(home, tmp_path_factory):
     """`onceproof run` of two scenarios on a fixed release; its positive controls come by themselves."""
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
     command = [sys.executable, "-m", "onceproof.cli", "run"]
@@ -65,16 +74,36 @@ def ran(home):
     # A trial that the interrupt caught may still have told that its brokers were gone; it says nothing and is repeated.
     told = (file for file in home.glob("runs/*/trials/*/outcome.json") if Outcome.read(file).says_something)
     outcomes = {file: file.stat().st_mtime for file in told}
+    beheaded, left = behead(Home(home, tmp_path_factory.mktemp("told"), {}))
     again = subprocess.run(
         [*command, "--resume", "last", "--json"],
         capture_output=True,
         text=True,
         env=environment,
-        timeout=800,
+        timeout=1500,
         check=False,
     )
     assert again.stdout, again.stderr
-    return Ran(again.returncode, json.loads(again.stdout), again.stderr, interrupted, beside, outcomes)
+    return Ran(again.returncode, json.loads(again.stdout), again.stderr, interrupted, beside, beheaded, left, outcomes)
+
+
+def behead(home):
+    """Resume the last run, and kill Airflow's scheduler while it drives a trial; what is left of it 10 s later."""
+    resumed = home.start("--resume", "last")
+
+    def tree():
+        assert resumed.poll() is None, (home.told / "stderr").read_text()
+        return Tree.of(psutil.Process(resumed.pid))
+
+    try:
+        await_condition("a trial to be driven", lambda: tree().drivers(), timeout=600, interval=0.2)
+        (scheduler,) = tree().component("scheduler")
+        scheduler.kill()
+        code = resumed.wait(300)
+    finally:
+        left = left_after(home)  # and ended
+    told = [(home.told / name).read_text() for name in ("stdout", "stderr")]
+    return subprocess.CompletedProcess(["run", "--resume", "last"], code, *told), left
 
 
 def test_the_run_ends_as_the_registry_expects(ran):
@@ -88,6 +117,12 @@ def test_an_interrupted_run_goes_on_and_repeats_nothing_that_is_finished(ran):
     assert ran.finished_before
     assert {file: file.stat().st_mtime for file in ran.finished_before} == ran.finished_before
     assert ran.result["run"] in ran.interrupted.stderr
+
+
+def test_a_run_whose_scheduler_was_killed_says_so_can_be_resumed_and_leaves_nothing(ran):
+    assert ran.beheaded.returncode == ExitCode.ERROR
+    assert "scheduler ended (exit code 137)" in ran.beheaded.stdout + ran.beheaded.stderr
+    assert ran.left == []
 
 
 def test_the_fixed_release_is_green_and_its_control_red(ran):

@@ -15,7 +15,7 @@ from onceproof.results.database import CellRow
 from onceproof.settings import get_settings
 from tests.specimens.secured import PASSWORD, USER, Secured, secured_broker, seen_in_ps, written_to
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def run(broker: Secured, properties: str, home: Path) -> subprocess.Popen:
 def test_a_run_judges_releases_by_controls_on_the_same_brokers_and_the_password_is_nowhere(broker, home):
     process = run(broker, broker.scram_properties(), home)
     with seen_in_ps(PASSWORD) as in_ps:
-        out, err = process.communicate(timeout=800)
+        out, err = process.communicate(timeout=1500)
     assert process.returncode == 0, out + err
     verdicts = {verdict["streams"]: verdict for verdict in json.loads(out)["verdicts"]}
     assert {streams: verdict["verdict"] for streams, verdict in verdicts.items()} == {

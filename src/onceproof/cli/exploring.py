@@ -93,11 +93,11 @@ def explore(
     if as_json:
         print(json.dumps(encoded(told)))
     else:
-        _print(told)
+        print_search(told)
     raise typer.Exit(told.exit_code)
 
 
-def _print(told: Exploration) -> None:
+def print_search(told: Exploration) -> None:
     """What a search came to, for people."""
     how = "drawn uniformly" if told.uniform else "steered"
     out.print(

@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.cli.asking import JsonOption, JunitOption, SummaryOption
+from onceproof.cli.exploring import print_search
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
+from onceproof.model.explored import Exploration
 from onceproof.results.table import cells_table, history_table
 from onceproof.settings import get_settings
 
@@ -125,7 +127,7 @@ def evidence(
     from onceproof.results.evidence.case import find_run
 
     written = write_evidence(find_run(get_settings().runs, run_id, applications=True), cell, output)
-    out.print(f"{written} ({written.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
+    _print_written(written)
 
 
 @group.command()
@@ -141,22 +143,33 @@ def page(
 @group.command()
 def report(
     run_id: Annotated[
-        str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest judged one.")
+        str, typer.Argument(metavar="RUN", help="Id of a run or a search, or `last` for the newest judged run.")
     ] = "last",
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write matrix, cells and timelines as one page instead.")
+        Path | None, typer.Option(metavar="FILE", help="Write all of it, timelines included, as one page instead.")
     ] = None,
     junit: JunitOption = None,
     summary: SummaryOption = None,
     vote: Annotated[bool, typer.Option("--vote", help="Print plain text for the vote on a release instead.")] = False,
 ) -> None:
-    """Print the matrix of a run, or write the whole run as one self-contained page."""
+    """Print the matrix of a run, or what a search came to, or write the whole of it as one self-contained page."""
+    from onceproof.page.exploring import known_search
     from onceproof.page.exports import told_of
     from onceproof.page.exports import vote as as_vote
-    from onceproof.page.report import shown_run, terminal, write_report
+    from onceproof.page.report import shown_run, terminal, write_report, write_search
     from onceproof.results.evidence.case import find_run
 
-    found, url = find_run(get_settings().runs, run_id), get_settings().database_url
+    settings = get_settings()
+    if (search := known_search(settings.explorations, run_id)) is not None:
+        if junit or summary or vote:
+            raise UsageError(f"{run_id} is a search, which has no verdicts: give --html alone, or nothing.")
+        if html is None:
+            print_search(Exploration.of(search.folder, search.asked, search.lines, search.findings.values()))
+        else:
+            write_search(search, html)
+            _print_written(html)
+        return
+    found, url = find_run(settings.runs, run_id), settings.database_url
     if junit or summary or vote:
         told = told_of(found)
         write_exports(told, junit, summary)
@@ -165,10 +178,14 @@ def report(
             return
     if html is not None:
         write_report(found, url, html)
-        out.print(f"{html} ({html.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
+        _print_written(html)
     elif not (junit or summary):
         for part in terminal(shown_run(found, url)):
             out.print(part)
+
+
+def _print_written(file: Path) -> None:
+    out.print(f"{file} ({file.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
 
 
 def write_exports(told: "Told", junit: Path | None, summary: Path | None) -> None:

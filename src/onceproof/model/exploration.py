@@ -1,9 +1,10 @@
 """The search for failures that nobody looks for: schedules, the grammar they are drawn from, and what steers the draw.
 
 A schedule is a scenario with values of its parameters, a fault among them. A grammar draws one from what scenarios and
-faults declare, and varies one that is there. Scenarios take turns: first each as it is by default. The corpus keeps the
-schedules that reached something new (`model.coverage`) and has those varied that reach what few others do; schedules
-that show what is known already, or that were not exercised, are varied less. All follows from one seed: the next
+faults declare, and varies one that is there. First each scenario is run as it is by default; then they come equally
+often. The corpus keeps the schedules that reached something new (`model.coverage`) and has those varied that reach what
+few others do; schedules that show what is known already, or that were not exercised, are varied less, and one that was
+run already is seldom run again, so that scenarios with little to vary make room. All follows from one seed: the next
 schedule depends on it and on what was reached before, and on nothing else.
 """
 
@@ -20,6 +21,7 @@ AFRESH = 0.25  # the share of schedules that are drawn afresh, although there ar
 UNEXERCISED = 0.25  # how often a schedule is varied that was not exercised, beside one that was
 CHANGES = 3  # parameters that are changed at once, at most
 ATTEMPTS = 100  # at a schedule that can be run
+AGAIN = 0.1  # how often a schedule is taken that was run before: not every failure shows each time
 SEEDS = 2**31
 
 
@@ -182,6 +184,7 @@ class Corpus:
         """Nothing was tried yet; `uniform` draws each schedule afresh, whatever the ones before have reached."""
         self._grammar, self._seed, self._uniform = grammar, seed, uniform
         self._tried: Counter[str] = Counter()  # trials, by scenario
+        self._known: set[Schedule] = set()  # what was tried, without seeds
         self._kept: dict[int, _Kept] = {}
         self._seen: Counter[str] = Counter()  # trials that reached it, by scenario
         self._shown: Counter[Signature] = Counter()
@@ -197,10 +200,15 @@ class Corpus:
         names = sorted(self._grammar.stories)
         if self._uniform:
             return Pick(self._grammar.draw(rng.choice(names), rng))
-        fewest = min(self._tried[name] for name in names)
-        scenario = rng.choice([name for name in names if self._tried[name] == fewest])
-        if not fewest:
-            return Pick(self._grammar.stories[scenario].plain(rng.randrange(SEEDS)))
+        if begins := [name for name in names if not self._tried[name]]:
+            return Pick(self._grammar.stories[rng.choice(begins)].plain(rng.randrange(SEEDS)))
+        for _ in range(ATTEMPTS):
+            pick = self._pick(rng.choice(names), rng)
+            if replace(pick.schedule, seed=0) not in self._known or rng.random() < AGAIN:
+                break
+        return pick
+
+    def _pick(self, scenario: str, rng: random.Random) -> Pick:
         numbers = [number for number, kept in self._kept.items() if kept.schedule.scenario == scenario]
         if not numbers or rng.random() < AFRESH:
             return Pick(self._grammar.draw(scenario, rng))
@@ -224,6 +232,7 @@ class Corpus:
         What scenarios reach is told apart: it is another application.
         """
         self._tried[pick.schedule.scenario] += 1
+        self._known.add(replace(pick.schedule, seed=0))
         own = frozenset(f"{pick.schedule.scenario}: {item}" for item in reached)
         gained = own - self._seen.keys()
         self._seen.update(own)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from onceproof.model.bisect import COLUMNS, Bisected, Probe, row
@@ -18,7 +19,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.coverage import Span
 from onceproof.model.errors import ExitCode, HarnessError
 from onceproof.model.exploration import Schedule, Signature
-from onceproof.model.json_file import JsonFile, decoded, encoded, unwritable
+from onceproof.model.json_file import JsonFile, decoded, encoded, read_json, unwritable, write_json
 from onceproof.model.promise import ANOMALIES, PROMISES
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -297,6 +298,35 @@ class ExplorationFolder:
         return self.path / "exploration.jsonl"
 
     @property
+    def spent(self) -> float:
+        """Seconds of searching so far.
+
+        Raises:
+            HarnessError: its lines are damaged.
+        """
+        lines = read_lines(self.log_file)
+        return lines[-1].at if lines else 0.0
+
+    @property
+    def nights_file(self) -> Path:
+        """In which nights was searched."""
+        return self.path / "nights.json"
+
+    @property
+    def nights(self) -> dict[str, float]:
+        """Of each night the seconds of searching before it; none if no night asked for it."""
+        return dict(read_json(self.nights_file)) if self.nights_file.exists() else {}
+
+    def spent_before(self, night: str) -> float:
+        """Seconds of searching before a night; all of them if it has not begun."""
+        return self.nights.get(night, self.spent)
+
+    def begin(self, night: str) -> None:
+        """Note where a night goes on, if that was not done."""
+        if night not in (nights := self.nights):
+            write_json(self.nights_file, {**nights, night: self.spent})
+
+    @property
     def findings(self) -> Path:
         """The folder of the folders of findings."""
         return self.path / "findings"
@@ -328,6 +358,38 @@ class Exploration:
     known: tuple[Known, ...]
     findings: tuple[Finding, ...]
     folder: str
+
+    @classmethod
+    def of(
+        cls,
+        folder: ExplorationFolder,
+        asked: Asked,
+        lines: Sequence[Tried],
+        findings: Iterable[Finding],
+        seconds: float | None = None,
+        left_out: Mapping[str, str] = MappingProxyType({}),
+    ) -> "Exploration":
+        """What the lines of a search say; if nobody knows how long it took, until the last one."""
+        searched = [line for line in lines if line.purpose is Purpose.SEARCH]
+        return cls(
+            run=asked.run,
+            streams=asked.streams,
+            broker=asked.broker,
+            scenarios=asked.scenarios,
+            left_out=left_out,
+            seed=asked.seed,
+            uniform=asked.uniform,
+            plant=asked.plant,
+            seconds=round(seconds if seconds is not None else lines[-1].at if lines else 0.0, 1),
+            trials=len(lines),
+            searched=len(searched),
+            exercised=sum(line.exercised for line in lines),
+            errors=sum(line.error is not None for line in lines),
+            coverage=sum(line.gained for line in searched),
+            known=tuple(known_of(searched)),
+            findings=tuple(findings),
+            folder=str(folder.path),
+        )
 
     @property
     def exit_code(self) -> ExitCode:

@@ -12,6 +12,8 @@ from onceproof.model.errors import HarnessError
 FINISHED = frozenset({"success", "failed"})
 ENDED = FINISHED | {"skipped", "upstream_failed", "removed"}
 ACTIVE = ("queued", "running")
+ATTEMPTS = 5  # of a read
+ANSWERS_WITHIN = 30.0  # seconds, of a read
 
 
 class _Busy(Exception):  # noqa: N818 - not an error to anybody but the retrying loop
@@ -54,9 +56,7 @@ class AirflowApi:
 
     def __init__(self, url: str, username: str, password: str, *, transport: httpx.BaseTransport | None = None) -> None:
         self._url = url
-        self._http = httpx.Client(
-            base_url=f"{url}/api/v2", auth=_Login(username, password), timeout=30, transport=transport
-        )
+        self._http = httpx.Client(base_url=f"{url}/api/v2", auth=_Login(username, password), transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -160,8 +160,8 @@ class AirflowApi:
         absent_is_fine: bool = False,
     ) -> Any:
         retrying = Retrying(
-            # A POST that was received must not be sent again, so only reads are retried.
-            stop=stop_after_attempt(5 if method == "GET" else 1),
+            # A POST that was received must not be sent again, so only reads are retried, and others waited for as long.
+            stop=stop_after_attempt(ATTEMPTS if method == "GET" else 1),
             wait=wait_exponential(multiplier=0.1, max=2),
             retry=retry_if_exception_type((httpx.TransportError, _Busy)),
             reraise=True,
@@ -179,7 +179,8 @@ class AirflowApi:
         return response.json() if response.content else None
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
-        response = self._http.request(method, path, json=body)
+        timeout = ANSWERS_WITHIN if method == "GET" else ANSWERS_WITHIN * ATTEMPTS
+        response = self._http.request(method, path, json=body, timeout=timeout)
         if response.is_server_error:
             raise _Busy(f"HTTP {response.status_code}, {_detail(response)}")
         return response

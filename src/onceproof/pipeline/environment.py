@@ -12,6 +12,9 @@ from onceproof.settings import Settings
 USER = "admin"
 DRIVE_POOL = "drive"
 LAB_QUEUE = "lab"
+# For a JVM whose queries each run once, over a few rows: a compiler with all optimisations does not pay. The other one
+# has 48 MB for code by default; the queries of three trials filled them, and Spark died of it.
+QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
 OWNER, OWNER_STARTED = "ONCEPROOF_OWNER_PID", "ONCEPROOF_OWNER_STARTED"  # whose Airflow it is: `left_over` asks
 
 

@@ -26,6 +26,7 @@ SECONDS = {
     "foreign-key-join": 14.0,
     "grouped-table": 27.0,
     "stream-join": 12.0,
+    "table-join": 20.0,
 }
 OTHER = 15.0  # of a scenario without a figure
 LATER = "~"  # than the id of every run

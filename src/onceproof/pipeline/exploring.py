@@ -1,11 +1,13 @@
 """The verb of DAG `explore`: what is searched, how long, and a part of the search."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from onceproof.model.errors import UsageError
-from onceproof.model.explored import Asked, Exploration, ExplorationFolder, Finding, read_lines
+from onceproof.model.explored import Asked, Exploration, ExplorationFolder, Finding
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
 from onceproof.pipeline.steps import ended_by_sigterm
@@ -54,15 +56,29 @@ def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
     )
 
 
-def asked_in(folder: ExplorationFolder, params: Mapping[str, Any], seed: int) -> Asked:
-    """What the search in a folder asks: as it was begun, or else as the params say.
+def search_of(
+    root: Path, night: str, params: Mapping[str, Any], run: str, seed: int
+) -> tuple[ExplorationFolder, Asked]:
+    """Where a night searches, and what.
+
+    It goes on with the last search that a night before asked for in the same words, of this version of Onceproof; if
+    there is none, or it is to begin `anew`, it is a search of its own, `run`.
 
     Raises:
         UsageError, HarnessError: as `asked_from_params` and `begun` do.
     """
     from onceproof.lab.exploring import begun
 
-    return begun(folder) if folder.asked_file.exists() else asked_from_params(params, folder.path.name, seed)
+    searches = [ExplorationFolder(file.parent) for file in sorted(root.glob("*/nights.json"), reverse=True)]
+    for folder in searches:
+        if night in folder.nights and folder.asked_file.exists():
+            return folder, begun(folder)
+    asked = asked_from_params(params, run, seed)
+    for folder in () if params["anew"] else searches:
+        before = Asked.known(folder.asked_file)
+        if before and asked == replace(before, run=run, seed=before.seed if params["seed"] is not None else asked.seed):
+            return folder, before
+    return ExplorationFolder(root / run), asked
 
 
 def explore(
@@ -98,22 +114,20 @@ def explore(
             bench.stop()
 
 
-def seconds_left(params: Mapping[str, Any], folder: ExplorationFolder, since: datetime, now: datetime) -> float:
+def seconds_left(params: Mapping[str, Any], spent: float, since: datetime, now: datetime) -> float:
     """How long is to be searched yet: `minutes` of searching, or else until the hour `until` has come.
 
     Args:
         params: that say it.
-        folder: of the search.
+        spent: seconds of searching since it was asked for.
         since: when it was asked for.
         now: is, like `since`, of the time zone that the hour is of.
 
     Raises:
         UsageError: neither is given.
-        HarnessError: the lines of the search are damaged.
     """
     if params["minutes"] is not None:
-        lines = read_lines(folder.log_file)
-        return float(60 * params["minutes"] - (lines[-1].at if lines else 0))
+        return float(60 * params["minutes"] - spent)
     if params["until"] is None:
         raise UsageError("Say how long is to be searched: set minutes or until.")
     hour, minute = map(int, params["until"].split(":"))
@@ -121,9 +135,10 @@ def seconds_left(params: Mapping[str, Any], folder: ExplorationFolder, since: da
     return (ends + timedelta(days=ends <= since) - now).total_seconds()
 
 
-def complaint(folder: ExplorationFolder) -> str | None:
-    """What a search found, in a sentence with the first command; None if it is nothing."""
-    found = [Finding.read(file) for file in sorted(folder.findings.glob("*/finding.json"))]
+def complaint(folder: ExplorationFolder, before: float = 0.0) -> str | None:
+    """What a search found after the seconds `before`, in a sentence with the first command; None if it is nothing."""
+    files = sorted(folder.findings.glob("*/finding.json"))
+    found = [finding for finding in map(Finding.read, files) if finding.after > before]
     if not found:
         return None
     titles = "; ".join(finding.title for finding in found)

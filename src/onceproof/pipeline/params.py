@@ -231,6 +231,11 @@ EXPLORE_PARAMS: dict[str, dict[str, Any]] = {
         "description": "Also find the releases that show a finding.",
     },
     "seed": _SEED | {"description": "From which all schedules follow. Empty: drawn from the run's id."},
+    "anew": {
+        "default": False,
+        "type": "boolean",
+        "description": "Begin another search, instead of going on with that of the last night.",
+    },
 }
 
 

@@ -109,14 +109,14 @@ def find_interrupted(wanted: str) -> tuple[str, Request]:
     """Id and request of a run that was interrupted; `last` is the newest.
 
     Raises:
-        UsageError: there is none of this id, or it is finished, or its brokers' data is gone.
+        UsageError: there is none of this id, or it is finished and stored, or its brokers' data is gone.
     """
     runs = [RunFolder(file.parent) for file in sorted(get_settings().runs.glob("*/run.json"), reverse=True)]
-    unfinished = [run for run in runs if not run.is_finished]
-    for run in [run for run in unfinished if wanted in (run.run_id, "last")][:1]:
-        steps.check_resumable(run)
-    can = [run for run in unfinished if any(run.path.glob("clusters/*/data-1"))]
+    can = [run for run in runs if run.has_topics]
     found = next((run for run in can if wanted in (run.run_id, "last")), None)
+    begun = found or next((run for run in runs if wanted in (run.run_id, "last") and not run.is_finished), None)
+    if begun is not None:
+        steps.check_resumable(begun)
     if found is None:
         there_is = f"there is {', '.join(run.run_id for run in can)}" if can else "there is none"
         raise UsageError(

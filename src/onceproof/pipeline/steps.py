@@ -123,7 +123,7 @@ def plan(
     for broker in {trial.cell.broker for trial in theirs}:
         check_access(_given_cluster(broker, given), *theirs)
     run = RunFolder(settings.runs / run_id)
-    if run.is_finished:
+    if run.verdicts_file.exists() and not run.has_topics:
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
     asked = params_from_request(request, run_id)
     if run.run_file.exists():
@@ -217,6 +217,8 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
         )
     run.verdicts_file.unlink(missing_ok=True)
     run.trials_over.unlink(missing_ok=True)
+    for rehearsal in run.path.glob("rehearsal-*"):  # of a Spark that was killed
+        shutil.rmtree(rehearsal, ignore_errors=True)
     for trial in run.trials():
         if (outcome := run.outcome(trial)) is None or not outcome.says_something:
             run.set_aside(trial)
@@ -404,15 +406,15 @@ def judge(run: RunFolder) -> None:
     from onceproof.results.judging import judge_run
 
     judge_run(run, get_settings().database_url)
-    if run.is_finished:
-        discard_data(run)
 
 
 def publish(run: RunFolder) -> None:
-    """Store the run in the results database."""
+    """Store the run in the results database; until then, and if a verdict is an error, it can be resumed."""
     from onceproof.results.database import store_run
 
     store_run(run, get_settings().database_url)
+    if run.is_finished:
+        discard_data(run)
 
 
 def gate(run: RunFolder) -> None:

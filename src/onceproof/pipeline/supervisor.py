@@ -190,6 +190,8 @@ class Supervisor:
         """
         self._prepare_home()
         self._take_lock()
+        if not (file := password_file(self._home)).exists():
+            write_json(file, {USER: secrets.token_urlsafe(12)})  # readable by its owner only, and never half of it
         end_left_over(self._settings.home)  # it would work on our database
 
     def check(self) -> None:
@@ -241,10 +243,6 @@ class Supervisor:
             self._home.mkdir(parents=True, exist_ok=True)
             self._home.chmod(0o700)  # it holds secrets
             (self._home / "logs").mkdir(exist_ok=True)
-            with suppress(FileExistsError):
-                file = os.open(password_file(self._home), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(file, "w") as out:
-                    json.dump({USER: secrets.token_urlsafe(12)}, out)
 
     def _take_lock(self) -> None:
         with _writing(self._home):

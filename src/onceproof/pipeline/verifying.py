@@ -54,7 +54,7 @@ def issue_of(key: str) -> KnownIssue:
     """
     issues = {issue.key: issue for issue in registry().issues}
     if key not in issues:
-        known = ", ".join(key for key, issue in issues.items() if issue.jira)
+        known = ", ".join(key for key, issue in issues.items() if issue.url)
         raise UsageError(
             f"{key!r} is no known issue: choose from {known}; docs/adding-a-known-issue.md tells how to add it."
         )
