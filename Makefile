@@ -24,7 +24,7 @@ run: setup ## Run the regression matrix under Airflow and print its verdicts
 
 test: setup ## Lint, types, and all tests: real brokers, Spark and Airflow included
 	@$(MAKE) --no-print-directory -j2 -O lint test-java
-	@$(BIN)/pytest --durations=15 $(ARGS)
+	@$(BIN)/pytest -n 2 --no-loadscope-reorder --durations=15 $(ARGS)
 
 up: setup ## Start Airflow with its pages, to browse, trigger and schedule
 	@$(BIN)/onceproof up $(ARGS)

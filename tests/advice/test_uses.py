@@ -2,7 +2,7 @@
 
 import pytest
 
-from onceproof.advice.uses import features_of, needs_of, never_used, promises_looked_at
+from onceproof.advice.uses import features_of, needs_of, never_used, promises_looked_at, unused
 from onceproof.model.application import FEATURES
 from onceproof.model.promise import PROMISES
 from onceproof.scenarios import CATALOGUE
@@ -48,12 +48,10 @@ def test_only_under_exactly_once_the_log_is_looked_at():
     assert "atomicity" not in promises_looked_at("at-least-once", "DEFAULT_CONFIG")
 
 
-def test_what_no_scenario_has_is_told_as_long_as_none_has_it():
-    assert never_used()["windows"] == (True,)
-    assert "protocol" not in never_used()
-    assert set(FEATURES["joins"].values) - set(never_used()["joins"]) == {
-        "foreign-key",
-        "stream-global-table",
-        "stream-stream",
-        "table-table",
+def test_some_scenario_has_each_feature_and_one_alone_lacks_what_the_others_are_for():
+    assert never_used() == {}
+    alone = unused({name: FEATURES[name].values for name in ("joins", "stores")}, [("as-of-join", "DEFAULT_CONFIG")])
+    assert alone == {
+        "joins": ("stream-stream", "stream-global-table", "table-table", "foreign-key"),
+        "stores": ("in-memory",),
     }

@@ -13,7 +13,7 @@ from onceproof.pipeline.supervisor import DAG
 from onceproof.settings import Settings
 from tests.page.conftest import NEWEST, OLDER, RED
 
-pytestmark = [pytest.mark.system, pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.system, pytest.mark.browser, pytest.mark.timeout(600)]
 
 ANOTHER, OTHER = "bisect", "20261120T031500-cccc"  # a DAG whose runs are not judged, and one of them
 CELL = f"/onceproof/runs/{NEWEST}/cells/{RED.key}"

@@ -140,14 +140,17 @@ def test_a_cell_tells_what_was_not_looked_at_and_why(client, settings):
     assert "Not looked at: fencing, because it &lt;needs&gt; segments." in client.get(CELL).text
 
 
-def test_only_what_looks_like_a_jira_key_is_a_link(client, settings):
+def test_only_what_looks_like_a_key_of_jira_or_a_cve_is_a_link(client, settings):
     run = RunFolder(settings.runs / NEWEST)
     first, *others = VerdictRow.read_all(run.verdicts_file)
-    issues = ("at_least_once (documented)", "KAFKA-1/../../evil")
+    VerdictRow.write_all(run.verdicts_file, [replace(first, issues=("CVE-2026-111496",)), *others])
+    assert 'href="https://www.cve.org/CVERecord?id=CVE-2026-111496"' in client.get(CELL).text
+    issues = ("at_least_once (documented)", "KAFKA-1/../../evil", "CVE-2026-1&x=1")
     VerdictRow.write_all(run.verdicts_file, [replace(first, issues=issues), *others])
     page = client.get(CELL).text
     assert "at_least_once (documented)" in page
     assert "issues.apache.org" not in page
+    assert "www.cve.org" not in page
 
 
 def test_an_older_verdict_without_an_interval_is_told_all_the_same(client, settings):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import socket
 from collections.abc import Iterator
 from itertools import count
 
@@ -11,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from onceproof.lab.exploring import Explorer
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.exploration import Grammar, Story
 from onceproof.model.explored import Asked, ExplorationFolder
 from onceproof.model.release import Release
@@ -19,7 +20,9 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.page import coverage, exploring
 from onceproof.page.app import create_app
 from onceproof.page.exploring import find_search, search_view
+from onceproof.page.report import write_search
 from tests.page.conftest import SCRIPT, make_trial, served
+from tests.page.test_page_report import onceproof
 from tests.specimens.files import a_reading, an_outcome
 
 SEARCH, OLDER = "20260102T000000-0001", "20260101T000000-0001"
@@ -241,6 +244,121 @@ def test_many_trials_have_pages(searched, settings, monkeypatch):
     shown = [line["number"] for page in range(1, pages + 1) for line in search_view(one, str(page))["lines"]]
     assert pages > 1
     assert shown == list(range(len(one.lines), 0, -1))
+
+
+# --- as one file ---------------------------------------------------------------------------------------------
+
+
+def written(settings, target) -> str:
+    write_search(find_search(settings.explorations, SEARCH), target)
+    return target.read_text()
+
+
+def test_a_search_in_one_file_has_all_of_it_and_needs_nothing_beside_it(settings, searched, tmp_path):
+    one = find_search(settings.explorations, SEARCH)
+    text = written(settings, tmp_path / "search.html")
+    body = text.partition("</head>")[2]
+    found = one.findings[1]
+    assert "1 finding</h1>" in body
+    assert "Known issues met: KAFKA-14172" in body
+    assert all(f"<code>{line.command}</code>" in body for line in one.lines)
+    assert f'<dd class="command"><code>{found.command}</code>' in body
+    assert found.releases.told in body
+    assert '<th scope="row">3.3</th><td>3.3.1</td><td>3.3.2</td>' in body
+    assert body.count("3 lost-record") > 1  # of the trial that shows it, and of its line
+    assert re.findall(r'(?:src|href)="(?!#|https://issues\.apache\.org/)[^"]*"', body) == []
+    targets = set(re.findall(r'href="#([^"]+)"', body))
+    assert targets == {"search", "finding-1"} == {name for name in targets if f'id="{name}"' in body}
+    assert len(set(re.findall(r' id="([^"]+)"', body))) == len(re.findall(r' id="([^"]+)"', body))
+    light, timeline = re.findall(r'<script type="application/json" class="light">(.*?)</script>', body)
+    reached = json.loads(light)["data"][0]
+    assert reached["y"][-1] == sum(line.gained for line in one.lines)
+    assert "instance-1" in timeline
+    assert body.count('class="dark"') == 2
+
+
+def test_a_search_in_one_file_tells_nothing_of_the_machine(settings, searched, tmp_path):
+    told = f"{settings.home}/secret.txt on {socket.gethostname()}, password=horses"
+    lines = [json.loads(line) for line in searched.log_file.read_text().splitlines()]
+    failed = next(line for line in lines if line["error"])
+    failed["error"] = told
+    searched.log_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    number = find_search(settings.explorations, SEARCH).findings[1].folder
+    outcome = searched.path / number / "outcome.json"
+    outcome.write_text(outcome.read_text().replace("Task 0_0", f"horses {settings.home}/x").replace("7091", '"horses"'))
+    done = onceproof(settings, "report", SEARCH, "--html", str(tmp_path / "search.html"))
+    assert done.returncode == 0, done.stderr
+    assert "KiB" in done.stdout
+    text = (tmp_path / "search.html").read_text()
+    assert str(settings.home) not in text
+    assert f" on {socket.gethostname()}" not in text
+    assert "horses" not in text
+    assert "secret.txt on [host], password=***" in text
+    assert "*** [home]/x came back" in text
+    assert SCRIPT not in text
+    assert "The broker has died &lt;script" in text
+
+
+def test_a_search_without_a_finding_in_one_file(settings, searched, tmp_path):
+    searched.log_file.unlink()
+    shutil.rmtree(searched.findings)
+    text = written(settings, tmp_path / "search.html")
+    assert "no findings</h1>" in text
+    assert 'id="finding-1"' not in text
+
+
+def test_evidence_that_is_gone_or_damaged_is_told_in_one_file(settings, searched, tmp_path):
+    folder = searched.path / find_search(settings.explorations, SEARCH).findings[1].folder
+    timeline = folder / "timeline.jsonl"
+    timeline.write_text("{ torn\n{}\n")
+    text = written(settings, tmp_path / "search.html")
+    assert re.search(r'<p class="faint">\[run\]/trials/[^<]*timeline.jsonl[^<]*</p>', text)
+    timeline.unlink()
+    timeline.symlink_to(searched.log_file)
+    assert "3 lost-record" in written(settings, tmp_path / "search.html")
+    shutil.rmtree(folder)
+    assert "What it left was removed." in written(settings, tmp_path / "search.html")
+
+
+def test_a_damaged_search_is_not_written_and_the_file_before_stays(settings, searched, tmp_path):
+    target = tmp_path / "search.html"
+    target.write_text("the one before")
+    searched.log_file.write_text(searched.log_file.read_text() + '{"number": "x"}\n')
+    with pytest.raises(HarnessError, match="is damaged in line"):
+        written(settings, target)
+    assert [path.read_text() for path in tmp_path.glob("*search.html*")] == ["the one before"]
+
+
+def test_a_search_is_not_written_over_a_folder(settings, searched, tmp_path):
+    with pytest.raises(UsageError, match="is a folder"):
+        written(settings, tmp_path)
+
+
+def test_the_command_prints_a_search(settings, searched):
+    done = onceproof(settings, "report", SEARCH)
+    assert done.returncode == 0, done.stderr
+    assert "finding 1: lost-record in enumerator on Kafka Streams 3.4.0" in done.stdout
+    assert "KAFKA-14172" in done.stdout
+    done = onceproof(settings, "report", SEARCH, "--vote")
+    assert done.returncode == 2
+    assert f"{SEARCH} is a search, which has no verdicts" in done.stderr
+
+
+@pytest.mark.browser
+def test_one_file_is_drawn_without_anything_beside_it(tab, settings, searched, tmp_path):
+    file = tmp_path / "search.html"
+    written(settings, file)
+    shutil.rmtree(settings.home)
+    tab.goto(file.as_uri())
+    expect(tab.locator("#search .plot").get_by_text("marks and pairs reached")).to_be_visible()
+    tab.get_by_role("region", name="Findings").get_by_role("link").click()
+    finding = tab.locator("#finding-1")
+    expect(finding.get_by_role("heading", level=1)).to_be_in_viewport()
+    finding.locator(".timeline").scroll_into_view_if_needed()
+    expect(finding.locator(".plot").get_by_text("instance-1").first).to_be_visible()
+    assert "broken in" not in tab.title()
+    found = Axe().run(tab).response
+    assert [v["id"] for v in found["violations"] if v["impact"] in ("serious", "critical")] == []
 
 
 @pytest.mark.browser

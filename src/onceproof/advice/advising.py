@@ -279,7 +279,7 @@ def _issue(question: Question, issue: KnownIssue) -> Issue:
     return Issue(
         issue.key,
         issue.title,
-        issue.jira,
+        issue.url,
         issue.symptom,
         issue.condition,
         issue.remedy,
@@ -296,7 +296,7 @@ def _row(question: Question, issue: KnownIssue, carried: bool = False) -> tuple[
 
 
 def _of_row(issue: KnownIssue) -> Source:
-    return Source(Kind.ISSUE, issue.key, url=issue.jira)
+    return Source(Kind.ISSUE, issue.key, url=issue.url)
 
 
 def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> tuple[Source, ...]:

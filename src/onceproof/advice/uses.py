@@ -34,7 +34,7 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
         "joins": scenario_.system(trial).joins,
         "global_tables": (name == "global-join",),
         "grouped_tables": ("grouped" in scenario_.system(trial).promises,),
-        "windows": (False,),
+        "windows": ("windows" in scenario_.system(trial).promises,),
         "punctuators": ("punctuate.ms" in app,),
     }
 
@@ -42,7 +42,10 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
 def _stores_of(app: Mapping[str, Any]) -> tuple[Value, ...]:
     if "caching" not in app:  # which every topology with a store is told
         return ()
-    return ("in-memory" if app.get("stores") == "in-memory" else "rocksdb",)
+    kind = app.get("stores")
+    if kind == "versioned":
+        return ("rocksdb", kind)
+    return ("in-memory" if kind == "in-memory" else "rocksdb",)
 
 
 @cache

@@ -1,6 +1,5 @@
 """A cell and its trials as shown: verdict, trials, anomalies with witnesses, and the records around them."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.json_file import encoded
-from onceproof.model.known_issues import registry
+from onceproof.model.known_issues import registry, url_of
 from onceproof.model.promise import meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
@@ -20,7 +19,6 @@ from onceproof.results.evidence.case import Case, case_of
 from onceproof.results.evidence.records import records_around
 from onceproof.results.matrix_query import Dated
 
-JIRA = re.compile(r"KAFKA-\d{1,6}")
 FIRST = 3  # witnesses of each anomaly that are seen at once
 
 
@@ -70,7 +68,7 @@ def _issues(cell: Cell, verdict: VerdictRow) -> list[dict[str, Any]]:
     return [
         {
             "key": key,
-            "jira": JIRA.fullmatch(key) is not None,
+            "url": url_of(key),
             "title": rows[key].title if key in rows else "",
             "fixed": [str(release) for release in rows[key].fixed] if key in rows else [],
         }
@@ -111,7 +109,7 @@ def trial_view(
         "command": trial.command,
         "exercised": outcome.exercised if outcome else None,
         "reason": outcome.reason if outcome else "",
-        "fault": outcome.fault if outcome else None,
+        "fault": encoded(outcome.fault) if outcome else None,
         "error": errors.get(trial.key) or (outcome and outcome.error) or "",
         "anomalies": reader.anomalies if reader else {},
         "seconds": outcome.seconds if outcome else {},

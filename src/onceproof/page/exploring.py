@@ -3,20 +3,22 @@
 What is shown follows from the lines of a search; of its trials only those are served that a line names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from onceproof.model.bisect import COLUMNS, row
-from onceproof.model.cell import is_run_id
+from onceproof.model.cell import Trial, is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.exploration import Schedule
 from onceproof.model.explored import Asked, ExplorationFolder, Finding, Purpose, Tried, known_of, read_lines
+from onceproof.model.json_file import encoded
+from onceproof.model.known_issues import url_of
 from onceproof.model.promise import PROMISES, meaning
 from onceproof.model.run_folder import TrialFolder
-from onceproof.page.cell import JIRA, trial_view
+from onceproof.page.cell import trial_view
 from onceproof.page.matrix import begun
 from onceproof.page.runs import SHAPELESS, NotThereError, is_within, own_file, own_folder
 
@@ -40,6 +42,15 @@ class Search:
         """The trials for something new."""
         return [line for line in self.lines if line.purpose is Purpose.SEARCH]
 
+    @property
+    def kept(self) -> Iterator[Trial]:
+        """The trials of which more is kept than their lines."""
+        return (self.trial(line) for line in self.lines if line.folder)
+
+    def trial(self, line: Tried) -> Trial:
+        """That a line is of."""
+        return self.asked.trial(line.number, line.schedule, line.streams)
+
 
 def find_search(explorations: Path, name: str) -> Search:
     """A search.
@@ -56,6 +67,18 @@ def find_search(explorations: Path, name: str) -> Search:
     files = [own_file(folder.run, file) for file in folder.findings.glob("*/finding.json")]
     findings = {found.number: found for file in files if (found := Finding.known(file))}
     return Search(folder, Asked.read(folder.asked_file), _lines(folder.log_file), dict(sorted(findings.items())))
+
+
+def known_search(explorations: Path, name: str) -> Search | None:
+    """A search; None if there is none of this name.
+
+    Raises:
+        HarnessError: it is damaged.
+    """
+    try:
+        return find_search(explorations, name)
+    except NotThereError:
+        return None
 
 
 def _lines(file: Path) -> Sequence[Tried]:
@@ -119,14 +142,32 @@ def search_view(search: Search, number: str) -> dict[str, Any]:
         "seed": search.asked.seed,
         "harness": search.asked.harness,
         "resume": f"onceproof explore --resume {search.asked.run} --minutes 60",
-        "found": list(search.findings.values()),
+        "report": f"onceproof report {search.asked.run} --html search.html",
+        "found": list(map(_found, search.findings.values())),
         "met": [
-            {"known": known, "issues": [{"key": key, "jira": bool(JIRA.fullmatch(key))} for key in known.issues]}
+            {
+                "known": encoded(known),
+                "issues": [{"key": key, "url": url_of(key)} for key in known.issues],
+            }
             for known in known_of(search.searched)
         ],
-        "lines": [_line(line) for line in newest[(page - 1) * SHOWN : page * SHOWN]],
+        "lines": list(map(line_view, newest[(page - 1) * SHOWN : page * SHOWN])),
         "page": page,
         "pages": pages,
+    }
+
+
+def _found(found: Finding) -> dict[str, Any]:
+    """A finding, with what is told of it."""
+    bisected = found.releases
+    return {
+        **encoded(found),
+        "title": found.title,
+        "schedule": Schedule(found.scenario, found.variant, tuple(found.parameters.items()), 0).told,
+        "rate": str(found.rate),
+        "smallest_rate": str(found.smallest_rate),
+        "bisected_by": found.bisected_by,
+        "releases": bisected and {**encoded(bisected), "told": bisected.told, "why_unknown": bisected.why_unknown},
     }
 
 
@@ -143,14 +184,13 @@ def finding_view(search: Search, number: str) -> dict[str, Any]:
     evidence = [line for line in own if line.folder is not None and line.folder == found.folder]
     return {
         "run": search.asked.run,
-        "finding": found,
-        "schedule": Schedule(found.scenario, found.variant, tuple(found.parameters.items()), 0).told,
+        "finding": _found(found),
         "anomalies": [{"name": name, "count": n, "meaning": meaning(name)} for name, n in found.anomalies.items()],
         "promises": [{"name": name, "sentence": PROMISES[name].sentence} for name in found.promises],
         "columns": [name.replace("_", " ") for name in COLUMNS],
         "rows": [row(boundary) for boundary in found.releases.boundaries] if found.releases else [],
         "evidence": next((line.number for line in evidence if _kept(search, line)), None),
-        "lines": [_line(line) for line in own],
+        "lines": list(map(line_view, own)),
     }
 
 
@@ -163,7 +203,7 @@ def explored_trial(search: Search, number: str) -> tuple[dict[str, Any], TrialFo
     line = next((line for line in search.lines if number.isdecimal() and line.number == int(number)), None)
     if line is None or (folder := _kept(search, line)) is None:
         raise NotThereError(f"The search {search.asked.run} has kept nothing of a trial {number!r} but its line.")
-    trial = search.asked.trial(line.number, line.schedule, line.streams)
+    trial = search.trial(line)
     own_folder(search.folder.run, folder)
     view = trial_view(search.folder.run, {trial.key: line.error} if line.error else {}, trial, ())
     return {**view, "finding": line.finding, "purpose": str(line.purpose)}, folder
@@ -171,12 +211,11 @@ def explored_trial(search: Search, number: str) -> tuple[dict[str, Any], TrialFo
 
 def _kept(search: Search, line: Tried) -> TrialFolder | None:
     """The folder of a trial, if it was kept and still is."""
-    trial = search.asked.trial(line.number, line.schedule, line.streams)
-    folder = search.folder.run.trial(trial)
+    folder = search.folder.run.trial(search.trial(line))
     return folder if line.folder and folder.path.is_dir() else None
 
 
-def _line(line: Tried) -> dict[str, Any]:
+def line_view(line: Tried) -> dict[str, Any]:
     """A trial in a row."""
     return {
         "number": line.number,

@@ -52,7 +52,7 @@ def told_of(run: RunFolder) -> Told:
         for promise, reason in TrialPlan.read(run.trial(trial).trial_file).not_looked_at.items():
             not_looked_at[promise][reason] += 1
     request = read_json(run.run_file)
-    redaction = redaction_of(run, verdicts)
+    redaction = redaction_of(run, verdicts, run.trials())
     return Told(
         run.run_id,
         request["created"],

@@ -1,7 +1,7 @@
-"""The page without a server: the matrix in the terminal, or a whole run in one file for people without access."""
+"""The page without a server: the matrix in the terminal, or a run or a search in one file for people without access."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,9 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import encoded, read_json, replacing
 from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.page import coverage
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
+from onceproof.page.exploring import Search, explored_trial, finding_view, line_view, search_view
 from onceproof.page.matrix import Filters, Matrix, Square, matrix_of
 from onceproof.page.rendering import Links, inline, render
 from onceproof.page.runs import NotThereError, find_folder, trials_of
@@ -25,6 +27,7 @@ from onceproof.results.redaction import Redaction
 from onceproof.results.table import styled
 
 OVER_TIME = 30  # verdicts of a cell
+THEMES = ("light", "dark")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,16 @@ class _WithinReport(Links):
 
     def _of_run(self, run: str, *path: str) -> str | None:
         return f"#{path[1]}" if run == self.run and path[0] == "cells" and len(path) == 2 else None
+
+
+class _WithinSearch(Links):
+    """Links of a self-contained file: to the findings that are in it."""
+
+    def finding(self, search: str, number: int) -> str | None:  # noqa: ARG002 - there is one search
+        return f"#finding-{number}"
+
+    def explored(self, search: str, number: int) -> str | None:  # noqa: ARG002 - no trial has a page of its own
+        return None
 
 
 def shown_run(run: RunFolder, url: str) -> Matrix:
@@ -83,11 +96,10 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
         UsageError: the target is a folder.
         HarnessError: the run is damaged, the database refuses, or the target cannot be written.
     """
-    if target.is_dir():
-        raise UsageError(f"{target} is a folder: name a file for the report.")
+    _check(target)
     matrix, verdicts = shown_run(run, url), VerdictRow.read_all(run.verdicts_file)
     cells = [_cell(run, url, verdict) for verdict in verdicts]
-    redaction = redaction_of(run, verdicts)
+    redaction = redaction_of(run, verdicts, run.trials())
     page = render(
         "report.html",
         _WithinReport("#headline", run.run_id),
@@ -97,6 +109,40 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
         **_assets(),
     )
     _write(page, target)
+
+
+def write_search(search: Search, target: Path) -> None:
+    """Write a search with its findings, each with the timeline of a trial that shows it, as `write_report` does.
+
+    Raises:
+        UsageError: the target is a folder.
+        HarnessError: the target cannot be written.
+    """
+    _check(target)
+    redaction = redaction_of(search.folder.run, search.lines, search.kept)
+    reached = {theme: coverage.figure(search, dark=theme == "dark").to_plotly_json() for theme in THEMES}
+    whole = {**search_view(search, "1"), "lines": list(map(line_view, reversed(search.lines)))}
+    page = render(
+        "search_alone.html",
+        _WithinSearch("#search"),
+        search=redaction.data(whole),
+        reached=redaction.data(reached),
+        findings=[redaction.data(_finding(search, number)) for number in search.findings],
+        **_assets(),
+    )
+    _write(page, target)
+
+
+def _finding(search: Search, number: int) -> dict[str, Any]:
+    """A finding with the trial that shows it, or why that cannot be shown."""
+    view = {**finding_view(search, str(number)), "trial": None, "figures": None, "problem": ""}
+    if view["evidence"] is None:
+        return view
+    try:
+        view["trial"], folder = explored_trial(search, str(view["evidence"]))
+        return {**view, "figures": _figures(folder)}
+    except (HarnessError, NotThereError) as error:
+        return {**view, "problem": str(error)}
 
 
 def write_trials(run: RunFolder, title: str, trials: Sequence[Trial], target: Path) -> None:
@@ -113,6 +159,11 @@ def write_trials(run: RunFolder, title: str, trials: Sequence[Trial], target: Pa
     _write(render("trials_alone.html", _WithinReport("#", run.run_id), title=title, trials=shown, **_assets()), target)
 
 
+def _check(target: Path) -> None:
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder: name a file for the report.")
+
+
 def _write(page: str, target: Path) -> None:
     with replacing(target) as draft:
         draft.write_text(page, encoding="utf-8")
@@ -124,14 +175,14 @@ def _assets() -> dict[str, Any]:
 
 
 def _figures(folder: TrialFolder) -> dict[str, Any]:
-    return {theme: json.loads(timeline_json(folder, dark=theme == "dark")) for theme in ("light", "dark")}
+    return {theme: json.loads(timeline_json(folder, dark=theme == "dark")) for theme in THEMES}
 
 
-def redaction_of(run: RunFolder, verdicts: Sequence[VerdictRow]) -> Redaction:
-    """What knows this machine, and every secret that a trial was configured with."""
+def redaction_of(run: RunFolder, told: Sequence[Any], trials: Iterable[Trial]) -> Redaction:
+    """What knows this machine, and every secret that is told or that a trial was configured with."""
     redaction = Redaction.of(run)
-    redaction.learn(encoded(verdicts))
-    for folder in map(run.trial, run.trials()):
+    redaction.learn(encoded(told))
+    for folder in map(run.trial, trials):
         for file in (folder.trial_file, folder.outcome_file, folder.reader_file):
             with suppress(HarnessError):  # one that is missing or damaged is not shown either
                 redaction.learn(read_json(file))
