@@ -44,7 +44,7 @@ from onceproof.model.errors import OnceproofError, UsageError
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
-from onceproof.pipeline.environment import QUICKLY_COMPILED, of_the_lab
+from onceproof.pipeline.environment import compiled_for, of_the_lab
 from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
 from onceproof.settings import get_settings
 
@@ -55,7 +55,6 @@ VERDICTS = Asset(name="onceproof_verdicts", uri="onceproof://verdicts")
 NEWLY_RED = Asset(name="onceproof_newly_red", uri="onceproof://newly-red")
 NOTIFY = "onceproof_notify"  # the connection that decides where
 NAMED = {"map_index_template": "{{ task.op_kwargs['item']['title'] }}"}
-FEW = 20  # trials
 
 
 @contextmanager
@@ -172,8 +171,7 @@ class CollectAndCheck(SparkSubmitOperator):
     def execute(self, context: Any) -> None:
         """Run it to its end."""
         run = RunFolder(Path(self.application_args[-1]))
-        if sum(1 for _ in run.trials()) <= FEW:
-            self.env_vars = {"SPARK_SUBMIT_OPTS": " ".join([QUICKLY_COMPILED, os.environ.get("SPARK_SUBMIT_OPTS", "")])}
+        self.env_vars = compiled_for(sum(1 for _ in run.trials()))
         self.application_args = ["--owner", str(os.getpid()), *self.application_args]
         if read_json(run.run_file).get("connection") is None:
             super().execute(context)

@@ -102,6 +102,9 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.jars", ",".join(map(str, jars)))  # for those that read from brokers
         .config("spark.driver.extraJavaOptions", QUICKLY_COMPILED)
+        # To write and compile code for each query takes longer than to go over a few rows without: whole runs do it.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.log.level", "ERROR")  # a failing test shows its own lines
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()

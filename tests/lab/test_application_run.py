@@ -46,9 +46,21 @@ def app_run(folder, *options):
 
 @pytest.mark.broker
 def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples):
-    code, [bad, good] = app_run(examples / "orders", "--streams", "4.1.2", "--streams", "4.3.1", "--seed", "1")
-    assert (code, bad["judgement"], good["judgement"]) == (1, "red", "green"), (bad["reason"], good["reason"])
+    # Red by chance, if nearly always (KAFKA-20685): once in a dozen times the kill left no checkpoint that was trusted.
+    told = []
+    for seed in "123":
+        code, [bad] = app_run(examples / "orders", "--streams", "4.1.2", "--seed", seed)
+        told.append(bad["reason"])
+        if bad["judgement"] != "green":
+            break
+    assert (code, bad["judgement"]) == (1, "red"), "\n".join(told)
     assert bad["anomalies"]["lost-record"] > 0
+
+
+@pytest.mark.broker
+def test_no_order_is_lost_by_a_crash_where_it_is_not(examples):
+    code, [good] = app_run(examples / "orders", "--streams", "4.3.1", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
     assert good["fault"]["observed"]["uncommitted_on_disk"]
     agreed = {topic: output["agreed"] for topic, output in good["outputs"].items()}
     assert agreed == {"accepted-orders": "records", "paid-orders": "records", "revenue": "final"}

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from onceproof.pipeline.environment import airflow_environment, as_environment, of_the_lab
+from onceproof.pipeline.environment import airflow_environment, as_environment, compiled_for, of_the_lab
 from onceproof.settings import Settings
 
 
@@ -69,3 +69,11 @@ def test_another_process_reads_the_same_settings(tmp_path, monkeypatch):
 
 def test_defaults_are_not_passed_on_as_choices(tmp_path):
     assert "ONCEPROOF_DRIVE_SLOTS" not in as_environment(Settings(home=tmp_path))
+
+
+def test_for_a_few_trials_spark_compiles_quickly_and_with_room_for_the_code():
+    options = compiled_for(20, {"SPARK_SUBMIT_OPTS": "-Dmine=1"})["SPARK_SUBMIT_OPTS"].split()
+    assert options[0] == "-XX:TieredStopAtLevel=1"
+    assert options[1].startswith("-XX:ReservedCodeCacheSize=")
+    assert options[2:] == ["-Dmine=1"]
+    assert compiled_for(21, {}) == {}

@@ -72,7 +72,7 @@ class Lab:
         outcome.write(folder.outcome_file)
         return outcome
 
-    def collect_and_check(self, planted):
+    def collect_and_check(self, planted, env):
         if signals := self.cut.get("Spark"):
             os.kill(os.getpid(), signals)
         for trial in planted.driven_trials():

@@ -62,7 +62,9 @@ def produce(bootstrap: str, trial: Trial, specimen: Specimen) -> None:
 
 def create_topics(bootstrap: str, trial: Trial, roles: list[str]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(trial.topic(role), 2, 1) for role in roles]).values():
+    forever = {"retention.ms": "-1"}  # as those of a trial; the time of these records is long ago
+    topics = [NewTopic(trial.topic(role), 2, 1, config=forever) for role in roles]
+    for future in admin.create_topics(topics).values():
         future.result(30)
 
 

@@ -223,11 +223,12 @@ def unread(trial: PlantedTrial) -> PlantedTrial:
 
 
 def _read_by_spark(planted: RunFolder, report: Callable[[str], None], cluster: "EmbeddedCluster") -> None:
+    from onceproof.pipeline.environment import compiled_for
     from onceproof.pipeline.spark import collect_and_check
 
     report("Spark reads the same topics")
     write_json(planted.cluster_file(str(cluster.release)), cluster.to_dict())
-    collect_and_check(planted)
+    collect_and_check(planted, env=compiled_for(sum(1 for _ in planted.trials())))
 
 
 def read_by_both(planted: RunFolder, tried: Sequence[tuple["Planting", PlantedTrial]]) -> list[PlantedTrial]:

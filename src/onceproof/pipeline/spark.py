@@ -1,6 +1,7 @@
 """Our Spark application (`spark_jobs`), run without Airflow."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from onceproof.model.errors import HarnessError
@@ -13,8 +14,16 @@ MASTER = "local[*]"
 TIMEOUT = 1_800.0  # seconds
 
 
-def collect_and_check(run: RunFolder, master: str = MASTER, timeout: float = TIMEOUT) -> None:
+def collect_and_check(
+    run: RunFolder, master: str = MASTER, timeout: float = TIMEOUT, env: Mapping[str, str] | None = None
+) -> None:
     """Run the application over a run folder, to its end; its log is `spark.log` there.
+
+    Args:
+        run: its folder.
+        master: where Spark runs.
+        timeout: in seconds.
+        env: further variables of its environment.
 
     Raises:
         HarnessError: it failed, or did not end within so many seconds.
@@ -28,7 +37,7 @@ def collect_and_check(run: RunFolder, master: str = MASTER, timeout: float = TIM
     command += ["--properties-file", str(jobs / "spark.conf"), "--jars", connector_jars()]
     command += [str(jobs / "collect_and_check.py"), "--run-folder", str(run.path)]
     log = run.path / "spark.log"
-    process = spawn(command, log=log, env=spark_environment(settings))
+    process = spawn(command, log=log, env=spark_environment(settings) | dict(env or {}))
     try:
         await_condition("Spark to collect and check", lambda: not process.alive(), timeout=timeout)
     finally:

@@ -66,7 +66,7 @@ from onceproof.scenarios.base import (
 PARTITIONS = 2
 FIRST, SECOND = 3_000, 60_000
 RATE = 5_000.0  # records/s while the group is scaled: unpaced, everything is processed before any rebalance
-ROUNDS = 2  # how often the driver scales out and in before it gives up
+ROUNDS = 3  # how often the driver scales out and in before it gives up
 WAITS = 5.0  # seconds of the reproduction between the records and the third stream
 PATIENCE = 2.0  # seconds that the group has to answer
 SESSION = 4.0  # seconds after which a thread that was removed without leaving the group is missed
