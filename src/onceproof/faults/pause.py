@@ -63,8 +63,8 @@ class Pause(Strike):
         zombie = self._zombie = draw_busy(self.ground, others=1)
         self._takeover = Takeover(self.ground, zombie)
         self._log_end = zombie.log.stat().st_size
-        self._stopped = self.ground.now()
         self.ground.freeze_instance(zombie.name)
+        self._stopped = self.ground.now()
         return zombie.name
 
     def took_effect(self) -> bool:

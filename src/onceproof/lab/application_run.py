@@ -22,7 +22,7 @@ from onceproof.model.matrices import NEWEST
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.readers.application import declared_as, oracle_of
+from onceproof.readers.application import as_far_as_replayed, declared_as, oracle_of
 from onceproof.scenarios.app import LIKE, REPLAYED
 from onceproof.scenarios.declared import application_of
 
@@ -30,6 +30,7 @@ ATTEMPTS = 3  # of a trial during which the machine stands still
 APART = 100  # between the numbers of one attempt and the next
 SHOWN = 3  # witnesses of each anomaly
 WITHOUT = 2  # trials without a fault
+CACHE_SIZES = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")  # KIP-770 renamed it
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,9 @@ def _oracle(installation: Installation, asked: Asked, trials: list[_Done], repor
         report(f"{asked.cell.releases}, replay on {release}")
         return replay(installation, plan, folder, release)
 
-    return with_replays(oracle, promised, asked.cell.streams, replay_on)
+    oracle = with_replays(oracle, promised, asked.cell.streams, replay_on)
+    is_cached = all(plan.streams_config.get(name) != "0" for name in CACHE_SIZES)
+    return as_far_as_replayed(oracle) if is_cached else oracle
 
 
 def with_replays(

@@ -10,6 +10,7 @@ What they do not agree on is no promise. Under at-least-once a key may come out 
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -28,6 +29,7 @@ COMPARED = ("records", "final", "keys")  # of an output, the finest first
 ORACLES = {"differential": "oracle", "replay": "replay", "replay-newest": "replay-newest"}
 SHOWN = 3  # values of a key that are told
 Values = Sequence[int | None]  # of a key, in their order
+Raw = Sequence[tuple[int, bytes | None, bytes | None]]  # partition, key, value
 
 
 def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Facts) -> Findings:
@@ -151,6 +153,38 @@ def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) ->
     return Oracle(first, agreed, ignored)
 
 
+def as_far_as_replayed(oracle: Oracle) -> Oracle:
+    """An oracle that tells no more than the final values of an output whose updates a record cache holds back.
+
+    Such a cache puts out the last update of a key when there is a commit. Two runs that committed at the same records
+    agree on all that came out, and yet by chance. A replay has every update: where both have some of its records and
+    its last one, of each key, and not all of them, a cache did hold them back.
+    """
+    replayed = oracle.replayed or oracle.replayed_on_newest
+    if replayed is None:
+        return oracle
+    held_back = {
+        role for role in oracle.agreed if _is_held_back(oracle.outputs.bytes_of(role), replayed.bytes_of(role))
+    }
+    agreed = {
+        role: "final" if role in held_back and level == "records" else level for role, level in oracle.agreed.items()
+    }
+    return replace(oracle, agreed=agreed)
+
+
+def _is_held_back(run: Raw, replayed: Raw) -> bool:
+    some, every = _values_by_key(run), _values_by_key(replayed)
+    if some.keys() != every.keys() or len(run) == len(replayed):
+        return False
+    return all(values[-1] == every[key][-1] and _is_among(values, every[key]) for key, values in some.items())
+
+
+def _is_among(some: Sequence[bytes | None], every: Sequence[bytes | None]) -> bool:
+    """Whether values are among others, in their order."""
+    left = iter(every)
+    return all(value in left for value in some)
+
+
 def oracle_records(oracle: Oracle, roles: Mapping[str, Declared]) -> dict[str, list[Record]]:
     """What is known of each output, by the roles that `compare_output` looks for."""
     known = {"oracle": oracle.outputs, "replay": oracle.replayed, "replay-newest": oracle.replayed_on_newest}
@@ -168,9 +202,6 @@ def records_of(outputs: Outputs, role: str, declared: Declared) -> list[Record]:
         token_record(partition, offset, key, value, declared)
         for offset, (partition, key, value) in enumerate(outputs.bytes_of(role))
     ]
-
-
-Raw = Sequence[tuple[int, bytes | None, bytes | None]]  # partition, key, value
 
 
 def _agreement(first: Raw, second: Raw, declared: Declared) -> tuple[str, tuple[str, ...]]:
