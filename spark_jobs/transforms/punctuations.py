@@ -26,33 +26,36 @@ def compare_punctuations(records: DataFrame, trials: DataFrame) -> DataFrame:
             (f.coalesce(fact("ended"), f.lit(1)) == 1).alias("ended"),
         )
     )
-    expected = due(records, stated)
-    return released(records, expected).unionByName(left(records, expected))
+    inputs = timed(records, stated)
+    expected = due(inputs)
+    return released(records, inputs, expected).unionByName(left(records, expected))
 
 
-def due(records: DataFrame, stated: DataFrame) -> DataFrame:
-    """Each record of the input, with the times of its task.
+def timed(records: DataFrame, stated: DataFrame) -> DataFrame:
+    """Each record of the input, with the time that its task then has.
 
-    Out: trial, key, source (its place), made, due LONG (ms), is_over BOOLEAN (a punctuation must have come since),
-    times ARRAY<LONG> (those that its task has had; null by the wall clock).
+    Out: as the records, with what is stated; made, now (the time of the task), due LONG (ms).
     """
-    task = Window.partitionBy("trial", "partition")
-    so_far = task.orderBy("offset").rowsBetween(*SO_FAR)
+    so_far = Window.partitionBy("trial", "partition").orderBy("offset").rowsBetween(*SO_FAR)
     made = f.unix_millis("timestamp")
-    inputs = (
+    return (
         records.where(f.col("role") == "input")
         .join(stated, "trial")
         .withColumns({"made": made, "now": f.max(made).over(so_far), "due": f.max(made + f.col("value")).over(so_far)})
     )
-    last = f.max("now").over(task)
+
+
+def due(inputs: DataFrame) -> DataFrame:
+    """Which record is due when, and whether a punctuation must have come since.
+
+    Out: trial, key, source (its place), made, due LONG (ms), by_stream_time, is_over BOOLEAN.
+    """
+    last = f.max("now").over(Window.partitionBy("trial", "partition"))
     tasks = (
         inputs.withColumn("multiple", last - last % f.col("interval"))
         .where("by_stream_time")
         .groupBy("trial", "partition")
-        .agg(
-            f.min(f.when(f.col("now") >= f.col("multiple"), f.col("now"))).alias("over"),
-            f.collect_set("now").alias("times"),
-        )
+        .agg(f.min(f.when(f.col("now") >= f.col("multiple"), f.col("now"))).alias("over"))
     )
     return inputs.join(tasks, ["trial", "partition"], "left").select(
         "trial",
@@ -60,12 +63,12 @@ def due(records: DataFrame, stated: DataFrame) -> DataFrame:
         place().alias("source"),
         "made",
         "due",
+        "by_stream_time",
         f.coalesce(f.col("due") <= f.col("over"), f.col("ended")).alias("is_over"),
-        "times",
     )
 
 
-def released(records: DataFrame, expected: DataFrame) -> DataFrame:
+def released(records: DataFrame, inputs: DataFrame, expected: DataFrame) -> DataFrame:
     """How each record came out."""
     outputs = records.where(f.col("role") == "output").select("trial", "key", place().alias("place"), "value")
     both = outputs.join(expected, ["trial", "key"], "full")
@@ -73,7 +76,9 @@ def released(records: DataFrame, expected: DataFrame) -> DataFrame:
     home = partition_of(f.col("place")) == partition_of(f.col("source"))
     before = Window.partitionBy("trial", partition_of(f.col("place"))).orderBy("place").rowsBetween(*EARLIER)
     of_key = Window.partitionBy("trial", "key")
-    told = both.withColumns({"at": at, "home": home}).withColumns(
+    times = inputs.select("trial", f.col("partition").alias("of"), f.col("now").alias("at")).distinct()
+    dated = both.withColumns({"at": at, "home": home, "of": partition_of(f.col("place"))})
+    told = dated.join(times.withColumn("had", f.lit(True)), ["trial", "of", "at"], "left").withColumns(
         {
             "before": f.max(f.when(f.col("home"), f.col("at"))).over(before),
             "number": f.count("place").over(of_key),
@@ -86,8 +91,9 @@ def released(records: DataFrame, expected: DataFrame) -> DataFrame:
 
 def _told() -> list[Column]:
     at, due_, number, before = (f.col(name) for name in ("at", "due", "number", "before"))
-    strange = f.col("home") & ~f.array_contains("times", at)
-    late = f.col("home") & f.col("times").isNotNull() & (due_ <= before) & (before < at)
+    by_stream_time = f.col("home") & f.col("by_stream_time")
+    strange = by_stream_time & f.col("had").isNull()  # its task never had that time
+    late = by_stream_time & (due_ <= before) & (before < at)
     which = (
         f.when(f.col("source").isNull(), f.lit("unexpected-record"))
         .when(number == 0, f.when(f.col("is_over"), f.lit("unreleased")))
