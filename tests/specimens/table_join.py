@@ -5,36 +5,12 @@ result, and only `right` for a total. All are bent from `HEALTHY`, an inner join
 key 8 was deleted, keys 6 and 7 are in one table only. So the total of 5 has two results, and that of 8 has none left.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from onceproof.model.anomaly import Witness
+from tests.specimens.foreign_key_join import Result, Specimen
 
-Record = tuple[int, int, int, int]
-Result = tuple[int, int, int, int, int]
 FIVE, SIX, SEVEN, EIGHT = 1_000_005, 1_000_006, 1_000_007, 1_000_008
-
-
-@dataclass(frozen=True)
-class Specimen:
-    """The records of one trial and the witnesses that a reader must find, no more and no less."""
-
-    name: str
-    input: list[Record]
-    output: list[Result]
-    witnesses: list[Witness] = field(default_factory=list)
-    join: int = 0
-
-    @property
-    def topics(self) -> dict[str, list[Record]]:
-        """The records by role."""
-        output = [(p, offset, key, left << 32 | right) for p, offset, key, left, right in self.output]
-        return {"input": self.input, "output": output}
-
-    @property
-    def facts(self) -> dict[str, int]:
-        """What the check must know besides the records."""
-        return {"partitions": 1, "exactly_once": 1, "cached": 0, "join": self.join}
-
 
 HEALTHY = Specimen(
     name="healthy",

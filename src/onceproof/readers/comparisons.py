@@ -1,6 +1,7 @@
 """What the promises share: the texts of comparisons, and the findings made from them."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from onceproof.model.anomaly import Comparison, Findings
@@ -16,6 +17,14 @@ def findings_of(inputs: Sequence[Record], outputs: Sequence[Record], comparisons
 
 
 by_place = itemgetter(0, 1)  # orders records by partition and offset
+
+
+def by_partition(records: Iterable[Record]) -> Mapping[int, list[Record]]:
+    """The records of each partition in their order."""
+    of_partition: dict[int, list[Record]] = defaultdict(list)
+    for record in sorted(records, key=by_place):
+        of_partition[record.partition].append(record)
+    return of_partition
 
 
 def records_text(count: int) -> str:

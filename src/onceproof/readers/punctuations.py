@@ -7,7 +7,7 @@ from typing import NamedTuple
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_place, records_text, value_text
+from onceproof.readers.comparisons import by_partition, by_place, records_text, value_text
 
 BUFFER = "buffer-changelog"
 WAITED = (1 << 32) - 1  # the lower half of an output value: ms from the time of a record to that of its punctuation
@@ -32,9 +32,7 @@ def compare_punctuations(
         buffer: the changelog of the buffer.
         facts: `clock`, 0 stream time, 1 wall clock; `interval` in ms; `ended` is 0 if the drive failed.
     """
-    of_partition: dict[int, list[Record]] = defaultdict(list)
-    for record in sorted(inputs, key=by_place):
-        of_partition[record.partition].append(record)
+    of_partition = by_partition(inputs)
     by_stream_time = not facts["clock"]
     times = {partition: _times(records) for partition, records in of_partition.items()}
     expected: dict[int | None, Expected] = {}

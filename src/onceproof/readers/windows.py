@@ -7,7 +7,7 @@ from typing import NamedTuple
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_place, records_text
+from onceproof.readers.comparisons import by_partition, by_place, records_text
 
 SUM_BITS = 22  # of a value; the others are the time at which its window starts
 TUMBLING, HOPPING, SESSION = range(3)  # values of the fact `kind`
@@ -47,11 +47,8 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
         start = (record.value or 0) >> SUM_BITS
         end = record.timestamp if facts["kind"] == SESSION else start + facts["size"]
         found[Window(record.key, start, end)].append(record)
-    of_partition: dict[int, list[Record]] = defaultdict(list)
-    for record in sorted(inputs, key=by_place):
-        of_partition[record.partition].append(record)
     known: set[Window] = set()
-    for records in of_partition.values():
+    for records in by_partition(inputs).values():
         closed = max(record.timestamp for record in records) - _kept_open(facts)
         for window, updates in _updates(records, facts).items():
             known.add(window)

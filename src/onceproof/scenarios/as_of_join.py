@@ -22,7 +22,7 @@ records asked for versions of it.
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
 from onceproof.model.cell import Cell, Trial
@@ -33,9 +33,11 @@ from onceproof.scenarios.base import (
     Lab,
     Role,
     Scenario,
+    Stamped,
     System,
     Variant,
     Workload,
+    refuse_fault_of_disk,
     runs_its_task,
     values_of,
     variants_of,
@@ -102,17 +104,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
             if not release.has_versioned_stores:
                 return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
     on_disk = own["stores"] != "in-memory"
-    if not on_disk and chosen(own) in OF_DISK:
-        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
-    return refuse_other_release(cell, own, on_disk=on_disk)
-
-
-class Stamped(NamedTuple):
-    """A record with its time in ms, from the first one on."""
-
-    key: int
-    value: int
-    at: int
+    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_other_release(cell, own, on_disk=on_disk)
 
 
 def generated(trial: Trial) -> list[Stamped]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from onceproof.faults import chosen, refuse_fault, rolling_bounce
+from onceproof.faults import OF_DISK, chosen, refuse_fault, rolling_bounce
 from onceproof.faults.base import Ground, Instance
 from onceproof.faults.rolling_bounce import BACK, STATIC, UPGRADE_FROM
 from onceproof.model.anomaly import Comparison
@@ -144,6 +144,14 @@ class Workload:
     messages: Sequence[Message] = ()
 
 
+class Stamped(NamedTuple):
+    """A record with its time in ms, from the first one on, where it is not that of its sending."""
+
+    key: int
+    value: int
+    at: int
+
+
 @dataclass(frozen=True)
 class Variant:
     """A named configuration: what it changes, for people and as values of parameters."""
@@ -263,6 +271,13 @@ def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) 
         ):
             return reason
     return None
+
+
+def refuse_fault_of_disk(own: Mapping[str, Any], *, on_disk: bool) -> str | None:
+    """Of a fault that befalls stores on disk, where these are in memory."""
+    if on_disk or chosen(own) not in OF_DISK:
+        return None
+    return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
 
 
 def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:

@@ -54,6 +54,7 @@ from onceproof.scenarios.base import (
     Workload,
     membership,
     recycled_returns,
+    refuse_fault_of_disk,
     refuse_membership,
     refuse_restart_pair,
     refuse_rolling,
@@ -198,8 +199,8 @@ def config(trial: Trial) -> Mapping[str, str]:
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Why its releases cannot be run like this, or not one after the other."""
     on_disk = own["stores"] == "rocksdb"
-    if not on_disk and chosen(own) in OF_DISK:
-        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
+    if reason := refuse_fault_of_disk(own, on_disk=on_disk):
+        return reason
     if rolls(own):
         return refuse_membership(cell, own) or refuse_rolling(cell, own, on_disk=on_disk)
     return refuse_membership(cell, own) or (refuse_restart_pair(cell) if on_disk else None)

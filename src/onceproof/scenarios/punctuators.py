@@ -40,6 +40,7 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     partition_of_key,
+    refuse_fault_of_disk,
     values_of,
     variants_of,
 )
@@ -88,9 +89,7 @@ def values(trial: Trial) -> dict[str, Any]:
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Why it cannot be run with these values."""
     on_disk = own["stores"] == "rocksdb"
-    if not on_disk and chosen(own) in OF_DISK:
-        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
-    return refuse_other_release(cell, own, on_disk=on_disk)
+    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_other_release(cell, own, on_disk=on_disk)
 
 
 class Held(NamedTuple):

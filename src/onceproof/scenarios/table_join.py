@@ -35,6 +35,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    refuse_fault_of_disk,
     values_of,
     variants_of,
 )
@@ -81,9 +82,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     if TOTALS % own["partitions"]:
         return f"a sum must be in one partition, so partitions must divide {TOTALS}, and {own['partitions']} does not."
     on_disk = own["stores"] == "rocksdb"
-    if not on_disk and chosen(own) in OF_DISK:
-        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
-    return refuse_other_release(cell, own, on_disk=on_disk)
+    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_other_release(cell, own, on_disk=on_disk)
 
 
 def workload(trial: Trial) -> Workload:

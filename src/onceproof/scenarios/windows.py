@@ -20,7 +20,7 @@ come: the youngest window of a task is always open, and it was closed afterwards
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
 from onceproof.faults.base import suffer
@@ -32,9 +32,11 @@ from onceproof.scenarios.base import (
     Lab,
     Role,
     Scenario,
+    Stamped,
     System,
     Variant,
     Workload,
+    refuse_fault_of_disk,
     runs_its_task,
     values_of,
     variants_of,
@@ -106,21 +108,13 @@ def values(trial: Trial) -> dict[str, Any]:
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Why it cannot be run with these values."""
     on_disk = own["stores"] == "rocksdb"
-    if not on_disk and chosen(own) in OF_DISK:
-        return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
+    if reason := refuse_fault_of_disk(own, on_disk=on_disk):
+        return reason
     if own["caching"] and not own["suppressed"]:
         return "of a cached store not every update comes out; take suppressed=true with caching=true."
     if (own["first"] + own["records"] + 1) * MOST >= 1 << SUM_BITS:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
     return refuse_other_release(cell, own, on_disk=on_disk)
-
-
-class Stamped(NamedTuple):
-    """A record with its time in ms, from the first one on."""
-
-    key: int
-    value: int
-    at: int
 
 
 def generated(trial: Trial) -> list[Stamped]:
