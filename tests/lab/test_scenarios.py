@@ -18,6 +18,7 @@ from tests.conftest import a_run_id, a_trial, undisturbed
 from tests.specimens.directories import STRANGER, alter
 
 pytestmark = pytest.mark.broker
+EXERCISED = 3  # trials until one exercised what it is for
 
 
 def run_once(trial, path, cluster):
@@ -36,10 +37,15 @@ def run_once(trial, path, cluster):
 
 
 def run(trial, path, cluster=None):
-    folder = TrialFolder(path)
-    outcome = run_once(trial, path, cluster)
-    assert outcome.exercised, outcome.reason
-    return Reading.read(folder.reader_file).anomalies, outcome.reason
+    """The anomalies and the reason of a trial that exercised what it is for.
+
+    One that did not says nothing, so another one is made, as in a run. What it would have shown is not looked at.
+    """
+    for _ in range(EXERCISED):
+        outcome = run_once(trial, path, cluster)
+        if outcome.exercised:
+            return Reading.read(TrialFolder(path).reader_file).anomalies, outcome.reason
+    pytest.fail(f"Not exercised in {EXERCISED} trials. The last one: {outcome.reason}")
 
 
 def test_multirunner_reads_old_values_on_the_affected_release_only(tmp_path, cluster):

@@ -6,10 +6,11 @@ writes a checkpoint of how far its store is. Releases with the bug write the off
 changelog last, before it was corrupted: so its end. The next start trusts that, and the store lacks for ever what had
 not been restored.
 
-The application corrupts its task itself, once, after `corrupt.after` records; until it is closed it may restore only
-one record at a time, so that it is not done before. Then it starts again over the same state, and gets the rest. Each
-record of a key must find the number of the one before (as in `multirunner`), and at the end the store must be what its
-changelog says. A trial is *exercised* when the restoration had begun and not ended when the application was closed.
+The application corrupts its task itself, once, after `corrupt.after` records; until it is closed it restores only one
+record at a time and pauses after each, so that it is not done before. Then it starts again over the same state, and
+gets the rest. Each record of a key must find the number of the one before (as in `multirunner`), and at the end the
+store must be what its changelog says. A trial is *exercised* when the restoration had begun and not ended when the
+application was closed.
 """
 
 import random
@@ -34,7 +35,7 @@ PARAMETERS = {
     "records": Parameter(20_000, "records that come before the task is corrupted", least=1),
     "corrupt": Parameter(True, "whether the task is corrupted; else it is restored from nothing at a start"),
     "rest": Parameter(5_000, "records that come when the application is back", least=1),
-    "restored.at.once": Parameter(1, "records that are restored at a time until the application is closed", least=1),
+    "pause": Parameter(5, "ms after each record that is restored, until the application is closed", least=1),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
 }
 VARIANTS = variants_of(
@@ -85,12 +86,7 @@ def config(trial: Trial) -> Mapping[str, str]:
     }
 
 
-def slowly(own: Mapping[str, Any]) -> Mapping[str, str]:
-    """Kafka Streams configuration of a process that is closed before it has restored everything."""
-    return {
-        "restore.consumer.max.poll.records": str(own["restored.at.once"]),
-        "restore.consumer.fetch.max.bytes": "1024",
-    }
+SLOWLY = {"restore.consumer.max.poll.records": "1"}  # of a process that is closed before it has restored everything
 
 
 # --- drive ---------------------------------------------------------------------------------------------------
@@ -99,16 +95,17 @@ def slowly(own: Mapping[str, Any]) -> Mapping[str, str]:
 def drive(lab: Lab) -> Exercise:
     """Fill the store, have the task restored, close in the middle of that, start again, drain."""
     own, first = lab.parameters, lab.workload.first
+    slowly = {"restore.pause.ms": own["pause"]}
     corrupted = {"corrupt.after": len(first)} if own["corrupt"] else {}
     with lab.phase("fill"):
-        instance = lab.start_instance(NAME, config=slowly(own), app=corrupted)
+        instance = lab.start_instance(NAME, config=SLOWLY, app=slowly | corrupted)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         if own["corrupt"]:
             lab.produce("rest", lab.workload.second)
         else:
             lab.stop_instance(NAME)
             shutil.rmtree(lab.state_directory(NAME))
-            instance = lab.start_instance(NAME, config=slowly(own))
+            instance = lab.start_instance(NAME, config=SLOWLY, app=slowly)
     with lab.phase("restoration"):
         lab.await_("the store to be restored", lambda: _lacking(instance) > 0)
         lab.stop_instance(NAME)

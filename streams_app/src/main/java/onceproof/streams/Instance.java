@@ -20,7 +20,13 @@ final class Instance {
     private final Sampler sampler;
     private final Events events;
 
-    Instance(Topology topology, Properties config, StreamThreadExceptionResponse onUncaught, Progress progress, Events events) {
+    Instance(
+            Topology topology,
+            Properties config,
+            StreamThreadExceptionResponse onUncaught,
+            Restorations restorations,
+            Progress progress,
+            Events events) {
         this.events = events;
         this.streams = new KafkaStreams(topology, config);
         this.hasGlobalThread = !topology.describe().globalStores().isEmpty();
@@ -29,7 +35,7 @@ final class Instance {
             events.emit("state", Events.fields("from", from.name(), "to", to.name()));
             sampler.wake();
         });
-        streams.setGlobalStateRestoreListener(new Restorations(events));
+        streams.setGlobalStateRestoreListener(restorations);
         streams.setUncaughtExceptionHandler(exception -> {
             events.emit("uncaught", describe(Thread.currentThread().getName(), exception, onUncaught));
             return onUncaught;

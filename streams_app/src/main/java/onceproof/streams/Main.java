@@ -60,9 +60,10 @@ public final class Main {
             hello(asked);
             StreamThreadExceptionResponse onUncaught = StreamThreadExceptionResponse.valueOf(
                     asked.app.oneOf("on.uncaught", "SHUTDOWN_CLIENT", "REPLACE_THREAD"));
+            Restorations restorations = new Restorations(events, asked.app.optionalCount("restore.pause.ms").orElse(0));
             Progress progress = new Progress(events::emit);
             Topology topology = Topologies.build(asked.topology, asked.app, asked.config, progress);
-            instance = new Instance(topology, asked.config, onUncaught, progress, events);
+            instance = new Instance(topology, asked.config, onUncaught, restorations, progress, events);
             instance.start();
         } catch (RuntimeException | Error e) {
             LOG.error("The instance does not start", e);

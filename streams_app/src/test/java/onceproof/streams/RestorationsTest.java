@@ -12,7 +12,7 @@ class RestorationsTest {
     @Test
     void the_start_and_the_end_are_told_and_no_batch() {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
-        Restorations restorations = new Restorations(new Events(out));
+        Restorations restorations = new Restorations(new Events(out), 0);
         TopicPartition changelog = new TopicPartition("app-seen-changelog", 3);
 
         restorations.onRestoreStart(changelog, "seen", 5, 12);
@@ -23,5 +23,13 @@ class RestorationsTest {
         assertTrue(said.matches(
                 "\\{\"t\":\\d+,\"event\":\"restore\",\"store\":\"seen\",\"partition\":3,\"from\":5,\"end\":12}\n"
                         + "\\{\"t\":\\d+,\"event\":\"restored\",\"store\":\"seen\",\"partition\":3,\"records\":7}\n"), said);
+    }
+
+    @Test
+    void each_batch_is_followed_by_a_pause() {
+        Restorations restorations = new Restorations(new Events(new ByteArrayOutputStream()), 20);
+        long before = System.nanoTime();
+        restorations.onBatchRestored(new TopicPartition("app-seen-changelog", 0), "seen", 1, 1);
+        assertTrue(System.nanoTime() - before >= 20_000_000);
     }
 }
