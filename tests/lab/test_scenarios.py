@@ -193,6 +193,7 @@ def test_an_application_with_a_global_table_starts_again_after_a_kill_or_is_told
 def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future_or_goes_on(tmp_path, cluster):
     outcome = run_once(a_trial("4.2.1", scenario="far-future"), tmp_path / "bad", cluster)
     assert outcome.failed.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
+    assert outcome.exercised
     assert Reading.read(TrialFolder(tmp_path / "bad").reader_file).anomalies == {"stuck": 1}
     [spinning] = [e for e in read_timeline(tmp_path / "bad" / "timeline.jsonl") if e["event"] == "spinning"]
     assert (spinning["at"], spinning["times"] > 1) == (2**63 - 2, True)

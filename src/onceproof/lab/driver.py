@@ -67,7 +67,8 @@ class Driver:
             self._input.end()
             self._instances.end()
             keep_ends(self.site, self._input)
-        return Exercise(exercised=False, reason=str(failure), all_steps_tried=False)
+        exercised = any(event["event"] == "exercised" for event in self.site.events)
+        return Exercise(exercised, str(failure), all_steps_tried=False)
 
     def judge(self) -> tuple[Reading, Sequence[Comparison]]:
         """What the independent reader finds, and what the timeline shows beside it.

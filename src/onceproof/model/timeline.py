@@ -20,6 +20,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `held`, `lag`, `load` | what a scenario saw; see its module |
 | `spinning` | `instance`, `at`, `times`: it punctuates again and again at the same stream time |
+| `exercised` | the scenario's precondition is met, and stays so if Kafka ends the drive |
 | `drained` | `committed`: all input is processed and committed |
 | `failure` | `anomaly`, `place`, `expected`, `observed`: what Kafka did that ended the drive |
 | `threads` | `name`, `missing`: the threads of an instance were dumped, or why not (else null) |

@@ -105,6 +105,7 @@ def drive(lab: Lab) -> Exercise:
         lab.holds_within(REACHED_WITHIN, lambda: _punctuations(instance, own) > 1 or lab.committed() >= everything)
         if (times := _punctuations(instance, own)) > 1:
             lab.note("spinning", instance=NAME, at=own["forever"], times=times)
+            lab.note("exercised")
         lab.await_(
             f"{len(second):,} records to be committed, the first of which is valid for ever",
             lambda: lab.committed() >= everything,
