@@ -3,11 +3,11 @@
 `plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells. A
 `cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the machine
 and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the other.
-`sense` plants a few bugs into releases about which too little is known (DAG `sensitivity` plants all). `add_trials`
-gives further trials to cells whose claim does not hold yet. A Spark application reads the topics and finds the
-anomalies: it is started early, copies the topics of trials that have ended, and goes on with `end_trials`. Great
-Expectations validates the tables, `judge` says what it means, `publish` keeps it, `gate` lets the run pass. `alert` is
-skipped unless a cell is newly red.
+`sense` plants a few bugs into releases about which too little is known, on brokers of its own, whenever a slot of the
+pool is free (DAG `sensitivity` plants all). `add_trials` gives further trials to cells whose claim does not hold yet. A
+Spark application reads the topics and finds the anomalies: it is started early, copies the topics of trials that have
+ended, and goes on with `end_trials`. Great Expectations validates the tables, `judge` says what it means, `publish`
+keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
@@ -19,7 +19,7 @@ The logs of the application are in `trials/<trial>/instances/` of the run folder
 
 **Connections and pool.** `spark_default`: the Spark master (`local[*]`). `onceproof_notify`: who is told of newly red
 cells (nobody, as long as there is none). `onceproof_brokers`: how brokers of your own are reached, if a run asks for
-them. `drive`: trials driven at once (1). What needs the machine is queued as `lab`, for workers if there are any.
+them. `drive`: trials driven at once (2). What needs the machine is queued as `lab`, for workers if there are any.
 
 **Assets.** `onceproof_verdicts` with every judged run, `onceproof_newly_red` with a newly red cell.
 """
@@ -225,7 +225,7 @@ def regression() -> None:
         prepared = step(steps.prepare, on_brokers=True, **NAMED)(RUN, item=item)
         prepared >> step(steps.drive, on_brokers=True, **lab, **NAMED)(RUN, item=item)
 
-    sensed = step(steps.sense, **lab, **GOES_ON)(RUN)
+    sensed = step(steps.sense, **lab)(RUN)
     added = step(steps.add_trials, on_brokers=True, **lab, **GOES_ON)(RUN)
     # Spark would wait for ever if this were killed.
     ended = step(steps.end_trials, retries=2, retry_delay=timedelta(seconds=1), **GOES_ON)(RUN)
@@ -233,18 +233,18 @@ def regression() -> None:
     judged = step(steps.judge, **GOES_ON)(RUN)
     stopped = stop_clusters(RUN).as_teardown(setups=started, on_failure_fail_dagrun=True)
 
-    planned >> [brokers, cells]
+    planned >> [brokers, cells, sensed]
+    sensed >> added
     (
         started
         >> [cell.expand(item=cells), step(steps.beside, on_brokers=True)(RUN)]
-        >> sensed
         >> added
         >> ended
         >> [stopped, validated, judged]
     )
     checked >> [stopped, validated]
     validated >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
-    planned >> [sensed, added, ended, checked, judged]
+    planned >> [added, ended, checked, judged]
 
 
 regression()

@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     jvms: Path = Path("/usr/lib/jvm")
     toxiproxy: str = "toxiproxy-server"
     airflow_port: int | None = Field(default=None, ge=1, le=65535)
-    drive_slots: int = Field(default=1, ge=1, description="trials driven at once")
+    drive_slots: int = Field(default=2, ge=1, description="trials driven at once")
     lab_executor: str | None = Field(default=None, description="Airflow's executor for trials")
     spark_master: str = Field(default="local[*]", description="of the connection spark_default")
     host: str = Field(default="127.0.0.1", description="name of this machine by which workers and Spark reach it")
