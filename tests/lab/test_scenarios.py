@@ -166,6 +166,7 @@ def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
         ("as-of-join", "RESTARTED", "4.3.1", {"wrong-value"}),
         ("global-join", "DEFAULT_CONFIG", "3.9.1", {"lost-record", "torn-transaction"}),
         ("stream-join", "DEFAULT_CONFIG", "3.3.1", {"lost-alone", "early-alone"}),
+        ("table-join", "DEFAULT_CONFIG", "4.1.2", {"wrong-value", "unexpected-record", "wrong-store"}),
         ("foreign-key-join", "LEFT", "3.8.1", {"wrong-value"}),
         (
             "foreign-key-join",
@@ -179,6 +180,14 @@ def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster,
     found, _ = run(a_trial(streams, variant, scenario=scenario), tmp_path, cluster)
     assert found
     assert found.keys() <= anomalies
+
+
+@pytest.mark.parametrize(
+    ("scenario", "variant"),
+    [("punctuators", "KILLED"), ("table-join", "DEFAULT_CONFIG"), ("windows", "REBALANCED")],
+)
+def test_what_befalls_buffers_sums_and_windows_leaves_no_trace(tmp_path, cluster, scenario, variant):
+    assert run(a_trial("4.3.1", variant, scenario=scenario), tmp_path, cluster)[0] == {}
 
 
 def test_an_application_with_a_global_table_starts_again_after_a_kill_or_is_told_to_be_dead(tmp_path, cluster):

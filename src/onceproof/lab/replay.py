@@ -9,9 +9,10 @@ import json
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 import psutil
 
@@ -55,12 +56,17 @@ def _rows(
 ) -> Iterator[tuple[int, str, int, int, str | None, str | None]]:
     """The time at which each record's turn comes, and its line."""
     for role, declared in roles.items():
-        latest: dict[int, int] = defaultdict(int)  # by partition; a late record comes after the one before it
-        for record in sorted(records[role], key=by_place):
-            latest[record.partition] = max(latest[record.partition], record.timestamp)
+        for turn, record in in_turn(records[role]):
             partition = GLOBAL if plays == "global" else record.partition
-            key, value = base64_of(record.key), base64_of(record.value)
-            yield latest[record.partition], declared.name, partition, record.timestamp, key, value
+            yield turn, declared.name, partition, record.timestamp, base64_of(record.key), base64_of(record.value)
+
+
+def in_turn(records: Iterable[Record]) -> Iterator[tuple[int, Record]]:
+    """The records of a topic, and the time at which the turn of each comes."""
+    latest: dict[int, int] = defaultdict(int)  # by partition; a late record comes after the one before it
+    for record in sorted(records, key=by_place):
+        latest[record.partition] = max(latest[record.partition], record.timestamp)
+        yield latest[record.partition], record
 
 
 def scratch_within(folder: Path) -> Path:
@@ -80,25 +86,41 @@ def left_scratch(memory: Path = MEMORY) -> Iterator[Path]:
             yield scratch
 
 
-def replay(installation: Installation, plan: TrialPlan, folder: TrialFolder, release: Release) -> Outputs:
-    """Replay the input of a trial on a release.
+def replay(
+    installation: Installation,
+    plan: TrialPlan,
+    folder: TrialFolder,
+    release: Release,
+    config: Mapping[str, str] = MappingProxyType({}),
+) -> Outputs:
+    """Replay the input of a trial, which was written down, on a release; returns the output by role.
+
+    Args:
+        installation: what it is replayed with.
+        plan: of the trial.
+        folder: of the trial; takes the log.
+        release: of Kafka Streams and its TopologyTestDriver.
+        config: of Kafka Streams, beside that of the trial.
 
     Raises:
         UsageError: the release has no TopologyTestDriver here.
         HarnessError: the driver failed.
     """
-    config = {**plan.streams_config, "application.id": plan.application_id, "bootstrap.servers": "localhost:1"}
-    line = json.dumps({"topology": plan.check, "app": plan.app, "config": config})
-    roles = declared_as("output", plan.roles)
-    own = application_class_path(installation, plan.app["application"], release)
+    own_config = {"application.id": plan.application_id, "bootstrap.servers": "localhost:1"}
+    line = json.dumps(
+        {"topology": plan.check, "app": plan.app, "config": {**plan.streams_config, **own_config, **config}}
+    )
+    topics = {role: plan.topic(role) for role in plan.outputs}
+    application = plan.app.get("application")
+    own = application_class_path(installation, application, release) if application else []
     beside = [*own, *replay_class_path(installation, release)]
     of_topic: dict[str, list[tuple[int, str | None, str | None]]] = defaultdict(list)
     with TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch_within(folder.path)) as scratch:
         out = Path(scratch, "outputs.jsonl")
-        main = (PROGRAM, str(folder.replay_file), str(out), *(declared.name for declared in roles.values()))
+        main = (PROGRAM, str(folder.replay_file), str(out), *topics.values())
         what, log = "the input to be replayed", folder.path / "replay.log"
         run_program(installation, release, main, log, what, line, beside=beside, timeout=WITHIN)
         with out.open() as lines:
             for topic, key, value in map(json.loads, lines):
                 of_topic[topic].append((0, key, value))
-    return Outputs({role: tuple(of_topic[declared.name]) for role, declared in roles.items()})
+    return Outputs({role: tuple(of_topic[topic]) for role, topic in topics.items()})

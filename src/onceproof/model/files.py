@@ -198,10 +198,18 @@ class TrialPlan(JsonFile):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The roles of the topics that only we write to."""
+        return self._playing("input")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The roles of the topics that only the application writes to, and only for others."""
+        return self._playing("output")
+
+    def _playing(self, plays: str) -> tuple[str, ...]:
         return tuple(
             role
             for role, planned in self.roles.items()
-            if (planned.declared.plays if planned.declared else role) == "input"
+            if (planned.declared.plays if planned.declared else role) == plays
         )
 
     def topics_of(self, role: str) -> dict[str, int]:

@@ -34,8 +34,8 @@ import org.apache.kafka.streams.test.TestRecord;
  * {@code [topic, partition, timestamp, key, value]}, one of the output {@code [topic, key, value]}, keys and values in
  * Base64 or null. Records of partition -1 are for global tables.
  *
- * <p>Each partition has a driver of its own, as it has tasks of its own; unless the topology repartitions, which a
- * driver does within itself.
+ * <p>Each partition has a driver of its own, as it has tasks of its own; unless the topology repartitions, or makes a
+ * global table of what it puts out, which a driver does within itself.
  *
  * <p>Stdin: the start line of an instance. Stdout: the event {@code error}, with exit code 1, if that fails.
  */
@@ -75,7 +75,7 @@ public final class Replay {
     }
 
     private void replay(Path input) throws IOException {
-        boolean isOne = !Describe.internal(topology()).isEmpty();
+        boolean isOne = !Describe.internal(topology()).isEmpty() || feedsItself(topology());
         Map<Integer, List<JsonNode>> records = new TreeMap<>(); // by driver
         for (String line : Files.readAllLines(input)) {
             JsonNode record = JSON.readTree(line);
@@ -88,6 +88,11 @@ public final class Replay {
             asked.config.put(StreamsConfig.STATE_DIR_CONFIG, state.resolve(part.getKey().toString()).toString());
             replay(globals, part.getValue());
         }
+    }
+
+    private boolean feedsItself(Topology topology) {
+        return topology.describe().globalStores().stream()
+                .anyMatch(store -> outputs.stream().anyMatch(store.source().topicSet()::contains));
     }
 
     private Topology topology() {

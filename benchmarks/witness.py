@@ -1,0 +1,107 @@
+"""Whether Kafka's TopologyTestDriver puts out what our scenarios did on brokers.
+
+    .venv/bin/python benchmarks/witness.py [--only TEXT] [--seed N]
+
+Runs a trial of each cell with its own fault, has the driver process what was committed to the input, on the same
+release and on the newest, and compares what comes out with what was committed to the output. Prints a row per cell:
+how much must be alike, the keys compared, how many of them differ on each of the two releases, and the seconds that the
+trial and both replays took.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.trial import run_trial
+from onceproof.lab.witness import ALIKE, witness
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import TrialPlan
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
+from onceproof.settings import get_settings
+
+RUN = "20260101T000000-0000"
+BROKER, NEWEST = Release.parse("3.9.1"), Release.parse("4.3.1")
+CELLS = (
+    # Well: nothing differs on either.
+    ("multirunner", "SEED_PROGRAM", "4.3.1", None),
+    ("crash", "DEFAULT_CONFIG", "4.3.1", None),
+    ("at-least-once", "EXACTLY_ONCE", "4.3.1", None),
+    ("global-join", "DEFAULT_CONFIG", "4.3.1", None),
+    ("scan", "DEFAULT_CONFIG", "4.3.1", None),
+    ("stream-join", "DEFAULT_CONFIG", "4.3.1", None),
+    ("split-batch", "DEFAULT_CONFIG", "4.3.1", None),
+    ("corrupted-task", "DEFAULT_CONFIG", "4.3.1", None),
+    ("windows", "PAUSED", "4.3.1", None),
+    ("windows", "HOPPING", "3.7.2", None),  # where no thread dies after a kill (KAFKA-20808)
+    ("windows", "SESSION_UPDATES", "3.7.2", None),
+    ("as-of-join", "DEFAULT_CONFIG", "4.3.1", None),
+    ("foreign-key-join", "DEFAULT_CONFIG", "4.3.1", None),
+    ("grouped-table", "UPGRADE_FROM", "3.4.1", "4.3.1"),
+    ("table-join", "DEFAULT_CONFIG", "4.3.1", None),
+    ("punctuators", "KILLED", "4.3.1", None),
+    # Wrong on brokers only: something differs on both.
+    ("crash", "DEFAULT_CONFIG", "4.1.2", None),
+    ("corrupted-task", "DEFAULT_CONFIG", "3.6.1", None),
+    ("stream-join", "DEFAULT_CONFIG", "3.4.0", None),
+    ("as-of-join", "RESTARTED", "4.3.1", None),
+    ("windows", "LATE", "4.3.1", None),
+    ("table-join", "DEFAULT_CONFIG", "4.1.2", None),
+    # Always wrong: it differs on the newest.
+    ("global-join", "DEFAULT_CONFIG", "4.0.0", None),
+    ("foreign-key-join", "DEFAULT_CONFIG", "4.0.0", None),
+)
+
+
+def main() -> None:
+    """Run the trials and print what the driver says."""
+    asked = _asked()
+    print(f"{'cell':48} {'alike':8} {'keys':>7} {'same release':>13} {'newest':>7} {'trial s':>8} {'replays s':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = EmbeddedCluster.start(get_settings().installation, BROKER, Path(folder, "cluster"))
+        try:
+            for scenario, variant, streams, restart in CELLS:
+                restarted = Release.parse(restart) if restart else None
+                cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
+                if asked.only in (name := f"{cell.releases} {scenario} {variant}"):
+                    trial = Trial(RUN, cell, asked.seed, asked.seed)
+                    print(row(name, trial, TrialFolder(Path(folder, trial.key)), cluster), flush=True)
+        finally:
+            cluster.stop()
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="TEXT", help="cells whose name has this text")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    return parser.parse_args()
+
+
+def row(name: str, trial: Trial, folder: TrialFolder, cluster: EmbeddedCluster) -> str:
+    """Run a trial and ask the witness; witnesses of what differs are told on standard error."""
+    outcome = run_trial(trial, folder, cluster=cluster)
+    if outcome.failed:
+        return f"{name:48} not compared: {outcome.failed}"
+    begin = time.monotonic()
+    releases = [trial.cell.restart_on or trial.cell.streams, NEWEST]
+    told = witness(get_settings().installation, TrialPlan.read(folder.trial_file), cluster, folder, releases)
+    seconds = time.monotonic() - begin
+    differing = []
+    for release in releases:
+        wrong = [one for one in told[release] if one.anomaly]
+        differing.append(f"{len(wrong):,}")
+        for one in wrong[:2]:
+            print(f"  {name}, {release}: {one}", file=sys.stderr)
+    exercised = "" if outcome.exercised else f"  not exercised: {outcome.reason}"
+    keys = f"{len(told[NEWEST]):,}"
+    return (
+        f"{name:48} {ALIKE[trial.cell.scenario]:8} {keys:>7} {differing[0]:>13} {differing[1]:>7} "
+        f"{outcome.seconds['total']:>8.1f} {seconds:>10.1f}{exercised}"
+    )
+
+
+if __name__ == "__main__":
+    main()

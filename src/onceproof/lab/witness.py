@@ -1,0 +1,104 @@
+"""Kafka's `TopologyTestDriver` as a witness of our own scenarios: what it makes of what was committed to their input.
+
+It shares nothing with the models of the two readers: it runs the topology itself. A driver takes the records of a
+partition one after the other, commits after each, and knows neither brokers nor threads, rebalances, restarts or
+faults; so what it puts out is what the application must have put out, whatever befell it. On the release of the trial
+it tells what was broken on brokers only; on the newest one it tells, too, what the release always does wrong.
+
+It writes a file to the disk for each record, which takes as long as the trial itself; so it is asked by
+`benchmarks/witness.py` and by tests, and not in each trial of a run.
+"""
+
+import base64
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+
+from onceproof.installation import Installation
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.reader import Reader, Source
+from onceproof.lab.replay import in_turn, replay
+from onceproof.lab.topics import Topics
+from onceproof.model.anomaly import Comparison
+from onceproof.model.files import TrialPlan
+from onceproof.model.record import Record
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
+from onceproof.readers.application import compare_with
+from onceproof.readers.kafka import decode_integer
+from onceproof.scenarios.declared import GUARANTEE
+
+# How much of each key's output must be the same, by scenario: all records, in whatever order; the last value, where
+# what comes in between depends on how two tasks or a record cache take turns; that there is one, where what comes out
+# tells when a punctuation came. Not those whose output tells the partition of its task, of which the driver knows none
+# (`enumerator`, `idle-task`), that are about the speed of a producer (`quota`), or hang the driver, too (`far-future`).
+ALIKE: Mapping[str, str] = {
+    "multirunner": "records",
+    "crash": "records",
+    "at-least-once": "records",
+    "global-join": "records",
+    "scan": "records",
+    "stream-join": "records",
+    "split-batch": "records",
+    "corrupted-task": "records",
+    "windows": "records",
+    "as-of-join": "records",
+    "foreign-key-join": "final",
+    "grouped-table": "final",
+    "table-join": "final",
+    "punctuators": "keys",
+}
+# A left or outer join looks only once a second of the wall clock for what is due alone, and the driver's stands still.
+CONFIG = {"__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0"}
+
+
+def witness(
+    installation: Installation, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, releases: Sequence[Release]
+) -> dict[Release, list[Comparison]]:
+    """What each release makes of the committed input of a trial that has ended, compared with the committed output.
+
+    Raises:
+        UsageError: a release has no TopologyTestDriver here.
+        HarnessError: the topics cannot be read, or the driver failed.
+    """
+    alike = ALIKE[plan.trial.cell.scenario]
+    at_least = plan.streams_config[GUARANTEE] == "at_least_once"
+    records = _committed(plan, cluster)
+    with folder.replay_file.open("w") as lines:
+        lines.writelines(json.dumps(row) + "\n" for row in _rows(plan.topic("input"), records["input"]))
+    found = {}
+    for release in releases:
+        expected = _records(replay(installation, plan, folder, release, CONFIG).bytes_of("output"), plan)
+        found[release] = list(compare_with(expected, records["output"], "replay", "output", alike, at_least=at_least))
+    return found
+
+
+def _committed(plan: TrialPlan, cluster: Cluster) -> Mapping[str, Sequence[Record]]:
+    """The committed records of input and output."""
+    roles = {role: plan.roles[role] for role in ("input", "output")}
+    topics = Topics(cluster, plan.application_id)
+    try:
+        ends = topics.ends({plan.topic(role): plan.partitions for role in roles}, committed=True)
+    finally:
+        topics.close()
+    sources = [Source(plan.topic(role), role, of.value_bytes, plan.partitions) for role, of in roles.items()]
+    records, _ = Reader(cluster, plan.application_id, sources).finish(ends)
+    return records
+
+
+def _rows(topic: str, records: Sequence[Record]) -> Iterator[tuple[str, int, int, str | None, str | None]]:
+    """The lines of the input, as `replay.write_input` has them."""
+    for _, record in sorted(in_turn(records), key=lambda one: one[0]):
+        yield topic, record.partition, record.timestamp, _base64(record.key), _base64(record.value)
+
+
+def _base64(number: int | None) -> str | None:
+    return None if number is None else base64.b64encode(struct.pack(">i", number)).decode()
+
+
+def _records(output: Sequence[tuple[int, bytes | None, bytes | None]], plan: TrialPlan) -> list[Record]:
+    size = plan.roles["output"].value_bytes
+    return [
+        Record(partition, offset, decode_integer(key), decode_integer(value, size))
+        for offset, (partition, key, value) in enumerate(output)
+    ]
