@@ -37,7 +37,6 @@ CELLS = (
     ("corrupted-task", "DEFAULT_CONFIG", "4.3.1", None),
     ("windows", "PAUSED", "4.3.1", None),
     ("windows", "HOPPING", "3.7.2", None),  # where no thread dies after a kill (KAFKA-20808)
-    ("windows", "SESSION_UPDATES", "3.7.2", None),
     ("as-of-join", "DEFAULT_CONFIG", "4.3.1", None),
     ("foreign-key-join", "DEFAULT_CONFIG", "4.3.1", None),
     ("grouped-table", "UPGRADE_FROM", "3.4.1", "4.3.1"),
@@ -49,7 +48,6 @@ CELLS = (
     ("stream-join", "DEFAULT_CONFIG", "3.4.0", None),
     ("as-of-join", "RESTARTED", "4.3.1", None),
     ("windows", "LATE", "4.3.1", None),
-    ("table-join", "DEFAULT_CONFIG", "4.1.2", None),
     # Always wrong: it differs on the newest.
     ("global-join", "DEFAULT_CONFIG", "4.0.0", None),
     ("foreign-key-join", "DEFAULT_CONFIG", "4.0.0", None),

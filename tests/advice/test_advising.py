@@ -177,6 +177,7 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
     assert keys(advice.staying) == [
         *staying,
         "KIP-889 (no JIRA)",
+        "KIP-889, restored (no JIRA)",
         "KAFKA-20099 (documented)",
         "at_least_once (documented)",
     ]

@@ -45,6 +45,19 @@ def test_a_version_has_a_number_of_its_own_and_some_keys_are_deleted():
     assert workload(an_as_of_trial(first=1_000, records=1_000)).second == [(r.key, r.value) for r in made]
 
 
+@pytest.mark.parametrize(("variant", "some"), [("DEFAULT_CONFIG", False), ("REVIVED", True)])
+def test_versions_that_a_deletion_has_ended_already_come_in_one_variant_only(variant, some):
+    made = generated(an_as_of_trial(variant, keys=20))
+    deleted, ended = {}, 0
+    for now, record in enumerate(made):
+        if record.value == DELETION:
+            deleted[record.key] = max(record.at, deleted.get(record.key, record.at))
+        elif record.value < 0 and record.at > now - 6_000:
+            ended += record.at <= deleted.get(record.key, -1)
+    assert (ended > 100) is some
+    assert ended == 0 or some
+
+
 def test_the_topology_is_told_what_the_checks_are_told():
     for variant in SCENARIO.variants:
         own = SCENARIO.values(an_as_of_trial(variant))
@@ -59,6 +72,7 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("3.4.1", "UNVERSIONED", {}, None),
         ("3.4.1", "DEFAULT_CONFIG", {}, "Kafka Streams 3.4.1 has no versioned stores (KIP-889); take 3.5.0 or later"),
         ("4.3.1", "LATE", {"late": 1.5}, "late is 1.5, but must be a share from 0 to 1."),
+        ("4.3.1", "REVIVED", {"deletions": 2}, "deletions is 2, but must be a share from 0 to 1."),
         ("4.3.1", "IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
         ("4.3.1", "ROLLING", {}, "a rolling bounce takes a second release"),
     ],

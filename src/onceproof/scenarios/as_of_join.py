@@ -15,6 +15,10 @@ keeps in memory and learns from what is restored or put: who asks for a version 
 `RESTARTED`), and what is too old is taken, and given, until the next version comes (`LATE`, in which alone any comes
 after the fault). Both must be red on every release with versioned stores. Where all is restored neither is seen.
 
+What is restored in one batch is put as of the time of its last record. A deletion that is older than that by more than
+the retention is not kept; so a version that came late, and that the deletion had ended already, is taken for the last
+one: what was deleted is back (variant `REVIVED`, in which alone such versions come). That must be red, too.
+
 A trial is *exercised* when the fault bit; without one, when the store was closed in good order and opened again, and
 records asked for versions of it.
 """
@@ -48,8 +52,8 @@ NAME = "instance-1"
 VERSIONED = "versioned"
 DELETION = 0  # value of a record that deletes its key
 CHANGES = 0.3  # share of the records that change the table
-DELETIONS = 0.1  # share of these that delete their key
 OUT_OF_ORDER = 0.4  # share of the records, changes or not
+JUST_DELETED = 50  # keys of which one gets a version that its deletion has ended already
 TOO_OLD = 0.1  # share of the first records
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -59,6 +63,8 @@ PARAMETERS = {
     "stores": Parameter(VERSIONED, "kind of the table's store", choices=(VERSIONED, "rocksdb", "in-memory")),
     "retention": Parameter(6_000, "ms of its history that a versioned table keeps", least=2),
     "keys": Parameter(200, "keys of the table", least=1),
+    "deletions": Parameter(0.1, "share of the changes of the table that delete their key", least=0),
+    "ended": Parameter(0.0, "share of the versions out of order that a deletion has ended already", least=0),
     "first": Parameter(14_000, "records before the fault, a millisecond apart, of which some are too old", least=1),
     "records": Parameter(20_000, "records that flow when the fault strikes, a millisecond apart", least=1),
     "late": Parameter(0.0, "share of these that is too old", least=0),
@@ -82,6 +88,11 @@ VARIANTS = variants_of(
         "As RESTARTED; most records that follow are too old, so that one comes first to the store.",
         {"late": 0.9},
     ),
+    Variant(
+        "REVIVED",
+        "As DEFAULT_CONFIG; half of the changes delete, and versions come late that a deletion has ended already.",
+        {**KILLED, "ended": 0.5, "deletions": 0.5, "keys": 5_000},
+    ),
     replace(
         ROLLING,
         description="As DEFAULT_CONFIG, with twice the history; instead the group goes over to another release.",
@@ -97,8 +108,9 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Refuses an impossible share, a release without versioned stores, or a fault of the disk where there is none."""
-    if own["late"] > 1:
-        return f"late is {own['late']:g}, but must be a share from 0 to 1."
+    for share in ("late", "deletions", "ended"):
+        if own[share] > 1:
+            return f"{share} is {own[share]:g}, but must be a share from 0 to 1."
     if own["stores"] == VERSIONED:
         for release in (cell.streams, cell.running):
             if not release.has_versioned_stores:
@@ -113,17 +125,25 @@ def generated(trial: Trial) -> list[Stamped]:
     Most are in order, some out of it within the retention, some too old.
     """
     own, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
-    kept = own["retention"]
+    kept, deleted = own["retention"], dict[int, int]()
     for now in range(own["first"] + own["records"]):
         at, value, late = now, now + 1, TOO_OLD if now < own["first"] else own["late"]
         is_change = rng.random() < CHANGES
         if is_change:
-            value = DELETION if rng.random() < DELETIONS else -value
+            value = DELETION if rng.random() < own["deletions"] else -value
         if now >= 2 * kept and rng.random() < late:
             at -= rng.randint(kept + kept // 4, 2 * kept)
         elif rng.random() < OUT_OF_ORDER:
             at -= rng.randrange(min(kept // 4 if is_change else kept, now) + 1)
-        made.append(Stamped(rng.randrange(own["keys"]), value, at))
+        key = rng.randrange(own["keys"])
+        if value < 0 and now - kept <= at < now and own["ended"] and deleted and rng.random() < own["ended"]:
+            key = rng.choice(list(deleted)[-JUST_DELETED:])
+            at = max(deleted[key] - rng.randint(1, kept // 8), 0)
+        elif is_change and not own["ended"] and now - kept <= at <= deleted.get(key, -1):
+            at = now
+        if value == DELETION:
+            deleted[key] = max(at, deleted.pop(key, at))  # the last one comes last
+        made.append(Stamped(key, value, at))
     return made
 
 

@@ -5,11 +5,21 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.lang.reflect.Proxy;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.StringJoiner;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.processor.StateRestoreCallback;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.TaskId;
@@ -66,14 +76,70 @@ class VersionedStoreTest {
         store.close();
     }
 
+    /** The finding of docs/findings/versioned-store-revives-what-was-deleted.md. A release that mends it fails here. */
+    @Test
+    void a_store_that_is_restored_in_one_batch_forgets_a_deletion_and_has_what_was_put_before_it(@TempDir Path folder)
+            throws Exception {
+        assumeTrue(thereAre());
+        List<ConsumerRecord<byte[], byte[]>> changelog = List.of(
+                changed(0, 7, 10, 1_000),
+                changed(1, 7, null, 2_000),
+                changed(2, 7, 11, 1_500), // late: it has been deleted since 2,000
+                changed(3, 8, 80, 60_000)); // now the deletion is older than the retention
+        AtomicReference<StateRestoreCallback> callback = new AtomicReference<>();
+
+        StateStore store = opened(folder.resolve("one by one"), callback);
+        for (ConsumerRecord<byte[], byte[]> record : changelog) {
+            restore(callback.get(), List.of(record));
+        }
+        assertEquals("null", asOf(store, 7, 60_000));
+        store.close();
+
+        store = opened(folder.resolve("at once"), callback);
+        restore(callback.get(), changelog);
+        assertEquals("11", asOf(store, 7, 60_000));
+        store.close();
+    }
+
+    private static ConsumerRecord<byte[], byte[]> changed(long offset, int key, Integer value, long time) {
+        IntegerSerializer integers = new IntegerSerializer();
+        return new ConsumerRecord<>(
+                "changelog", 0, offset, time, TimestampType.CREATE_TIME, 4, 4,
+                integers.serialize("", key), integers.serialize("", value), new RecordHeaders(), Optional.empty());
+    }
+
+    /** The callback takes batches, which only Kafka Streams itself may know. */
+    private static void restore(StateRestoreCallback callback, Collection<ConsumerRecord<byte[], byte[]>> records)
+            throws Exception {
+        Class.forName("org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback")
+                .getMethod("restoreBatch", Collection.class).invoke(callback, records);
+    }
+
     private static StateStore opened(Path folder) {
-        StateStoreContext context = new MockProcessorContext<Void, Void>(
-                new Properties(), new TaskId(0, 0), folder.toFile()).getStateStoreContext();
+        return opened(folder, new AtomicReference<>());
+    }
+
+    /** An open store; the callback is what it is restored by. */
+    private static StateStore opened(Path folder, AtomicReference<StateRestoreCallback> callback) {
+        StateStoreContext context = registering(new MockProcessorContext<Void, Void>(
+                new Properties(), new TaskId(0, 0), folder.toFile()).getStateStoreContext(), callback);
         StateStore store = VersionedStore.builder("versions", Duration.ofSeconds(20), Serdes.Integer(), Serdes.Integer())
                 .withLoggingDisabled()
                 .build();
         store.init(context, store);
         return store;
+    }
+
+    private static StateStoreContext registering(
+            StateStoreContext context, AtomicReference<StateRestoreCallback> callback) {
+        return (StateStoreContext) Proxy.newProxyInstance(
+                VersionedStoreTest.class.getClassLoader(), new Class<?>[] {StateStoreContext.class},
+                (proxy, method, arguments) -> {
+                    if (method.getName().equals("register")) {
+                        callback.set((StateRestoreCallback) arguments[1]);
+                    }
+                    return method.invoke(context, arguments);
+                });
     }
 
     private static Class<?> type(String name) throws ClassNotFoundException {
