@@ -102,7 +102,7 @@ def test_only_loopback_listens(settings, airflow):
 
 def test_it_is_furnished(settings, airflow):
     with airflow.api() as api:
-        assert api._call("GET", "/pools/drive")["slots"] == 1
+        assert api._call("GET", "/pools/drive")["slots"] == 2
         api.set_pool_slots("drive", 2)
         assert api._call("GET", "/pools/drive")["slots"] == 2
         api.set_pool_slots("drive", 1)
