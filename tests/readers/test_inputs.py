@@ -23,13 +23,13 @@ def test_what_was_generated_is_there_in_whatever_order_the_partitions_are_read()
 @pytest.mark.parametrize(
     ("there", "said"),
     [
-        (THERE[1:], "key 1 was delivered with the values 10, 11, but is there with 11"),
-        ([*THERE, Record(1, 5, 0, 20)], "key 0 was delivered with the values 20, but is there with 20, 20"),
-        ([*THERE, Record(1, 5, 2, 7)], "key 2 was delivered with the values none, but is there with 7"),
-        ([*THERE[:2], Record(1, 0, 0, 21)], "key 0 was delivered with the values 20, but is there with 21"),
+        (THERE[1:], "key 1 was delivered with the values 10, 11, but is there with 11 (0@3)"),
+        ([*THERE, Record(1, 5, 0, 20)], "key 0 was delivered with the values 20, but is there with 20, 20 (1@0, 1@5)"),
+        ([*THERE, Record(1, 5, 2, 7)], "key 2 was delivered with the values none, but is there with 7 (1@5)"),
+        ([*THERE[:2], Record(1, 0, 0, 21)], "key 0 was delivered with the values 20, but is there with 21 (1@0)"),
         (
             [Record(0, 0, 1, 11), Record(0, 3, 1, 10), THERE[2]],
-            "key 1 was delivered with the values 10, 11, but is there with 11, 10",
+            "key 1 was delivered with the values 10, 11, but is there with 11, 10 (0@0, 0@3)",
         ),
         ([*THERE[:2], Record(0, 5, 0, 20)], "key 0 is in partition 0 (offset 5), not in 1"),
     ],

@@ -19,6 +19,7 @@ def deviation(
     """
     wanted: dict[int | None, list[int | None]] = defaultdict(list)
     found: dict[int | None, list[int | None]] = defaultdict(list)
+    places: dict[int | None, list[str]] = defaultdict(list)
     for number, sent in generated:
         wanted[number].append(sent)
     for record in sorted(inputs, key=by_place):
@@ -26,15 +27,15 @@ def deviation(
         if home and key is not None and p != home(key):
             return f"key {key} is in partition {p} (offset {offset}), not in {home(key)}"
         found[key].append(value)
+        places[key].append(f"{p}@{offset}")
     for key in wanted.keys() | found.keys():
         # Without a key records may be in any partition, so they have no order over all.
         differ = Counter(wanted[key]) != Counter(found[key]) if key is None else wanted[key] != found[key]
         if differ:
-            return (
-                f"key {key} was delivered with the values {_told(wanted[key])}, but is there with {_told(found[key])}"
-            )
+            there = f"{_told(found[key])} ({_told(places[key])})" if found[key] else "none"
+            return f"key {key} was delivered with the values {_told(wanted[key])}, but is there with {there}"
     return None
 
 
-def _told(values: Sequence[int | None]) -> str:
+def _told(values: Sequence[int | str | None]) -> str:
     return ", ".join(map(str, values[:5])) + (f" and {len(values) - 5} more" if len(values) > 5 else "") or "none"
