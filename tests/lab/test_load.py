@@ -14,18 +14,19 @@ from tests.fakes.world import FakeCluster
 class FakeProducer:
     def __init__(self, _config):
         self.waiting = []
-        self.known = set()  # topics of which a record was delivered
+        self.known = set()  # topics and partitions of which a record was delivered
         self.unknown = []  # of which others were produced before that
 
-    def produce(self, topic, *_, on_delivery, **__):
-        if topic not in self.known and topic in [other for other, _ in self.waiting]:
-            self.unknown.append(topic)
-        self.waiting.append((topic, on_delivery))
+    def produce(self, topic, *_, on_delivery, partition=None, **__):
+        place = topic, partition
+        if place not in self.known and place in [other for other, _ in self.waiting]:
+            self.unknown.append(place)
+        self.waiting.append((place, on_delivery))
 
     def poll(self, _timeout):
         waiting, self.waiting = self.waiting, []
-        for topic, told in waiting:
-            self.known.add(topic)
+        for place, told in waiting:
+            self.known.add(place)
             told(None, None)
 
     flush = poll
@@ -40,11 +41,12 @@ def clock(monkeypatch):
     return time
 
 
-def bulk_of(clock, records, rate, messages=()):
+def bulk_of(clock, records, rate, messages=(), partitions=1):
     timeline = SimpleNamespace(add=lambda *_, **__: None)
     pairs = [(key, key) for key in range(records)]
     return Bulk(
-        FakeCluster(), "topic", lambda _: 0, "second", pairs, rate, timeline, None, messages, monotonic=clock.monotonic
+        *(FakeCluster(), "topic", lambda key: key // 2 % partitions, "second", pairs, rate, timeline, None, messages),
+        monotonic=clock.monotonic,
     )
 
 
@@ -54,6 +56,14 @@ def test_a_record_of_each_topic_is_delivered_before_others_follow(clock, topics)
     bulk._run()
     assert bulk.done()
     assert bulk._producer.unknown == []
+
+
+def test_a_record_of_each_partition_is_delivered_before_others_follow(clock):
+    bulk = bulk_of(clock, 12, None, partitions=3)
+    bulk._run()
+    assert bulk.done()
+    assert bulk._producer.unknown == []
+    assert bulk._producer.known == {("topic", 0), ("topic", 1), ("topic", 2)}
 
 
 def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):

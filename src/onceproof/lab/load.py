@@ -64,7 +64,7 @@ class Bulk:
         self._records, self._timeline = records, timeline
         self._timestamps, self._messages = timestamps, messages
         self._sent = 0
-        self._known: set[str] = set()  # topics of which a record was delivered
+        self._known: set[tuple[str, int | None]] = set()  # topics, and partitions, of which a record was delivered
         self._pace = (self._monotonic(), 0, rate)  # since when, from which record on, records/s
         self._error: str | None = None
         self._stop = False
@@ -140,10 +140,10 @@ class Bulk:
                 record = _fields(self._messages[value]) if self._messages else self._of_integers(key, value)
                 self._producer.produce(**record, on_delivery=self._delivered)
                 self._sent += 1
-                if record["topic"] not in self._known:
-                    # What the client takes before it knows a topic's partitions may come behind later records of a key.
+                if (place := (record["topic"], record.get("partition"))) not in self._known:
+                    # What the client takes before it knows a partition and its leader may come behind later records.
                     self._producer.flush(DELIVERY_TIMEOUT)
-                    self._known.add(record["topic"])
+                    self._known.add(place)
             self._producer.poll(TICK if self._sent >= due and rate is not None else 0)
             self._report(REPORT_EVERY)
         if self._stop:
