@@ -11,8 +11,8 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -87,18 +87,31 @@ def main() -> None:
     """Run the trials and print what was seen."""
     asked = _asked(sys.argv[1:])
     print(HEAD)
+    with shared_brokers() as (folder, cluster):
+        for name, cell in named(CELLS, asked.only):
+            if not asked.scenarios or cell.scenario in asked.scenarios:
+                drawn = [Trial(RUN, cell, number, number) for number in range(1, asked.trials + 1)]
+                print(row(folder, name, drawn, cluster), flush=True)
+
+
+@contextmanager
+def shared_brokers() -> Iterator[tuple[Path, EmbeddedCluster]]:
+    """A folder, and brokers for all trials."""
     with tempfile.TemporaryDirectory() as folder:
         cluster = EmbeddedCluster.start(get_settings().installation, BROKER, Path(folder, "cluster"))
         try:
-            for scenario, variant, streams, restart in CELLS:
-                restarted = Release.parse(restart) if restart else None
-                cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
-                name = f"{cell.releases} {scenario} {variant}"
-                if (not asked.scenarios or scenario in asked.scenarios) and asked.only in name:
-                    drawn = [Trial(RUN, cell, number, number) for number in range(1, asked.trials + 1)]
-                    print(row(Path(folder), name, drawn, cluster), flush=True)
+            yield Path(folder), cluster
         finally:
             cluster.stop()
+
+
+def named(rows: Sequence[tuple[str, str, str, str | None]], only: str) -> Iterator[tuple[str, Cell]]:
+    """Cells whose name has a text, with it; a row is scenario, variant, release, and that to restart on."""
+    for scenario, variant, streams, restart in rows:
+        restarted = Release.parse(restart) if restart else None
+        cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
+        if only in (name := f"{cell.releases} {scenario} {variant}"):
+            yield name, cell
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:

@@ -10,21 +10,20 @@ trial and both replays took.
 
 import argparse
 import sys
-import tempfile
 import time
-from pathlib import Path
 
+from benchmarks.detection import RUN, named, shared_brokers
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.lab.witness import ALIKE, witness
-from onceproof.model.cell import Cell, Trial
+from onceproof.model import matrices
+from onceproof.model.cell import Trial
 from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.settings import get_settings
 
-RUN = "20260101T000000-0000"
-BROKER, NEWEST = Release.parse("3.9.1"), Release.parse("4.3.1")
+NEWEST = Release.parse(matrices.NEWEST)
 CELLS = (
     # Well: nothing differs on either.
     ("multirunner", "SEED_PROGRAM", "4.3.1", None),
@@ -58,17 +57,10 @@ def main() -> None:
     """Run the trials and print what the driver says."""
     asked = _asked()
     print(f"{'cell':48} {'alike':8} {'keys':>7} {'same release':>13} {'newest':>7} {'trial s':>8} {'replays s':>10}")
-    with tempfile.TemporaryDirectory() as folder:
-        cluster = EmbeddedCluster.start(get_settings().installation, BROKER, Path(folder, "cluster"))
-        try:
-            for scenario, variant, streams, restart in CELLS:
-                restarted = Release.parse(restart) if restart else None
-                cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
-                if asked.only in (name := f"{cell.releases} {scenario} {variant}"):
-                    trial = Trial(RUN, cell, asked.seed, asked.seed)
-                    print(row(name, trial, TrialFolder(Path(folder, trial.key)), cluster), flush=True)
-        finally:
-            cluster.stop()
+    with shared_brokers() as (folder, cluster):
+        for name, cell in named(CELLS, asked.only):
+            trial = Trial(RUN, cell, asked.seed, asked.seed)
+            print(row(name, trial, TrialFolder(folder / trial.key), cluster), flush=True)
 
 
 def _asked() -> argparse.Namespace:

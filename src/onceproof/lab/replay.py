@@ -34,6 +34,8 @@ MEMORY, ROOM = Path("/dev/shm"), 2**30  # bytes that must be free there  # noqa:
 SCRATCH = "onceproof-replay-"  # the process id follows
 WITHIN = 900.0  # seconds; where there is no such room, some hundred records take a second
 GLOBAL = -1  # the partition of what is read into global tables
+# The time at which the turn of a record comes, and its line; key and value in Base64.
+Row = tuple[int, str, int, int, str | None, str | None]
 
 
 def asks_for_replay(outputs: Mapping[str, Declared]) -> bool:
@@ -42,19 +44,20 @@ def asks_for_replay(outputs: Mapping[str, Declared]) -> bool:
 
 
 def write_input(file: Path, roles: Mapping[str, TopicPlan], records: Mapping[str, Sequence[Record]]) -> None:
-    """Write down the input as the program reads it: `[topic, partition, timestamp, key, value]` a line.
+    """Write down the input of your own application."""
+    write_rows(file, [r for plays in ("input", "global") for r in _rows(declared_as(plays, roles), records, plays)])
+
+
+def write_rows(file: Path, rows: Iterable[Row]) -> None:
+    """Write down an input as the program reads it: `[topic, partition, timestamp, key, value]` a line.
 
     In the order in which tasks choose among their partitions: by time, and each partition in its own order.
     """
-    rows = [row for plays in ("input", "global") for row in _rows(declared_as(plays, roles), records, plays)]
     with file.open("w") as lines:
         lines.writelines(json.dumps(row) + "\n" for _, *row in sorted(rows, key=lambda row: row[0]))
 
 
-def _rows(
-    roles: Mapping[str, Declared], records: Mapping[str, Sequence[Record]], plays: str
-) -> Iterator[tuple[int, str, int, int, str | None, str | None]]:
-    """The time at which each record's turn comes, and its line."""
+def _rows(roles: Mapping[str, Declared], records: Mapping[str, Sequence[Record]], plays: str) -> Iterator[Row]:
     for role, declared in roles.items():
         for turn, record in in_turn(records[role]):
             partition = GLOBAL if plays == "global" else record.partition

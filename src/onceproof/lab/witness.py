@@ -10,14 +10,13 @@ It writes a file to the disk for each record, which takes as long as the trial i
 """
 
 import base64
-import json
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.load import encode_integer
 from onceproof.lab.reader import Reader, Source
-from onceproof.lab.replay import in_turn, replay
+from onceproof.lab.replay import Row, in_turn, replay, write_rows
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan
@@ -64,8 +63,7 @@ def witness(
     alike = ALIKE[plan.trial.cell.scenario]
     at_least = plan.streams_config[GUARANTEE] == "at_least_once"
     records = _committed(plan, cluster)
-    with folder.replay_file.open("w") as lines:
-        lines.writelines(json.dumps(row) + "\n" for row in _rows(plan.topic("input"), records["input"]))
+    write_rows(folder.replay_file, _rows(plan.topic("input"), records["input"]))
     found = {}
     for release in releases:
         expected = _records(replay(installation, plan, folder, release, CONFIG).bytes_of("output"), plan)
@@ -86,14 +84,13 @@ def _committed(plan: TrialPlan, cluster: Cluster) -> Mapping[str, Sequence[Recor
     return records
 
 
-def _rows(topic: str, records: Sequence[Record]) -> Iterator[tuple[str, int, int, str | None, str | None]]:
-    """The lines of the input, as `replay.write_input` has them."""
-    for _, record in sorted(in_turn(records), key=lambda one: one[0]):
-        yield topic, record.partition, record.timestamp, _base64(record.key), _base64(record.value)
+def _rows(topic: str, records: Sequence[Record]) -> Iterator[Row]:
+    for turn, record in in_turn(records):
+        yield turn, topic, record.partition, record.timestamp, _base64(record.key), _base64(record.value)
 
 
 def _base64(number: int | None) -> str | None:
-    return None if number is None else base64.b64encode(struct.pack(">i", number)).decode()
+    return None if number is None else base64.b64encode(encode_integer(number)).decode()
 
 
 def _records(output: Sequence[tuple[int, bytes | None, bytes | None]], plan: TrialPlan) -> list[Record]:

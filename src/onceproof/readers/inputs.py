@@ -18,21 +18,21 @@ def deviation(
         home: the partition that a key belongs to; None if the client chooses it.
     """
     wanted: dict[int | None, list[int | None]] = defaultdict(list)
-    found: dict[int | None, list[int | None]] = defaultdict(list)
-    places: dict[int | None, list[str]] = defaultdict(list)
+    found: dict[int | None, list[Record]] = defaultdict(list)
     for number, sent in generated:
         wanted[number].append(sent)
     for record in sorted(inputs, key=by_place):
-        p, offset, key, value = record[:4]
+        p, offset, key = record[:3]
         if home and key is not None and p != home(key):
             return f"key {key} is in partition {p} (offset {offset}), not in {home(key)}"
-        found[key].append(value)
-        places[key].append(f"{p}@{offset}")
+        found[key].append(record)
     for key in wanted.keys() | found.keys():
         # Without a key records may be in any partition, so they have no order over all.
-        differ = Counter(wanted[key]) != Counter(found[key]) if key is None else wanted[key] != found[key]
+        values = [record.value for record in found[key]]
+        differ = Counter(wanted[key]) != Counter(values) if key is None else wanted[key] != values
         if differ:
-            there = f"{_told(found[key])} ({_told(places[key])})" if found[key] else "none"
+            places = [f"{record.partition}@{record.offset}" for record in found[key]]
+            there = f"{_told(values)} ({_told(places)})" if values else "none"
             return f"key {key} was delivered with the values {_told(wanted[key])}, but is there with {there}"
     return None
 
