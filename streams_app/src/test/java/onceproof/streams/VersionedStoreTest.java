@@ -10,10 +10,12 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.StringJoiner;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
@@ -130,10 +132,15 @@ class VersionedStoreTest {
         return store;
     }
 
+    /** Of all the interfaces that the context has: from 4.3 on, stores ask for more than the public one. */
     private static StateStoreContext registering(
             StateStoreContext context, AtomicReference<StateRestoreCallback> callback) {
+        Class<?>[] interfaces = Stream.<Class<?>>iterate(context.getClass(), Objects::nonNull, Class::getSuperclass)
+                .flatMap(type -> Stream.of(type.getInterfaces()))
+                .distinct()
+                .toArray(Class<?>[]::new);
         return (StateStoreContext) Proxy.newProxyInstance(
-                VersionedStoreTest.class.getClassLoader(), new Class<?>[] {StateStoreContext.class},
+                VersionedStoreTest.class.getClassLoader(), interfaces,
                 (proxy, method, arguments) -> {
                     if (method.getName().equals("register")) {
                         callback.set((StateRestoreCallback) arguments[1]);
