@@ -4,7 +4,7 @@
 
 Prints a row per cell as it is done, or of those whose name has a text (`--only "3.9.0 scan"`): trials that were
 exercised, that showed an anomaly, how often each anomaly was seen in a trial, and seconds of a trial (brokers are
-shared). `benchmarks/faults.py` does the same for faults.
+shared, except by those that are about brokers). `benchmarks/faults.py` does the same for faults.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
+from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
 RUN = "20260101T000000-0000"
@@ -81,6 +82,13 @@ CELLS = (
     ("punctuators", "KILLED", "4.1.2", None),
     ("punctuators", "KILLED", "4.3.1", None),
 )
+# Those whose culprit is a broker: each trial has brokers of its own.
+OF_BROKERS = (
+    "migration-DEFAULT_CONFIG-s4.3.1-b4.2.0",
+    "migration-DEFAULT_CONFIG-s4.3.1-b4.2.1",
+    "migration-EXACTLY_ONCE-s4.3.1-b4.2.0",
+    "migration-EXACTLY_ONCE-s4.3.1-b4.2.1",
+)
 
 
 def main() -> None:
@@ -88,10 +96,13 @@ def main() -> None:
     asked = _asked(sys.argv[1:])
     print(HEAD)
     with shared_brokers() as (folder, cluster):
-        for name, cell in named(CELLS, asked.only):
+        of_brokers = ((f"{key.rpartition('-b')[2]} broker {key.partition('-s')[0]}", key) for key in OF_BROKERS)
+        alone = ((name, Cell.parse(key)) for name, key in of_brokers if asked.only in name)
+        for name, cell in (*named(CELLS, asked.only), *alone):
             if not asked.scenarios or cell.scenario in asked.scenarios:
                 drawn = [Trial(RUN, cell, number, number) for number in range(1, asked.trials + 1)]
-                print(row(folder, name, drawn, cluster), flush=True)
+                shared = None if scenario(cell.scenario).own_brokers else cluster
+                print(row(folder, name, drawn, shared), flush=True)
 
 
 @contextmanager
@@ -107,10 +118,10 @@ def shared_brokers() -> Iterator[tuple[Path, EmbeddedCluster]]:
 
 def named(rows: Sequence[tuple[str, str, str, str | None]], only: str) -> Iterator[tuple[str, Cell]]:
     """Cells whose name has a text, with it; a row is scenario, variant, release, and that to restart on."""
-    for scenario, variant, streams, restart in rows:
+    for system, variant, streams, restart in rows:
         restarted = Release.parse(restart) if restart else None
-        cell = Cell(scenario, variant, Release.parse(streams), BROKER, restarted)
-        if only in (name := f"{cell.releases} {scenario} {variant}"):
+        cell = Cell(system, variant, Release.parse(streams), BROKER, restarted)
+        if only in (name := f"{cell.releases} {system} {variant}"):
             yield name, cell
 
 

@@ -27,7 +27,6 @@ from onceproof.model.cell import MARK, Trial
 from onceproof.model.client_properties import SERVERS, ClientProperties
 from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
-from onceproof.model.release import Release
 from onceproof.model.run_folder import Dump, RunFolder, read_contents
 from spark_jobs import tables
 from spark_jobs.transforms.kafka import decoded, faults
@@ -135,12 +134,12 @@ def copy_clusters(
     """
     errors: dict[str, str] = {}
     corrupt: list[dict[str, Any]] = []
-    clusters: dict[Release, list[Trial]] = {}
+    clusters: dict[str, list[Trial]] = {}
     for trial in trials:
-        clusters.setdefault(trial.cell.broker, []).append(trial)
-    for broker, on_broker in clusters.items():
-        file = run_folder.cluster_file(str(broker))
-        if broker.is_claimed and given is not None:
+        clusters.setdefault(run_folder.cluster_of(trial), []).append(trial)
+    for name, on_broker in clusters.items():
+        file = run_folder.cluster_file(name)
+        if on_broker[0].cell.broker.is_claimed and given is not None:
             brokers = given
         else:
             brokers = ClientProperties.of({SERVERS: str(read_json(file)["bootstrap_servers"])}, str(file))

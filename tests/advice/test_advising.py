@@ -420,3 +420,16 @@ def test_what_is_lacking_can_be_asked_of_a_run():
     asked = [cell for request in requests(cells) for cell in expand(request, CATALOGUE).cells]
     assert set(cells) <= set(asked)
     assert {(cell.streams, cell.restart_on) for cell in asked} == {(cell.streams, cell.restart_on) for cell in cells}
+
+
+def test_brokers_that_are_to_blame_are_told_to_whom_they_concern():
+    def told(application):
+        return [gap for gap in advise(question("4.2.0", "4.2.1", (), application)).not_looked_at if "20254" in gap.why]
+
+    [gap] = told(None)
+    assert (gap.what, gap.is_needed) == ("Brokers 4.2.0", False)
+    assert gap.why.startswith("They have KAFKA-20254, whatever Kafka Streams runs on them: After a broker")
+    assert [source.url for source in gap.sources] == ["https://issues.apache.org/jira/browse/KAFKA-20254"]
+    assert told(Application({"protocol": ("classic",)})) == []
+    gained = advise(question("4.2.1", "4.2.0"))
+    assert "KAFKA-20254" not in {issue.key for issue in (*gained.gained, *gained.left_behind)}

@@ -74,6 +74,18 @@ class FakeTopics:
         role = self._role(topic)
         return {t.partition: t.committed for t in self.group.tasks if t.source == role and t.partition < partitions}
 
+    def last_offsets(self, topic: str, partitions: int, within: float) -> dict[int, int]:
+        """The same: it always answers."""
+        return self.offsets(topic, partitions)
+
+    def compact_positions(self) -> None:
+        """Nobody writes positions into a log, but what is told of it changes."""
+        self.group.compacted = self.group.nature.forgets
+
+    def group_records(self) -> list[str]:
+        """As if the group had come over from the classic protocol; the log forgets that when it is compacted."""
+        return ["position", "streams"] if self.group.compacted else ["position", "classic", "streams"]
+
     def alter(self, name: str, config: Mapping[str, str]) -> None:
         """Let a topic refuse records, or take them again."""
         splits = int(config.get("max.message.bytes", TAKEN)) < TAKEN

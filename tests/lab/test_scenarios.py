@@ -1,5 +1,6 @@
 """Every scenario on real brokers: red where the release has the bug, green on its control."""
 
+import re
 import shutil
 from dataclasses import replace
 
@@ -207,6 +208,20 @@ def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future_or_goes_o
     [spinning] = [e for e in read_timeline(tmp_path / "bad" / "timeline.jsonl") if e["event"] == "spinning"]
     assert (spinning["at"], spinning["times"] > 1) == (2**63 - 2, True)
     assert run(a_trial("4.2.2", scenario="far-future"), tmp_path / "good", cluster)[0] == {}
+
+
+@pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", "EXACTLY_ONCE"])
+def test_a_broker_cannot_load_a_group_whose_log_forgot_that_it_was_classic(tmp_path, variant):
+    trial = a_trial("4.3.1", variant, scenario="migration")
+    bad, good = (replace(trial, cell=replace(trial.cell, broker=Release.parse(b))) for b in ("4.2.0", "4.2.1"))
+    anomalies, reason = run(bad, tmp_path / "bad")
+    assert anomalies == {"stuck": 1}
+    assert reason.startswith("stuck: instance-3: Waited 15 s for 200 records to be committed after the broker has")
+    [refused] = [e for e in read_timeline(tmp_path / "bad" / "timeline.jsonl") if e["event"] == "refused"]
+    assert refused["said"].startswith("Group onceproof.")
+    anomalies, reason = run(good, tmp_path / "good")
+    assert anomalies == {}
+    assert re.search(r"in the order of their first: \d+ position, \d+ streams\.$", reason)
 
 
 @pytest.mark.parametrize(("variant", "anomalies"), [("DEFAULT_CONFIG", {"wrong-value"}), ("UPGRADE_FROM", set())])

@@ -1,5 +1,6 @@
 """Topics: offsets are asked for again if a leader has moved, topics if a broker was given up, and what is processed."""
 
+import struct
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -76,6 +77,44 @@ def test_topics_that_brokers_refuse_are_an_error(asked, codes):
     with pytest.raises(HarnessError, match=r"^The topics of app could not be created"):
         asked.create([NewTopic("app-input", 1)])
     assert FakeAdmin.codes == []
+
+
+@pytest.mark.parametrize(
+    ("version", "group", "kind"),
+    [
+        (0, "app", "position"),
+        (1, "app", "position"),
+        (2, "app", "classic"),
+        (17, "app", "streams"),
+        (23, "app", "streams"),
+    ]
+    + [(2, other, None) for other in ("another", "app-2", "ap", "")],
+)
+def test_a_record_of_a_group_is_known_by_its_key(version, group, kind):
+    """A key begins, as Kafka's `GroupMetadataKey` and its like do, with a version and the group's id with its size."""
+    key = struct.pack(">hh", version, len(group)) + group.encode() + b"\0\5input\0\0\0\1"
+    assert topics.kind_of(key, "app") == kind
+
+
+@pytest.mark.broker
+def test_a_coordinator_that_gives_no_answer_is_taken_at_its_last_word(cluster, monkeypatch):
+    own = topics.Topics(cluster, "silent")
+    own.create([NewTopic("silent-input", 2)])
+    group = Consumer({**cluster.client(), "group.id": "silent"})
+    try:
+        assert own.last_offsets("silent-input", 2, 0) == {0: 0, 1: 0}
+        group.commit(offsets=[TopicPartition("silent-input", 1, 7)], asynchronous=False)
+        assert own.last_offsets("silent-input", 2, 10) == {0: 0, 1: 7}
+        assert own.group_records() == ["position"]
+        own.close()  # whoever is closed is told nothing
+        monkeypatch.setattr(
+            own, "offsets", lambda *_: (_ for _ in ()).throw(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        )
+        assert own.last_offsets("silent-input", 2, 0) == {0: 0, 1: 7}
+    finally:
+        group.close()
+        own.delete()
+        own.close()
 
 
 @pytest.mark.broker

@@ -36,7 +36,7 @@ class FakeLab:
             if name == "drive":
                 report("drain")
                 self.end(trial, folder)
-            return None
+            return what
 
         return call
 
@@ -75,7 +75,7 @@ def lab(home, monkeypatch) -> FakeLab:
             return {"release": self.release, "bootstrap_servers": "127.0.0.1:1"}
 
         @classmethod
-        def from_dict(cls, _installation: Any, data: dict[str, str]) -> "FakeCluster":
+        def from_dict(cls, _installation: Any, data: dict[str, str], *_: object) -> "FakeCluster":
             return cls(data["release"])
 
         def stop(self, keep_data: bool = False) -> None:

@@ -185,6 +185,54 @@ def test_a_claimed_release_without_brokers_is_refused(lab):
     assert lab.done == []
 
 
+# --- brokers of a trial's own
+
+OWN = Request(
+    "known", scenarios=("migration",), streams=("4.3.1",), brokers=("4.2.1",), variants=("NOT_COMPACTED",), trials=2
+)
+APART, CONTROL = "migration-NOT_COMPACTED-s4.3.1-b4.2.1", "migration-DEFAULT_CONFIG-s4.3.1-b4.2.0"
+
+
+@pytest.fixture
+def apart(lab) -> RunFolder:
+    """A run each of whose trials has brokers of its own."""
+    return steps.plan(RUN, OWN)
+
+
+def test_brokers_of_a_trial_are_started_when_it_is_driven(apart, lab):
+    assert [item["key"] for item in steps.brokers(apart)] == [APART, CONTROL]
+    for verb in (steps.start_cluster, steps.prepare):
+        verb(apart, APART)
+    assert lab.done == []
+    steps.drive(apart, APART)
+    each = ["start", "provision", "preload", "drive"]
+    assert [name for name, _ in lab.done] == each * 2
+    assert [apart.cluster_of(trial) for trial in apart.driven_trials()] == [f"{APART}-t1", f"{APART}-t2"]
+    steps.stop_clusters(apart)
+    assert lab.stopped == ["4.2.1"] * 2
+
+
+def test_brokers_of_a_trial_come_back_with_their_topics_when_its_run_is_resumed(apart, lab):
+    lab.failing["drive", f"{APART}-t2"] = BROKEN
+    with pytest.raises(HarnessError):
+        steps.drive(apart, APART)
+    lab.failing.clear()
+    steps.plan(RUN, OWN)
+    lab.done.clear()
+    steps.start_cluster(apart, APART)
+    steps.drive(apart, APART)
+    assert [name for name, _ in lab.done] == ["start", "start", "provision", "preload", "drive"]
+    assert [trial.key for trial in apart.driven_trials()] == [f"{APART}-t1", f"{APART}-t2"]
+
+
+def test_brokers_of_a_trial_that_do_not_start_are_its_outcome_and_no_other_s(apart, lab):
+    lab.failing["start", "4.2.1"] = BROKEN
+    with pytest.raises(HarnessError, match="2 of 2 trials failed: The broker died"):
+        steps.drive(apart, APART)
+    steps.drive(apart, CONTROL)
+    assert [trial.cell.key for trial in apart.driven_trials()] == [CONTROL] * 2
+
+
 # --- cells
 
 

@@ -474,6 +474,14 @@ WAYS = [
     Way("punctuators", "closed and started again", True, "^Two instances released what another"),
     Way("punctuators", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
     Way("punctuators", "no other release", False, "did not bite", "ROLLING", all_steps_tried=False),
+    *(
+        Way("migration", name, exercised, f"^When its broker .*: {held}", variant, nature=nature, all_steps_tried=True)
+        for name, exercised, held, variant, nature in (
+            ("it is forgotten", True, "1 position, 1 streams", "DEFAULT_CONFIG", Nature()),
+            ("nothing is compacted", False, "1 position, 1 classic", "NOT_COMPACTED", Nature()),
+            ("nothing is forgotten", False, "1 position, 1 classic", "DEFAULT_CONFIG", Nature(forgets=False)),
+        )
+    ),
     Way("at-least-once", "no topic refuses", False, r"[1-9][\d,]* of the output were", nature=Nature(refuses=False)),
 ]
 
@@ -532,7 +540,7 @@ HALTS = [
         SCENARIOS,
         (
             *(10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000),
-            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000),
+            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 150),
         ),
         strict=True,
     )

@@ -65,6 +65,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "windows": {},
     "as-of-join": {},
     "punctuators": {},
+    "migration": {},
 }
 
 
@@ -167,6 +168,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     "windows": {},
     "as-of-join": {},
     "punctuators": {},
+    "migration": {},
 }
 
 

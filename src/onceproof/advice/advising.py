@@ -10,7 +10,7 @@ from onceproof.model.application import Application, told
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import Judgement
-from onceproof.model.known_issues import LATER, KnownIssue, Registry
+from onceproof.model.known_issues import LATER, OF_BROKERS, KnownIssue, Registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.matrix import Offer
 from onceproof.model.promise import OF_APPLICATIONS, PROMISES
@@ -274,8 +274,14 @@ def better_targets(question: Question) -> list[Release]:
 # --- issues and cells ------------------------------------------------------------------------------------------------
 
 
+def _ranges(issue: KnownIssue) -> tuple[str, ...]:
+    return tuple(
+        str(first) if first == last else f"{first} and later" if last == LATER else f"{first} to {last}"
+        for first, last in issue.affected
+    )
+
+
 def _issue(question: Question, issue: KnownIssue) -> Issue:
-    ranges = (f"{first} and later" if last == LATER else f"{first} to {last}" for first, last in issue.affected)
     return Issue(
         issue.key,
         issue.title,
@@ -283,7 +289,7 @@ def _issue(question: Question, issue: KnownIssue) -> Issue:
         issue.symptom,
         issue.condition,
         issue.remedy,
-        tuple(ranges),
+        _ranges(issue),
         tuple(map(str, issue.fixed)),
         issue.sources,
         _shown_by(question, issue),
@@ -362,6 +368,10 @@ def _gaps(question: Question) -> Iterator[Gap]:
     if counting := [one for one in question.cells if one.counts]:
         brokers = " and ".join(map(str, sorted({one.cell.broker for one in counting})))
         yield Gap(f"Brokers other than {brokers}", "All cells ran on these.", False, None, (_source(counting[0]),))
+    for issue in question.issues:
+        if issue.culprit == OF_BROKERS:
+            why = f"They have {issue.key}, whatever Kafka Streams runs on them: {issue.symptom}"
+            yield Gap(f"Brokers {', '.join(_ranges(issue))}", why, False, None, (_of_row(issue),))
 
 
 def _of_own(question: Question) -> Iterator[Gap]:

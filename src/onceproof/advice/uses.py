@@ -66,7 +66,7 @@ def promises_looked_at(name: str, variant: str) -> frozenset[str]:
     system = scenario(name).system(_trial(name, variant))
     exactly_once = EXACTLY_ONCE in features_of(name, variant)["guarantee"]
     log = [promise.name for promise in promises_of(TRANSACTION_ATOMICITY)] if exactly_once else []
-    return frozenset([*system.promises, LIVENESS, *log])
+    return frozenset([*system.promises, LIVENESS, *log]) - system.not_looked_at.keys()
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 from onceproof import statistics
 from onceproof.installation import Installation
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.given import GivenCluster, check_access, lent
+from onceproof.lab.given import GivenCluster, check_access, lent, own_cluster
 from onceproof.lab.trial import run_alone, run_trial
 from onceproof.model.bisect import Bisection, Probe, lines_of
 from onceproof.model.cell import Cell, Trial
@@ -49,9 +49,14 @@ def probing(
         HarnessError: the brokers could not be started.
     """
     own = None
-    if given is None:
+    if given is None and scenario(cells[0].scenario).own_brokers:
+
+        def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
+            return run_alone(trial, folder, own_cluster(installation, trial, folder))
+
+    elif given is None:
         own = EmbeddedCluster.start(installation, cells[0].broker, run.path / "cluster")
-        run_one: Callable[[Trial, TrialFolder], Outcome] = partial(run_trial, cluster=own)
+        run_one = partial(run_trial, cluster=own)
     else:
         check_access(given, Trial(run.run_id, cells[0], 0, seed))
 

@@ -22,7 +22,7 @@ from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.json_file import unwritable
+from onceproof.model.json_file import unwritable, write_json
 from onceproof.model.release import Release
 from onceproof.model.segments import COORDINATOR, OFFSETS
 
@@ -115,6 +115,8 @@ class EmbeddedCluster(Cluster):
     class_data: ClassData | None = field(default=None, repr=False)
     proxy: Toxiproxy | None = field(default=None, repr=False)
     are_here: bool = True  # on this machine
+    file: Path | None = None  # has `to_dict`, also when a node was started again
+    owner: int | None = None  # the process with which a node that is started again dies; None: this one
 
     @classmethod
     def start(
@@ -222,7 +224,9 @@ class EmbeddedCluster(Cluster):
         if number not in self.killed:
             return
         file = self.folder / f"node-{number}.properties"
-        self.nodes[number - 1] = _start_node(self._jvm, file, None, records=False)
+        self.nodes[number - 1] = _start_node(self._jvm, file, self.owner, records=False)
+        if self.file is not None:
+            write_json(self.file, self.to_dict())
         self.killed.discard(number)
         self._await_listening(self._servers[number - 1])
 
@@ -328,12 +332,15 @@ class EmbeddedCluster(Cluster):
         }
 
     @classmethod
-    def from_dict(cls, installation: Installation, data: dict[str, Any]) -> "EmbeddedCluster":
-        """Read what `to_dict` wrote, on whatever machine."""
+    def from_dict(
+        cls, installation: Installation, data: dict[str, Any], file: Path | None = None, owner: int | None = None
+    ) -> "EmbeddedCluster":
+        """Read what `to_dict` wrote, into this file if any, on whatever machine."""
         are_here = data.get("host", socket.gethostname()) == socket.gethostname()
         nodes = [Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"] if are_here]
         release, folder = Release.parse(data["release"]), Path(data["folder"])
-        return cls(installation, release, data["bootstrap_servers"], folder, nodes, are_here=are_here)
+        servers = data["bootstrap_servers"]
+        return cls(installation, release, servers, folder, nodes, are_here=are_here, file=file, owner=owner)
 
 
 def _forget_applications(folder: Path) -> None:

@@ -17,6 +17,7 @@ from onceproof.readers.kafka import token
 from onceproof.scenarios.base import Message, Workload, partition_of_key
 
 SETTLED = 0.2  # seconds between two looks that must agree
+ANSWERED_WITHIN = 10.0  # seconds that the coordinator of a group has to tell its positions
 
 
 def start_bulk(
@@ -84,9 +85,14 @@ class Input:
         """How far each partition of each input is committed, by role, once nothing more is written."""
         site, plan = self._site, self._site.plan
         seen: tuple[object, object] = (None, None)
+        patience = ANSWERED_WITHIN
         while True:
             before = seen
-            offsets = {role: site.topics.offsets(plan.topic(role), plan.partitions_of(role)) for role in plan.inputs}
+            offsets = {
+                role: site.topics.last_offsets(plan.topic(role), plan.partitions_of(role), patience)
+                for role in plan.inputs
+            }
+            patience = 0.0
             seen = (offsets, site.ends(committed=True))
             if seen == before:
                 return offsets

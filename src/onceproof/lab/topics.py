@@ -1,10 +1,11 @@
 """Topics and offsets through the Admin API."""
 
 import contextlib
+import struct
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -17,12 +18,18 @@ from confluent_kafka.admin import (
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
 
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.processes import await_condition
+from onceproof.lab.processes import await_condition, holds_within
 from onceproof.model.errors import HarnessError
-from onceproof.model.segments import OFFSETS
+from onceproof.model.segments import OFFSETS, POSITION
 
 TIMEOUT = 30.0
 ATTEMPTS = 5  # to create topics
+# Each append begins a new segment, and all others are compacted at once; a tombstone goes with the second pass.
+COMPACTED = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": "0"}
+COMPACTS_OFTEN = {"log.cleaner.backoff.ms": "200"}
+CLASSIC, STREAMS = "classic", "streams"
+# What a record of `__consumer_offsets` is, by the version of its key; all others are of the streams protocol.
+KINDS = {0: POSITION, 1: POSITION, 2: CLASSIC}
 MOVED = {  # what a broker answers when asked about a former leader
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -53,6 +60,7 @@ class Topics:
         self._offsets = Consumer({**cluster.client(), "group.id": application_id})
         self._cluster = cluster
         self._prefix, self._named = application_id, frozenset(named)
+        self._known: dict[str, dict[int, int]] = {}  # by topic, the last answer of the group's coordinator
 
     def names(self) -> set[str]:
         """Existing topics of the application, its changelogs included."""
@@ -139,7 +147,23 @@ class Topics:
             KafkaException: the group's coordinator gave no answer.
         """
         places = [TopicPartition(topic, p) for p in range(partitions)]
-        return {place.partition: max(0, place.offset) for place in self._offsets.committed(places, timeout=5)}
+        answer = self._offsets.committed(places, timeout=5)
+        self._known[topic] = {place.partition: max(0, place.offset) for place in answer}
+        return self._known[topic]
+
+    def last_offsets(self, topic: str, partitions: int, within: float) -> dict[int, int]:
+        """The same; from a coordinator that gives no answer within some seconds, its last one.
+
+        One that cannot load the group (KAFKA-20254) lets nobody commit either.
+        """
+
+        def is_told() -> bool:
+            with contextlib.suppress(KafkaException):
+                return bool(self.offsets(topic, partitions))
+            return False
+
+        holds_within(within, is_told)
+        return self._known.get(topic, dict.fromkeys(range(partitions), 0))
 
     def are_processed(self, sizes: Mapping[str, int]) -> bool:
         """Whether the group has committed all that topics hold, nothing comes any more, and no transaction is open.
@@ -159,6 +183,10 @@ class Topics:
             for topic, partitions in sizes.items()
             for partition, offset in self.offsets(topic, partitions).items()
         ]
+        return sum(1 for _ in self._messages(places))
+
+    def _messages(self, places: Sequence[TopicPartition]) -> Iterator[Message]:
+        """What is behind these places, until the end of each partition is reached."""
         consumer = Consumer(
             {
                 **self._cluster.client(),
@@ -169,20 +197,19 @@ class Topics:
                 "fetch.wait.max.ms": 50,
             }
         )
-        left, found = {(place.topic, place.partition) for place in places}, 0
+        left = {(place.topic, place.partition) for place in places}
         try:
-            consumer.assign(places)
+            consumer.assign(list(places))
             while left:
                 for message in consumer.consume(1_000, timeout=0.2):
                     if message.error() is None:
-                        found += 1
+                        yield message
                     elif message.error().code() == KafkaError._PARTITION_EOF:
                         left.discard((message.topic(), message.partition()))
                     elif not message.error().retriable():
                         raise KafkaException(message.error())
         finally:
             consumer.close()
-        return found
 
     def close(self) -> None:
         """Disconnect."""
@@ -194,6 +221,21 @@ class Topics:
         if log.error is not None:
             return {}
         return {partition: end for (_, partition), end in self.ends({OFFSETS: len(log.partitions)}).items()}
+
+    def compact_positions(self) -> None:
+        """Have the log of groups' positions compacted at once and from now on; of these brokers, and for all groups.
+
+        Raises:
+            HarnessError: the brokers refused.
+        """
+        self._alter(ResourceType.TOPIC, OFFSETS, COMPACTED)
+        for node in self._admin.list_topics(timeout=5).brokers:
+            self._alter(ResourceType.BROKER, str(node), COMPACTS_OFTEN)
+
+    def group_records(self) -> list[str]:
+        """What the log of groups' positions holds of the application's group, in its order; tombstones, too."""
+        places = [TopicPartition(OFFSETS, partition, 0) for partition in self.positions()]
+        return [kind for message in self._messages(places) if (kind := kind_of(message.key(), self._prefix))]
 
     def ends(self, sizes: Mapping[str, int], committed: bool = False) -> dict[tuple[str, int], int]:
         """End offsets by topic and partition; if `committed`, those before the first open transaction.
@@ -219,3 +261,12 @@ class Topics:
                     raise HarnessError(told) from error
                 # The client keeps asking with the epoch of the leader that it knows; a new client knows none.
                 self._admin = AdminClient(self._cluster.client())
+
+
+def kind_of(key: bytes, group: str) -> str | None:
+    """What a record of `__consumer_offsets` with this key is: `position`, `classic` or `streams`; None of other groups.
+
+    A key is a version, which tells what it is, and the name of the group, behind its length.
+    """
+    version, size = struct.unpack_from(">hh", key)
+    return KINDS.get(version, STREAMS) if key[4 : 4 + size] == group.encode() else None

@@ -189,6 +189,15 @@ class TrialLab:
         """End offset of each partition of `__consumer_offsets`."""
         return self._site.topics.positions()
 
+    def compact_positions(self) -> None:
+        """Have the log of groups' positions compacted from now on."""
+        self._site.topics.compact_positions()
+        self.note("compacted")
+
+    def group_records(self) -> Sequence[str]:
+        """What that log holds of the application's group."""
+        return self._site.topics.group_records()
+
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""
         self._input.await_delivered()

@@ -17,6 +17,7 @@ from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 
 MIXED = "mixed"  # the culprit of an issue that no release has alone
+OF_BROKERS = "broker"  # the culprit of an issue of brokers, whatever release of Kafka Streams uses them
 LATER = Release(999, 0, 0)  # the last of a range that is open
 REGISTRY = Path(__file__).with_name("known_issues.toml")
 
@@ -46,6 +47,7 @@ class KnownIssue:
     # Scenario -> variant -> the anomalies that a red must show to be what was provoked, and not only its beginning.
     must_show: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     # Where the application goes over to another release: the one that must be affected; `mixed`: one of both, not both.
+    # `broker`: the ranges are of brokers.
     culprit: str = "restarted"
     # Scenarios in which it shows by chance: it may explain a red there, but none is expected.
     incidental: tuple[str, ...] = ()
@@ -71,8 +73,8 @@ class KnownIssue:
         return url_of(self.key)
 
     def is_in(self, release: Release) -> bool:
-        """Whether the release has it, whatever other one works beside it."""
-        return self.culprit != MIXED and self._names(release)
+        """Whether the release of Kafka Streams has it, whatever other one works beside it."""
+        return self.culprit not in (MIXED, OF_BROKERS) and self._names(release)
 
     def is_between(self, one: Release, other: Release) -> bool:
         """Whether it strikes on the way from one release to the other, while both are members of a group."""
@@ -94,6 +96,8 @@ class KnownIssue:
         """Whether it may show in the cell; and is expected to, unless it is incidental there."""
         if not self.concerns(cell.scenario, cell.variant):
             return False
+        if self.culprit == OF_BROKERS:
+            return self._names(cell.broker)
         culprits = (cell.streams,) if self.culprit == "killed" else (cell.running,)
         releases = (cell.streams, cell.running) if cell.scenario in self.incidental else culprits
         return self.is_between(cell.streams, cell.running) or any(map(self.is_in, releases))
@@ -223,8 +227,8 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness.")
     if not issue.sources:
         raise ValueError("it has no source; say where the facts come from.")
-    if issue.culprit not in ("killed", "restarted", MIXED):
-        raise ValueError(f"culprit is {issue.culprit!r}, but must be killed, restarted or mixed.")
+    if issue.culprit not in ("killed", "restarted", MIXED, OF_BROKERS):
+        raise ValueError(f"culprit is {issue.culprit!r}, but must be killed, restarted, mixed or broker.")
     if issue.culprit == MIXED and (issue.fixed or any(last == LATER for _, last in issue.affected)):
         raise ValueError("culprit is 'mixed', so no release fixes it, and each range ends where the other side begins.")
     if unknown := sorted(set(issue.incidental) - issue.variants.keys()):

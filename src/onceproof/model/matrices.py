@@ -11,7 +11,7 @@ from typing import Any
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
-from onceproof.model.known_issues import LATER, MIXED, KnownIssue, Registry, registry
+from onceproof.model.known_issues import LATER, MIXED, OF_BROKERS, KnownIssue, Registry, registry
 from onceproof.model.release import Release
 
 NEWEST = "4.3.1"  # the newest published release when this line was written
@@ -179,8 +179,9 @@ def _table(value: object, where: str) -> dict[str, Any]:
 def known_matrix(known: Registry) -> Matrix:
     """Each known issue on the last release of each range that it affects and on those in which it is fixed.
 
-    One that takes two releases is looked for on the way from the last one to the newest. In each scenario it is looked
-    for in the first variant that its row names, but not where it shows by chance.
+    One that takes two releases is looked for on the way from the last one to the newest, one of brokers with the newest
+    Kafka Streams. In each scenario it is looked for in the first variant that its row names, but not where it shows by
+    chance.
     """
     blocks = tuple(
         Block(scenario, variants[:1], *_where(issue))
@@ -191,12 +192,13 @@ def known_matrix(known: Registry) -> Matrix:
     return Matrix("known", told, blocks, risk=0.25)  # of a first look, as that of the seeds
 
 
-def _where(issue: KnownIssue) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """The releases, or the pairs of releases, on which the matrix `known` looks for an issue."""
+def _where(issue: KnownIssue) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """The releases, the pairs of releases, and the brokers on which the matrix `known` looks for an issue."""
     last = tuple(NEWEST if last == LATER else str(last) for _, last in issue.affected)
     if issue.culprit == MIXED:
-        return (), tuple((one, NEWEST) for one in last)
-    return (*last, *map(str, issue.fixed)), ()
+        return (), tuple((one, NEWEST) for one in last), ()
+    ends = (*last, *map(str, issue.fixed))
+    return ((NEWEST,), (), ends) if issue.culprit == OF_BROKERS else (ends, (), ())
 
 
 MATRICES = {**parse_matrices(FILE.read_text(), FILE.name), "known": known_matrix(registry())}

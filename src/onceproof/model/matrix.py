@@ -16,18 +16,21 @@ class Offer:
     """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot.
 
     `positive_control` is the variant and the release of Kafka Streams that must be red, or the releases that it goes
-    from and to. The `rolling` variants move to another release while they work.
+    from and to; `control_broker` the release of the brokers, if they are to blame. The `rolling` variants move to
+    another release while they work.
     """
 
     variants: tuple[str, ...]
     positive_control: tuple[str, str] | tuple[str, str, str]
     refuse: Callable[[Cell], str | None] = lambda _: None
     rolling: tuple[str, ...] = ()
+    control_broker: str | None = None
 
     def control(self, scenario: str, broker: Release, variant: str | None = None) -> Cell:
-        """The cell of the positive control; in another variant, if one is given."""
+        """The cell of the positive control, with this broker unless it has its own; in another variant, if given."""
         usual, *way = self.positive_control
         streams, *restart_on = map(Release.parse, way)
+        broker = Release.parse(self.control_broker) if self.control_broker else broker
         return Cell(scenario, variant or usual, streams, broker, *restart_on)
 
 

@@ -6,6 +6,7 @@ of its files.
   run.json                         what was asked: matrix, cells, trials with their seeds
   further_trials.json              trials that were added, because a verdict needed more of them, or one was killed
   clusters/<broker>.json           the brokers of the run: bootstrap servers, process, log
+  clusters/<trial>.json            those of a trial that has its own
   trials/<trial>.attempt-<n>/      what failed or interrupted attempts left behind; in resumed runs
   trials/<trial>/
     trial.json                     the trial and every config that was used
@@ -193,13 +194,17 @@ class RunFolder:
         """Folder of the trials with planted bugs, which are no evidence about Kafka."""
         return RunFolder(self.path / "planted")
 
-    def cluster_file(self, broker: str) -> Path:
-        """The brokers of one release."""
-        return self.path / "clusters" / f"{broker}.json"
+    def cluster_file(self, name: str) -> Path:
+        """The brokers of one release, or of one trial."""
+        return self.path / "clusters" / f"{name}.json"
 
-    def cluster_folder(self, broker: str) -> Path:
-        """Logs and data of the brokers of one release."""
-        return self.path / "clusters" / broker
+    def cluster_folder(self, name: str) -> Path:
+        """Logs and data of the brokers of one release, or of one trial."""
+        return self.path / "clusters" / name
+
+    def cluster_of(self, trial: Trial) -> str:
+        """The name of the brokers of a trial: its own, if it was given some, or those that it shares."""
+        return trial.key if self.cluster_file(trial.key).exists() else str(trial.cell.broker)
 
     def trial(self, trial: Trial | str) -> TrialFolder:
         """Folder of the trial with this key."""

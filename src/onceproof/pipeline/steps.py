@@ -146,7 +146,7 @@ def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[s
         "request": asked,
         "budget": expansion.budget,
         "risk": expansion.risk,
-        "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells})],
+        "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells if not _has_own_brokers(cell)})],
         "cells": [{"key": cell.key, "title": cell.title, **cell.to_dict()} for cell in expansion.cells],
         "refused": [{"title": cell.title, "reason": reason} for cell, reason in expansion.refused.items()],
         "trials": [
@@ -225,8 +225,11 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
 
 
 def brokers(run: RunFolder) -> list[dict[str, str]]:
-    """The broker releases of the plan."""
-    return [{"key": broker, "title": f"broker {broker}"} for broker in read_json(run.run_file)["brokers"]]
+    """The releases of the brokers that trials share, and the cells whose trials have brokers of their own."""
+    planned = read_json(run.run_file)
+    shared = [{"key": broker, "title": f"broker {broker}"} for broker in planned["brokers"]]
+    own = [cell for cell in planned["cells"] if SCENARIOS[cell["scenario"]].own_brokers]
+    return [*shared, *({"key": cell["key"], "title": f"brokers of {cell['title']}"} for cell in own)]
 
 
 def cells(run: RunFolder) -> list[dict[str, str]]:
@@ -245,31 +248,51 @@ def lanes(run: RunFolder) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
 def start_cluster(run: RunFolder, broker: str, given: Given = given_by_nobody) -> None:
     """Start the brokers of one release; if the run was interrupted, with the topics that they had. Given ones are up.
 
-    If they do not serve, the reason goes into the cluster's file and becomes the outcome of each of its trials.
+    Or, if it is the key of a cell, those that its trials had before; who drives a trial starts those that it has not
+    had yet, so that it has a hold of their processes. If brokers do not serve, the reason goes into the cluster's file
+    and becomes the outcome of each of its trials.
     """
+    if own := _trials(run, broker):
+        for trial in own:
+            if run.cluster_file(trial.key).exists():
+                _start_brokers(run, trial.key, trial.cell.broker, [trial])
+        return
+    release = Release.of_brokers(broker)
+    if release.is_claimed:
+        write_json(run.cluster_file(broker), {"release": broker, "bootstrap_servers": given().bootstrap_servers})
+        return
+    sharing = [t for t in run.trials() if t.cell.broker == release and not _has_own_brokers(t.cell)]
+    _start_brokers(run, broker, release, sharing)
+
+
+def _start_brokers(run: RunFolder, name: str, release: Release, trials: list[Trial]) -> None:
     from onceproof.lab.cluster import EmbeddedCluster
     from onceproof.lab.plan import needs_dead_broker
 
-    file, folder, release = run.cluster_file(broker), run.cluster_folder(broker), Release.of_brokers(broker)
-    if release.is_claimed:
-        write_json(file, {"release": broker, "bootstrap_servers": given().bootstrap_servers})
-        return
+    file, folder = run.cluster_file(name), run.cluster_folder(name)
     if not EmbeddedCluster.has_data(folder):
-        for trial in run.trials():  # their topics are gone
-            if str(trial.cell.broker) == broker:
-                run.set_aside(trial)
+        for trial in trials:  # their topics are gone
+            run.set_aside(trial)
         shutil.rmtree(folder, ignore_errors=True)
-    owner = int(os.environ.get(OWNER_VARIABLE, NOBODY))
     with ended_by_sigterm():
         try:
-            cluster = EmbeddedCluster.start(get_settings().installation, release, folder, owner)
-            if any(str(trial.cell.broker) == broker and needs_dead_broker(trial) for trial in run.trials()):
+            cluster = EmbeddedCluster.start(get_settings().installation, release, folder, _owner())
+            if any(map(needs_dead_broker, trials)):
                 cluster.dead_broker()  # while it lives, it would be assigned partitions of other trials' topics
         except OnceproofError as error:
             print(error)
-            write_json(file, {"release": broker, "error": str(error)})
+            write_json(file, {"release": str(release), "error": str(error)})
             return
         write_json(file, cluster.to_dict())
+
+
+def _has_own_brokers(cell: Cell) -> bool:
+    return SCENARIOS[cell.scenario].own_brokers
+
+
+def _owner() -> int:
+    """The process with which brokers die."""
+    return int(os.environ.get(OWNER_VARIABLE, NOBODY))
 
 
 def stop_clusters(run: RunFolder, given: Given | None = None) -> None:
@@ -305,6 +328,8 @@ def discard_data(run: RunFolder) -> None:
 def prepare(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
     """Create the topics of the cell's trials that have no outcome yet, and produce their first records.
 
+    Those of a trial that has brokers of its own come when it is driven.
+
     Raises:
         HarnessError: no trial of the cell can go on.
     """
@@ -313,7 +338,8 @@ def prepare(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
     def prepare_one(trial: Trial, cluster: Any, folder: Any) -> None:
         lab.preload(lab.provision(trial, cluster, folder), cluster, folder)
 
-    _for_each_open_trial(run, cell, prepare_one, given)
+    if not any(_has_own_brokers(trial.cell) for trial in _trials(run, cell)):
+        _for_each_open_trial(run, cell, prepare_one, given)
     _require_open_trials(run, cell)
 
 
@@ -327,7 +353,10 @@ def drive(run: RunFolder, cell: str, given: Given = given_by_nobody, report: Cal
 
     def drive_one(trial: Trial, cluster: Any, folder: Any) -> None:
         report(f"trial {trial.number}")
-        lab.drive(TrialPlan.read(folder.trial_file), cluster, folder, report)
+        if _has_own_brokers(trial.cell):
+            lab.run_trial(trial, folder, report, cluster=cluster)
+        else:
+            lab.drive(TrialPlan.read(folder.trial_file), cluster, folder, report)
 
     _for_each_open_trial(run, cell, drive_one, given)
     errors = [error for error in _errors(run, cell) if error]
@@ -482,7 +511,7 @@ def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, 
             continue
         try:
             with ended_by_sigterm():
-                verb(trial, _cluster(run, trial.cell, given), folder)
+                verb(trial, _cluster(run, trial, given), folder)
         except Exception as error:
             sentence = str(error) if isinstance(error, OnceproofError) else f"{type(error).__name__}: {error}"
             print(f"{trial.key}: {sentence}")
@@ -502,15 +531,19 @@ def _errors(run: RunFolder, cell: str) -> list[str | None]:
     return [outcome.error if outcome else None for outcome in outcomes]
 
 
-def _cluster(run: RunFolder, cell: Cell, given: Given) -> Any:
+def _cluster(run: RunFolder, trial: Trial, given: Given) -> Any:
     from onceproof.lab.cluster import EmbeddedCluster
 
-    if cell.broker.is_claimed:
-        return _given_cluster(cell.broker, given)
-    data = read_json(run.cluster_file(str(cell.broker)))
+    broker = trial.cell.broker
+    if broker.is_claimed:
+        return _given_cluster(broker, given)
+    if _has_own_brokers(trial.cell) and not run.cluster_file(trial.key).exists():
+        _start_brokers(run, trial.key, broker, [trial])
+    file = run.cluster_file(run.cluster_of(trial))
+    data = read_json(file)
     if "error" in data:
         raise HarnessError(data["error"])
-    return EmbeddedCluster.from_dict(get_settings().installation, data)
+    return EmbeddedCluster.from_dict(get_settings().installation, data, file, _owner())
 
 
 def _given_cluster(release: Release, given: Given) -> "GivenCluster":

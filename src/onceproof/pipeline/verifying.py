@@ -8,7 +8,7 @@ from onceproof import statistics
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.fix import FixAnswer, compare, whole
-from onceproof.model.known_issues import LATER, MIXED, KnownIssue, registry
+from onceproof.model.known_issues import LATER, MIXED, OF_BROKERS, KnownIssue, registry
 from onceproof.model.matrices import RISK
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -50,7 +50,7 @@ def issue_of(key: str) -> KnownIssue:
     """The known issue of a key.
 
     Raises:
-        UsageError: the registry has none, or no scenario shows it reliably, or it takes two releases.
+        UsageError: the registry has none, or no scenario shows it reliably, or it takes two releases, or brokers.
     """
     issues = {issue.key: issue for issue in registry().issues}
     if key not in issues:
@@ -62,6 +62,12 @@ def issue_of(key: str) -> KnownIssue:
         raise UsageError(f"{key} shows by chance, and no scenario provokes it, so a green of one would prove nothing.")
     if issues[key].culprit == MIXED:
         raise UsageError(f"{key} strikes between two releases, so no build alone can have its fix.")
+    if issues[key].culprit == OF_BROKERS:
+        [name] = issues[key].provoked
+        raise UsageError(
+            f"{key} is one of brokers, and a build of Kafka Streams cannot have its fix: try `onceproof trial {name}` "
+            "with --broker before and after."
+        )
     return issues[key]
 
 

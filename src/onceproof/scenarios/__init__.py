@@ -15,6 +15,7 @@ from onceproof.scenarios import (
     global_join,
     grouped_table,
     idle_task,
+    migration,
     multirunner,
     punctuators,
     quota,
@@ -45,6 +46,7 @@ _MODULES = (
     windows,
     as_of_join,
     punctuators,
+    migration,
 )
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
 
@@ -55,6 +57,7 @@ CATALOGUE: dict[str, Offer] = {
         s.positive_control,
         s.refuse,
         tuple(variant.name for variant in s.variants.values() if rolls(variant.parameters)),
+        s.control_broker,
     )
     for name, s in SCENARIOS.items()
 }

@@ -83,6 +83,15 @@ class Lab(Ground, Protocol):
     def positions(self) -> Mapping[int, int]:
         """End offset of each partition of `__consumer_offsets`, the log in which groups keep their positions."""
 
+    def compact_positions(self) -> None:
+        """Have that log compacted at once and from now on, so that of each of its keys the last record is left."""
+
+    def group_records(self) -> Sequence[str]:
+        """What that log holds of the application's group, in its order: `position`, `classic` or `streams` each.
+
+        The last two are what groups of these protocols keep of themselves; tombstones count as what they end.
+        """
+
     def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
         """Limit what the producer of this client id may send; None lifts the limit."""
 
@@ -312,12 +321,16 @@ class Scenario:
     # Variant and release that show the anomaly, without which a green says nothing; and, if that takes another release,
     # the one that it goes over to.
     positive_control: tuple[str, str] | tuple[str, str, str]
+    # The release of the brokers that shows it, if they are to blame.
+    control_broker: str | None = None
     # What the timeline says about promises that do not show in the topics.
     observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
     # Why a cell cannot be run with these values of the parameters, if it cannot.
     refusal: Callable[[Cell, Mapping[str, Any]], str | None] = lambda cell, _own: refuse_restarts(cell)
     # Whether its trials mostly wait for time to pass, so that one can be driven beside another trial.
     mostly_waits: bool = False
+    # Whether each of its trials has brokers of its own, as it does to them what other trials would feel.
+    own_brokers: bool = False
 
     def values(self, trial: Trial) -> dict[str, Any]:
         """The value of each parameter in a trial."""

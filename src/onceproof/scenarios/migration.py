@@ -1,0 +1,199 @@
+"""KAFKA-20254: a group that went over to the streams protocol must be loaded when its broker starts again.
+
+What a broker knows of groups it keeps in `__consumer_offsets`, a compacted log, and reads it again when it starts. A
+group that goes from the classic to the streams protocol (KIP-1071) leaves there positions that it committed before, and
+a tombstone of the classic group. Once the log is compacted so far that the tombstone is gone, and a partition has not
+been committed since, a position is the first that the broker reads of the group. Brokers with the bug make a group
+without a protocol of it, and then refuse what the streams group wrote ("Group ... is not a streams group"): that
+partition of the log is not loaded, and no group of it can commit or find its positions.
+
+The application commits positions of two partitions under the classic protocol, leaves, comes back under the streams
+protocol and commits those of the second partition only, while the log is compacted. When nothing tells any more that
+the group was classic, it is closed, the broker starts again, and the application, too. A trial is *exercised* when the
+log of the group then began with a position, and had records of the streams group behind it.
+
+The broker is to blame, and is changed for all groups: each trial has brokers of its own.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import count, islice
+from typing import Any
+
+from onceproof.faults.rolling_bounce import STATIC
+from onceproof.model.capability import Capability
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
+from onceproof.model.segments import POSITION
+from onceproof.scenarios.base import (
+    PROTOCOL,
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    partition_of_key,
+    refuse_membership,
+    refuse_restarts,
+    values_of,
+    variants_of,
+)
+
+PARTITIONS = 2
+NODE = 1  # the broker
+BEFORE, SINCE, AFTER = "instance-1", "instance-2", "instance-3"
+CLASSIC, STREAMS = "classic", "streams"  # the protocols, and what their groups write of themselves
+COMPACTED_WITHIN = 60.0  # seconds that the log has to forget
+LOADED_WITHIN = 20.0  # seconds that a broker has to load a group, or to say that it cannot
+GOES_ON_WITHIN = 15.0  # seconds that the application has for the rest
+REFUSED = "Group {} is not a streams group"
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "committed": Parameter(200, "records that are committed under the classic protocol", least=2),
+    "flow": Parameter(1_200, "records that flow while the log is compacted", least=1),
+    "rate": Parameter(20.0, "of these a second", least=1.0),
+    "rest": Parameter(200, "records that come after the broker has started again", least=1),
+    "compacted": Parameter(True, "whether the log of positions is compacted"),
+    "migrated": Parameter(True, "whether the application comes back under the streams protocol"),
+    "guarantee": Parameter("at_least_once", "processing guarantee", choices=("at_least_once", "exactly_once_v2")),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "The log forgets that the group was classic; then its broker starts again."),
+    Variant(
+        "EXACTLY_ONCE", "As DEFAULT_CONFIG; positions are committed in transactions.", {"guarantee": "exactly_once_v2"}
+    ),
+    Variant("NOT_COMPACTED", "As DEFAULT_CONFIG; the log forgets nothing.", {"compacted": False, "flow": 100}),
+    Variant("NOT_MIGRATED", "As DEFAULT_CONFIG; the group stays classic.", {"migrated": False, "flow": 100}),
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Distinct keys with values drawn from the seed: of both partitions, then of the last one only, then of both."""
+    own, rng = values(trial), random.Random(trial.seed)
+    of_last = (key for key in count(own["committed"]) if partition_of_key(key, PARTITIONS) == PARTITIONS - 1)
+    flow = list(islice(of_last, own["flow"]))
+    rest = range(flow[-1] + 1, flow[-1] + 1 + own["rest"])
+    records = [(key, rng.randrange(1, 2**31)) for key in (*range(own["committed"]), *flow, *rest)]
+    return Workload(records[: own["committed"]], records[own["committed"] :])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `copy`."""
+    return {"input.topic": trial.topic("input"), "output.topic": trial.topic("output")}
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration; the application is classic at first all the same."""
+    own = values(trial)
+    return {
+        "processing.guarantee": own["guarantee"],
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        PROTOCOL: STREAMS if own["migrated"] else CLASSIC,
+    }
+
+
+def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
+    """Why a cell cannot be run: both sides must know the streams protocol."""
+    return refuse_restarts(cell) or refuse_membership(cell, {PROTOCOL: STREAMS, STATIC: False})
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Commit under one protocol, go over to the other, let the log forget, and have the broker start again."""
+    own, first = lab.parameters, lab.workload.first
+    flow, rest = lab.workload.second[: own["flow"]], lab.workload.second[own["flow"] :]
+    with lab.phase("classic"):
+        lab.start_instance(BEFORE, config={PROTOCOL: CLASSIC})
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.stop_instance(BEFORE, leave_group=True)
+    with lab.phase("migration"):
+        if own["compacted"]:
+            lab.compact_positions()
+        lab.start_instance(SINCE)
+        bulk = lab.produce("flow", flow, rate=own["rate"])
+        lab.holds_within(COMPACTED_WITHIN, lambda: bulk.done() or _is_forgotten(lab.group_records()))
+        bulk.full_speed()
+        lab.await_drained()
+        lab.stop_instance(SINCE, leave_group=True)
+    with lab.phase("broker starts again"):
+        records = lab.group_records()
+        exercised = _is_forgotten(records)
+        if exercised:
+            lab.note("exercised")
+        lab.brokers.kill(NODE, orderly=True)
+        lab.brokers.start(NODE)
+        said = REFUSED.format(lab.trial.application_id)
+        lab.holds_within(LOADED_WITHIN, lambda: lab.committed() or _says(lab, said))
+        if _says(lab, said):
+            lab.note("refused", node=NODE, said=said)
+    with lab.phase("goes on"):
+        everything = len(first) + len(flow) + len(rest)
+        lab.start_instance(AFTER)
+        lab.produce("rest", rest)
+        lab.await_(
+            f"{len(rest):,} records to be committed after the broker has started again",
+            lambda: lab.committed() >= everything,
+            GOES_ON_WITHIN,
+        )
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    told = ", ".join(f"{number} {kind}" for kind, number in Counter(records).items())
+    reason = f"When its broker started again the log held of the group, in the order of their first: {told}."
+    return Exercise(exercised, reason, all_steps_tried=True)
+
+
+def _is_forgotten(records: Sequence[str]) -> bool:
+    """Whether nothing tells that the group was classic, a position comes first, and the streams group behind it."""
+    return CLASSIC not in records and STREAMS in records and records[0] == POSITION
+
+
+def _says(lab: Lab, said: str) -> bool:
+    """Whether the broker's log has these words."""
+    return any(said in line for line in lab.brokers.log(NODE).open(errors="replace"))
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="copy",
+    roles={"input": Role(), "output": Role()},
+    promises=("deliveries", "output-order"),
+    stores=0,
+    requires=frozenset({Capability.KILL_NODE}),
+    not_looked_at={
+        promise.name: "what groups committed in transactions is compacted away"
+        for promise in promises_of(TRANSACTION_ATOMICITY)
+    },
+)
+SCENARIO = Scenario(
+    name="migration",
+    title="A group that went over to the streams protocol is loaded by its broker (KAFKA-20254)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda _: PARTITIONS,
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "4.3.1"),
+    control_broker="4.2.0",
+    refusal=refusal,
+    own_brokers=True,
+)
