@@ -56,6 +56,8 @@ CELLS = (
     # A last bad release, and the first good one of its line.
     ("as-of-join", "RESTARTED", "3.5.0", None),
     ("as-of-join", "RESTARTED", "4.3.1", None),
+    ("as-of-join", "REVIVED", "3.5.0", None),
+    ("as-of-join", "REVIVED", "4.3.1", None),
     ("as-of-join", "DEFAULT_CONFIG", "4.3.1", None),
     ("idle-task", "DEFAULT_CONFIG", "3.9.0", None),
     ("idle-task", "DEFAULT_CONFIG", "3.9.1", None),

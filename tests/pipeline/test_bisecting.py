@@ -143,6 +143,13 @@ def test_where_no_issue_is_known_any_anomaly_counts(cardboard):
     assert bisect(cardboard, search)["bad"] == ["3.3.2", "3.4.0"]
 
 
+def test_where_no_issue_is_known_what_one_shows_by_chance_does_not_count(cardboard, monkeypatch):
+    monkeypatch.setattr(bisection, "run_trial", showing(Release(3, 4, 1), "torn-transaction"))  # KAFKA-18943
+    found = bisect(cardboard, search_from_params(DEFAULTS | {"variant": "CACHING_DISABLED"}, seed=7))
+    assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
+    assert "3.4.1" in found["good"]
+
+
 def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
     [issue] = [i for i in bisecting.registry().issues if i.key == "KAFKA-14172"]
     both = replace(bisecting.registry(), issues=(issue, replace(issue, key="KAFKA-2")))

@@ -41,7 +41,8 @@ def probing(
         cells: that may be tried, all on brokers of one release.
         seed: of the first trial; each further one takes the next.
         report: called with what is tried and what was seen.
-        anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any.
+        anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any, but for
+            those that a known issue shows there by chance.
         given: brokers to run on; None for brokers of its own.
 
     Raises:
@@ -77,8 +78,9 @@ def probing(
             return Probe(red=False, green=False, reason=str(error))
         found, exercised = Reading.read(folder.reader_file).anomalies, outcome.exercised
         seen = set(found) if is_red(cell, found, registry()) else set()
-        wanted = seen if anomalies is None else seen.intersection(anomalies)
-        others = seen - wanted - registry().by_chance(cell)
+        by_chance = registry().by_chance(cell)
+        wanted = seen - by_chance if anomalies is None else seen.intersection(anomalies)
+        others = seen - wanted - by_chance
         red = bool(wanted)
         if others and not red:
             reason = f"It showed {', '.join(sorted(others))}, which is not what is searched for."
@@ -120,7 +122,8 @@ def bisect_cell(
         seed: of the first trial; each further one takes the next.
         budget: trials in all.
         report: called with what is tried and what was seen.
-        anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any.
+        anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any, but for
+            those that a known issue shows there by chance.
         given: brokers to run on; None for brokers of its own.
 
     Returns:
