@@ -1,6 +1,7 @@
 """The independent reader: reads a trial's topics with confluent-kafka while the trial runs. No Spark involved."""
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from onceproof.readers.kafka import decode_record, token_record
 
 BATCH = 10_000
 FINISH_TIMEOUT = 60.0
+SILENT_FOR = 10.0  # seconds after which a consumer that is not at the end is replaced
 
 
 @dataclass(frozen=True)
@@ -36,19 +38,18 @@ class Reader:
         """Start reading."""
         self.committed = committed
         self._sources = {source.topic: source for source in sources}
-        self._consumer = Consumer(
-            {
-                **cluster.client(),
-                "group.id": f"{group}-reader",
-                "isolation.level": "read_committed" if committed else "read_uncommitted",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "fetch.wait.max.ms": 50,
-            }
-        )
-        self._places = [TopicPartition(t, p, 0) for t, of in self._sources.items() for p in range(of.partitions)]
-        self._consumer.assign(self._places)
+        self._config = {
+            **cluster.client(),
+            "group.id": f"{group}-reader",
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+        }
+        self._next = {(topic, p): 0 for topic, of in self._sources.items() for p in range(of.partitions)}
+        self._consumer = self._opened()
+        self._heard = time.monotonic()
         self._records: dict[str, list[Record]] = {source.role: [] for source in self._sources.values()}
         self._corrupt: list[Comparison] = []
         self._ends: dict[tuple[str, int], int] = {}  # where a partition was last seen to end
@@ -83,6 +84,23 @@ class Reader:
         self._thread.join()
         self._consumer.close()
 
+    def _opened(self) -> Consumer:
+        """A consumer that goes on where the last one was."""
+        consumer = Consumer(self._config)
+        consumer.assign([TopicPartition(*place, offset) for place, offset in self._next.items()])
+        return consumer
+
+    def _replace_silent(self) -> None:
+        """Replace a consumer that brings nothing though there is more, as happened after its broker started again.
+
+        It keeps what it knows of the leader; a new client knows nothing.
+        """
+        if self._targets is None:  # nobody says that there is more
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > SILENT_FOR:
+            self._consumer.close()
+            self._consumer, self._heard = self._opened(), time.monotonic()
+
     def _complete(self) -> bool:
         targets = self._targets
         return targets is not None and all(self._ends.get(place, -1) >= end for place, end in targets.items())
@@ -91,7 +109,9 @@ class Reader:
         while not self._stopped and not self._complete():
             try:
                 for message in self._consumer.consume(BATCH, timeout=0.05):
+                    self._heard = time.monotonic()
                     self._take(message)
+                self._replace_silent()
             except HarnessError as error:
                 self._error = error
                 return
@@ -103,6 +123,7 @@ class Reader:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         error = message.error()
         if error is None:
+            self._next[topic, partition] = offset + 1
             source = self._sources[topic]
             key, value, tombstones = message.key(), message.value(), topic.endswith("-changelog")
             sent = (message.timestamp()[1], message.headers() or ())
@@ -118,6 +139,6 @@ class Reader:
             else:
                 self._records[source.role].append(record)
         elif error.code() == KafkaError._PARTITION_EOF:
-            self._ends[topic, partition] = offset
+            self._next[topic, partition] = self._ends[topic, partition] = offset
         elif not error.retriable():
             raise HarnessError(f"{topic} could not be read: {error.str()}.")
