@@ -30,7 +30,8 @@ from onceproof.scenarios.declared import GUARANTEE
 # How much of each key's output must be the same, by scenario: all records, in whatever order; the last value, where
 # what comes in between depends on how two tasks or a record cache take turns; that there is one, where what comes out
 # tells when a punctuation came. Not those whose output tells the partition of its task, of which the driver knows none
-# (`enumerator`, `idle-task`), that are about the speed of a producer (`quota`), or hang the driver, too (`far-future`).
+# (`enumerator`, `idle-task`), that are about the speed of a producer (`quota`) or about brokers (`migration`), or hang
+# the driver, too (`far-future`).
 ALIKE: Mapping[str, str] = {
     "multirunner": "records",
     "crash": "records",
