@@ -20,14 +20,13 @@ from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.processes import await_condition, holds_within
 from onceproof.model.errors import HarnessError
-from onceproof.model.segments import OFFSETS, POSITION
+from onceproof.model.segments import CLASSIC, OFFSETS, POSITION, STREAMS
 
 TIMEOUT = 30.0
 ATTEMPTS = 5  # to create topics
 # Each append begins a new segment, and all others are compacted at once; a tombstone goes with the second pass.
 COMPACTED = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": "0"}
 COMPACTS_OFTEN = {"log.cleaner.backoff.ms": "200"}
-CLASSIC, STREAMS = "classic", "streams"
 # What a record of `__consumer_offsets` is, by the version of its key; all others are of the streams protocol.
 KINDS = {0: POSITION, 1: POSITION, 2: CLASSIC}
 MOVED = {  # what a broker answers when asked about a former leader

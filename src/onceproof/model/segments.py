@@ -5,6 +5,7 @@ from typing import Any
 
 OFFSETS, COORDINATOR = "__consumer_offsets", "__transaction_state"
 DATA, COMMIT, ABORT, POSITION = "data", "COMMIT", "ABORT", "position"
+CLASSIC, STREAMS = "classic", "streams"  # protocols, and what their groups keep of themselves in `__consumer_offsets`
 PREPARE_COMMIT, PREPARE_ABORT = "PrepareCommit", "PrepareAbort"
 
 

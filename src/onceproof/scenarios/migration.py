@@ -26,7 +26,7 @@ from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
-from onceproof.model.segments import POSITION
+from onceproof.model.segments import CLASSIC, POSITION, STREAMS
 from onceproof.scenarios.base import (
     PROTOCOL,
     Exercise,
@@ -46,7 +46,6 @@ from onceproof.scenarios.base import (
 PARTITIONS = 2
 NODE = 1  # the broker
 BEFORE, SINCE, AFTER = "instance-1", "instance-2", "instance-3"
-CLASSIC, STREAMS = "classic", "streams"  # the protocols, and what their groups write of themselves
 COMPACTED_WITHIN = 60.0  # seconds that the log has to forget
 LOADED_WITHIN = 20.0  # seconds that a broker has to load a group, or to say that it cannot
 GOES_ON_WITHIN = 15.0  # seconds that the application has for the rest
