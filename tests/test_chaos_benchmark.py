@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 
@@ -139,7 +140,8 @@ def test_what_a_keeper_has_taken_in_is_a_stray_unless_it_has_an_owner(tmp_path):
         assert [one.cmdline() for one in strays(home, below)] == [["sleep", "60"]]
     finally:
         for process in home.processes():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # its reaper was quicker
+                process.kill()
         command.wait()
 
 
