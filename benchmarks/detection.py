@@ -13,17 +13,17 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.given import own_cluster
+from onceproof.lab.given import needs_own_cluster, own_cluster
 from onceproof.lab.trial import run_alone
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
-from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
 RUN = "20260101T000000-0000"
@@ -84,13 +84,9 @@ CELLS = (
     ("punctuators", "KILLED", "4.1.2", None),
     ("punctuators", "KILLED", "4.3.1", None),
 )
-# Those whose culprit is a broker: each trial has brokers of its own.
-OF_BROKERS = (
-    "migration-DEFAULT_CONFIG-s4.3.1-b4.2.0",
-    "migration-DEFAULT_CONFIG-s4.3.1-b4.2.1",
-    "migration-EXACTLY_ONCE-s4.3.1-b4.2.0",
-    "migration-EXACTLY_ONCE-s4.3.1-b4.2.1",
-)
+# Those whose culprit is a broker, the last bad one and the first good one.
+OF_BROKERS = (("migration", "DEFAULT_CONFIG", "4.3.1", None), ("migration", "EXACTLY_ONCE", "4.3.1", None))
+BROKERS = tuple(map(Release.parse, ("4.2.0", "4.2.1")))
 
 
 def main() -> None:
@@ -98,13 +94,11 @@ def main() -> None:
     asked = _asked(sys.argv[1:])
     print(HEAD)
     with shared_brokers() as (folder, cluster):
-        of_brokers = ((f"{key.rpartition('-b')[2]} broker {key.partition('-s')[0]}", key) for key in OF_BROKERS)
-        alone = ((name, Cell.parse(key)) for name, key in of_brokers if asked.only in name)
-        for name, cell in (*named(CELLS, asked.only), *alone):
+        of_brokers = chain.from_iterable(named(OF_BROKERS, asked.only, broker) for broker in BROKERS)
+        for name, cell in chain(named(CELLS, asked.only), of_brokers):
             if not asked.scenarios or cell.scenario in asked.scenarios:
                 drawn = [Trial(RUN, cell, number, number) for number in range(1, asked.trials + 1)]
-                shared = None if scenario(cell.scenario).own_brokers else cluster
-                print(row(folder, name, drawn, shared), flush=True)
+                print(row(folder, name, drawn, None if needs_own_cluster(drawn[0]) else cluster), flush=True)
 
 
 @contextmanager
@@ -118,12 +112,15 @@ def shared_brokers() -> Iterator[tuple[Path, EmbeddedCluster]]:
             cluster.stop()
 
 
-def named(rows: Sequence[tuple[str, str, str, str | None]], only: str) -> Iterator[tuple[str, Cell]]:
+def named(
+    rows: Sequence[tuple[str, str, str, str | None]], only: str, broker: Release = BROKER
+) -> Iterator[tuple[str, Cell]]:
     """Cells whose name has a text, with it; a row is scenario, variant, release, and that to restart on."""
-    for system, variant, streams, restart in rows:
+    for scenario, variant, streams, restart in rows:
         restarted = Release.parse(restart) if restart else None
-        cell = Cell(system, variant, Release.parse(streams), BROKER, restarted)
-        if only in (name := f"{cell.releases} {system} {variant}"):
+        cell = Cell(scenario, variant, Release.parse(streams), broker, restarted)
+        on = "" if broker == BROKER else f" on {broker}"
+        if only in (name := f"{cell.releases} {scenario} {variant}{on}"):
             yield name, cell
 
 

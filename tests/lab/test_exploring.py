@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from onceproof.lab.exploring import BROKEN, Explorer, SharedBrokers, begun, grammar_of, held, last_of
+from onceproof.lab.given import needs_own_cluster
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.exploration import Grammar, Story
 from onceproof.model.explored import Asked, ExplorationFolder, Finding
@@ -324,6 +325,19 @@ def test_brokers_that_die_after_a_trial_take_nothing_of_it_along(tmp_path, monke
     with bench._lent(a_trial("4.3.1")) as brokers:
         assert brokers == "brokers"
     assert stopped == [True]  # the next trial gets others
+
+
+@pytest.mark.parametrize(
+    ("trial", "alone"),
+    [
+        (a_trial("4.3.1"), False),
+        (a_trial("4.3.1", fault="broker-kill", nodes=3), True),
+        (a_trial("4.3.1", fault="partition"), True),
+        (a_trial("4.3.1", scenario="migration"), True),
+    ],
+)
+def test_a_trial_that_disturbs_brokers_or_needs_more_has_its_own(trial, alone):
+    assert needs_own_cluster(trial) is alone
 
 
 @pytest.mark.parametrize("cut", [30, 60, 90, 120])

@@ -8,7 +8,7 @@ from typing import Any
 from onceproof import statistics
 from onceproof.installation import Installation
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.given import GivenCluster, check_access, lent, own_cluster
+from onceproof.lab.given import GivenCluster, check_access, lent, needs_own_cluster, own_cluster
 from onceproof.lab.trial import run_alone, run_trial
 from onceproof.model.bisect import Bisection, Probe, lines_of
 from onceproof.model.cell import Cell, Trial
@@ -49,8 +49,8 @@ def probing(
         UsageError: the given brokers cannot be reached, or do not allow what the trials need.
         HarnessError: the brokers could not be started.
     """
-    own = None
-    if given is None and scenario(cells[0].scenario).own_brokers:
+    own, first = None, Trial(run.run_id, cells[0], 0, seed)
+    if given is None and needs_own_cluster(first):
 
         def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
             return run_alone(trial, folder, own_cluster(installation, trial, folder))
@@ -59,7 +59,7 @@ def probing(
         own = EmbeddedCluster.start(installation, cells[0].broker, run.path / "cluster")
         run_one = partial(run_trial, cluster=own)
     else:
-        check_access(given, Trial(run.run_id, cells[0], 0, seed))
+        check_access(given, first)
 
         def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
             return run_alone(trial, folder, lent(given, run.run_id))

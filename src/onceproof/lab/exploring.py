@@ -23,12 +23,11 @@ from onceproof.faults import partition
 from onceproof.harness import harness_version
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.given import own_cluster
+from onceproof.lab.given import needs_own_cluster, own_cluster
 from onceproof.lab.topics import Topics
 from onceproof.lab.toxiproxy import require_toxiproxy
 from onceproof.lab.trial import run_alone
 from onceproof.model.bisect import Bisected, Bisection, lines_of
-from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
 from onceproof.model.coverage import reached, spans
 from onceproof.model.errors import HarnessError, UsageError
@@ -61,7 +60,6 @@ REPEATED = 3  # trials of a schedule for its rate
 TRIES = 3  # trials of a simpler schedule in one of which it must be red
 BISECTED = 100  # trials of the bisection of a finding, at most
 BROKEN = 5  # trials that fail one after the other, after which something must be wrong here
-TOGETHER = 1  # brokers that trials can share
 
 
 class Bench(Protocol):
@@ -456,8 +454,7 @@ class SharedBrokers:
 
     def __call__(self, trial: Trial, folder: TrialFolder) -> Outcome:
         """Run one."""
-        nodes = scenario(trial.cell.scenario).values(trial).get("nodes", TOGETHER)
-        if nodes > TOGETHER or Capability.CUT_LINK in scenario(trial.cell.scenario).needs(trial):
+        if needs_own_cluster(trial):
             return run_alone(trial, folder, own_cluster(self._installation, trial, folder))
         return run_alone(trial, folder, self._lent(trial))
 

@@ -115,6 +115,12 @@ def check_access(given: GivenCluster, *trials: Trial) -> None:
         check_quotas(given, given.properties.user, release)
 
 
+def needs_own_cluster(trial: Trial) -> bool:
+    """Whether a trial cannot share brokers: it needs more than one, or links to them, or disturbs them."""
+    one = scenario(trial.cell.scenario)
+    return one.own_brokers or one.values(trial).get("nodes", 1) > 1 or Capability.CUT_LINK in one.needs(trial)
+
+
 @contextmanager
 def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -> Iterator[Cluster]:
     """Brokers for a trial run on its own, stopped at the end of a `with` block.
