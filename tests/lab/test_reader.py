@@ -1,6 +1,5 @@
 """The independent reader goes on where a consumer of it fell silent."""
 
-import struct
 import time
 
 import pytest
@@ -8,6 +7,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab import reader
+from onceproof.lab.load import encode_integer
 from onceproof.lab.processes import await_condition
 from onceproof.lab.reader import Reader, Source
 from onceproof.model.errors import HarnessError
@@ -40,7 +40,7 @@ class Silenced(Reader):
 def send(cluster, topic, values):
     producer = Producer(cluster.client())
     for value in values:
-        producer.produce(topic, struct.pack(">i", value), struct.pack(">i", value), partition=value % 2)
+        producer.produce(topic, encode_integer(value), encode_integer(value), partition=value % 2)
     assert producer.flush(30) == 0
 
 

@@ -16,11 +16,13 @@ The broker is to blame, and is changed for all groups: each trial has brokers of
 """
 
 import random
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count, islice
 from typing import Any
 
+from onceproof.faults.base import told_in
 from onceproof.faults.rolling_bounce import STATIC
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
@@ -49,7 +51,6 @@ BEFORE, SINCE, AFTER = "instance-1", "instance-2", "instance-3"
 COMPACTED_WITHIN = 60.0  # seconds that the log has to forget
 LOADED_WITHIN = 20.0  # seconds that a broker has to load a group, or to say that it cannot
 GOES_ON_WITHIN = 15.0  # seconds that the application has for the rest
-REFUSED = "Group {} is not a streams group"
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -136,9 +137,8 @@ def drive(lab: Lab) -> Exercise:
             lab.note("exercised")
         lab.brokers.kill(NODE, orderly=True)
         lab.brokers.start(NODE)
-        said = REFUSED.format(lab.trial.application_id)
-        lab.holds_within(LOADED_WITHIN, lambda: lab.committed() or _says(lab, said))
-        if _says(lab, said):
+        lab.holds_within(LOADED_WITHIN, lambda: lab.committed() or _refused(lab))
+        if said := _refused(lab):
             lab.note("refused", node=NODE, said=said)
     with lab.phase("goes on"):
         everything = len(first) + len(flow) + len(rest)
@@ -162,9 +162,10 @@ def _is_forgotten(records: Sequence[str]) -> bool:
     return CLASSIC not in records and STREAMS in records and records[0] == POSITION
 
 
-def _says(lab: Lab, said: str) -> bool:
-    """Whether the broker's log has these words."""
-    return any(said in line for line in lab.brokers.log(NODE).open(errors="replace"))
+def _refused(lab: Lab) -> str | None:
+    """What the broker's log says if it refuses the group."""
+    refusal = re.compile(rf"Group {re.escape(lab.trial.application_id)} is not a streams group")
+    return next((said for _, said in told_in(lab.brokers.log(NODE), 0, refusal)), None)
 
 
 # --- system --------------------------------------------------------------------------------------------------
