@@ -87,7 +87,7 @@ def test_help_and_list_show_what_there_is():
         (["run", "--matrix", "weekly"], "There is no matrix 'weekly'"),
         (["run", "--matrix", "mine.toml"], "The matrix mine.toml cannot be read: No such file or directory."),
         (["cover", "weekly", "--broker", "4.0.1"], "There is no matrix 'weekly'"),
-        (["cover", "nightly", "--broker", "latest"], "'latest' is not a Kafka release"),
+        (["cover", "weekly", "--broker", "latest"], "'latest' is not a Kafka release"),
         (["run", "--scenario", "enum"], "There is no scenario 'enum'"),
         (["run", "--variant", "X"], "There is no variant 'X'"),
         (["run", "--streams", "3.3"], "'3.3' is not a Kafka release"),

@@ -106,6 +106,8 @@ def test_it_travels_as_json(matrix):
         ("quota-DEFAULT_CONFIG-s3.8.1-b4.3.1", "elevator-DEFAULT_CONFIG-s3.8.1-b4.3.1", "no scenario 'elevator'"),
         ("quota-DEFAULT_CONFIG-s3.8.1-b4.3.1", "quota-FAST-s3.8.1-b4.3.1", "no variant 'FAST' of quota"),
         ('variants = ["DEFAULT_CONFIG"]', 'variants = ["FAST"]', "no variant 'FAST' of crash"),
+        ("trials = 3", 'includes = ["monthly"]', "no matrix 'monthly' to include; choose from seed, nightly"),
+        ("trials = 3", 'includes = "nightly"', "includes must be a list of texts, not 'nightly'"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(file, old, new, said):
@@ -131,12 +133,28 @@ def test_what_is_no_matrix_at_all_is_refused(file, content, said):
         read_matrix(file)
 
 
+def test_one_may_include_others_and_has_their_cells_before_its_own(file):
+    file.write_text(OURS.replace("trials = 3", 'includes = ["seed", "brokers"]'))
+    included = read_matrix(file)
+    seed, brokers, own = MATRICES["seed"], MATRICES["brokers"], parse_matrices(OURS, "ours")["team"]
+    assert included.blocks == (*seed.blocks, *own.blocks)
+    assert included.cells == (*brokers.cells, *own.cells)
+    assert (included.name, included.trials, included.risk) == ("team", 1, 0.1)
+
+
+def test_it_includes_what_comes_before_it_in_a_file_and_not_what_comes_after():
+    before = parse_matrices(OURS.replace("team", "one") + OURS.replace("trials = 3", 'includes = ["one"]'), "ours")
+    assert before["team"].blocks == 2 * before["one"].blocks
+    with pytest.raises(UsageError, match="there is no matrix 'one' to include"):
+        parse_matrices(OURS.replace("trials = 3", 'includes = ["one"]') + OURS.replace("team", "one"), "ours")
+
+
 def test_the_example_of_the_documentation_can_be_run(file):
     text = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     [example] = [block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "blocks" in block]
     file.write_text(example)
     expansion = expand(Request(read_matrix(file)), CATALOGUE)
-    assert len(expansion.cells) == 13
+    assert len(expansion.cells) == 28  # 15 of them only in the one that it includes
     assert not expansion.refused
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import OF_BROKERS, registry
-from onceproof.model.matrices import BUDGET, MATRICES
+from onceproof.model.matrices import BUDGET, MATRICES, NEWEST
 from onceproof.model.matrix import Request, expand, with_controls
 from onceproof.scenarios import CATALOGUE
 
@@ -54,8 +54,18 @@ def test_a_restart_is_an_axis():
     ]
 
 
-def test_the_nightly_matrix_restarts_over_more_than_one_line():
-    pairs = {(str(c.streams), str(c.restart_on)) for c in expand(Request("nightly"), CATALOGUE).cells if c.restart_on}
+def test_every_night_has_each_scenario_on_the_newest_release_and_its_control():
+    cells = expand(Request("nightly"), CATALOGUE).cells
+    newest = {cell.scenario for cell in cells if str(cell.running) == NEWEST}
+    assert newest == {cell.scenario for cell in cells if registry().affecting(cell)} == set(CATALOGUE)
+
+
+def test_the_weekly_matrix_has_what_every_night_has():
+    assert set(keys(Request("nightly"))) < set(keys(Request("weekly")))
+
+
+def test_the_weekly_matrix_restarts_over_more_than_one_line():
+    pairs = {(str(c.streams), str(c.restart_on)) for c in expand(Request("weekly"), CATALOGUE).cells if c.restart_on}
     assert {("4.1.2", "4.3.1"), ("3.6.2", "4.3.1"), ("3.9.1", "3.6.2")} <= pairs
 
 
@@ -71,7 +81,7 @@ def test_the_known_matrix_has_each_known_issue_on_bad_and_good_releases():
 
 
 def test_a_cell_that_cannot_exist_is_left_out_with_its_reason():
-    expansion = expand(Request("nightly", ("4.2.0", "4.3.1"), variants=("STATE_UPDATER_DISABLED",)), CATALOGUE)
+    expansion = expand(Request("weekly", ("4.2.0", "4.3.1"), variants=("STATE_UPDATER_DISABLED",)), CATALOGUE)
     assert [str(cell.streams) for cell in expansion.cells] == ["4.2.0"]
     [(cell, reason)] = expansion.refused.items()
     assert str(cell.streams) == "4.3.1"
@@ -104,7 +114,7 @@ def test_a_variant_that_the_matrix_lacks_runs_on_the_releases_of_its_scenario():
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        (Request("weekly"), "There is no matrix 'weekly'"),
+        (Request("hourly"), "There is no matrix 'hourly'"),
         (Request(streams=("3.3",)), "'3.3' is not a Kafka release"),
         (Request(scenarios=("enum",)), "There is no scenario 'enum'"),
         (Request(variants=("DEFAULT",)), "There is no variant 'DEFAULT'"),
@@ -135,7 +145,7 @@ def test_a_scenario_with_an_affected_cell_is_its_own_control():
     asked = Request(scenarios=("enumerator",), streams=("3.4.0", "4.3.1"), variants=("DEFAULT_CONFIG",))
     assert controlled(asked) == keys(asked)
     assert controlled(Request("seed")) == keys(Request("seed"))
-    assert controlled(Request("nightly")) == keys(Request("nightly"))
+    assert controlled(Request("weekly")) == keys(Request("weekly"))
 
 
 def test_a_variant_with_a_known_issue_has_a_control_of_its_own():

@@ -21,6 +21,7 @@ BUDGET = 6  # trials of a cell, at most
 RISK = 0.05  # that a claimed green misses a bug, at most
 DEFAULT_MATRIX = "seed"
 FILE = Path(__file__).with_name("matrices.toml")
+INCLUDES = "includes"  # in a file: other matrices, whose blocks and cells a matrix has before its own
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 
@@ -73,8 +74,10 @@ class Matrix:
         return vars(self) | {"blocks": blocks, "cells": [cell.key for cell in self.cells]}
 
 
-def parse_matrices(text: str, file: str) -> dict[str, Matrix]:
+def parse_matrices(text: str, file: str, others: Mapping[str, Matrix] | None = None) -> dict[str, Matrix]:
     """Read the matrices of a file, as `matrices.toml` has them: a table each, under its name.
+
+    Each may include `others`, and those that come before it.
 
     Raises:
         UsageError: it is not TOML, or not a matrix: the sentence names what is wrong, and what is possible.
@@ -83,7 +86,11 @@ def parse_matrices(text: str, file: str) -> dict[str, Matrix]:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is not TOML: {error}.") from None
-    return {name: matrix_from(_table(table, f"{file}: {name}") | {"name": name}, file) for name, table in data.items()}
+    matrices: dict[str, Matrix] = {}
+    for name, table in data.items():
+        named = _table(table, f"{file}: {name}") | {"name": name}
+        matrices[name] = matrix_from(named, file, {**(others or {}), **matrices})
+    return matrices
 
 
 def read_matrix(file: Path) -> Matrix:
@@ -93,7 +100,7 @@ def read_matrix(file: Path) -> Matrix:
         UsageError: it cannot be read, does not hold exactly one matrix, or its name is one of ours.
     """
     try:
-        matrices = parse_matrices(file.read_text(), str(file))
+        matrices = parse_matrices(file.read_text(), str(file), MATRICES)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UsageError(f"The matrix {file} cannot be read: {reason}.") from None
@@ -106,23 +113,35 @@ def read_matrix(file: Path) -> Matrix:
     return matrix
 
 
-def matrix_from(data: Mapping[str, Any], where: str) -> Matrix:
-    """Read what `Matrix.to_dict` gives.
+def matrix_from(data: Mapping[str, Any], where: str, others: Mapping[str, Matrix] | None = None) -> Matrix:
+    """Read what `Matrix.to_dict` gives; or a table that, with `includes`, names others whose cells it has, too.
 
     Raises:
         UsageError: it is no matrix.
     """
     where = f"{where}: {data.get('name', 'matrix')}"
-    values = _checked(data, Matrix, where)
+    own = {name: value for name, value in data.items() if name != INCLUDES}
+    included = _included(data.get(INCLUDES, ()), others or {}, where)
+    values = _checked(own, Matrix, where)
     if not NAME.fullmatch(values["name"]):
         raise UsageError(f"{where}: a matrix is named with lower-case letters, digits and hyphens, 40 at most.")
     blocks = tuple(_block(_table(block, f"{where}, blocks"), where) for block in values.get("blocks", ()))
     cells = tuple(Cell.parse(key) for key in values.get("cells", ()))
+    blocks = (*chain.from_iterable(matrix.blocks for matrix in included), *blocks)
+    cells = (*chain.from_iterable(matrix.cells for matrix in included), *cells)
     if not blocks and not cells:
         raise UsageError(f"{where} has neither blocks nor cells.")
     for release in values.get("brokers", ()):
         Release.of_brokers(release)
     return Matrix(**values | {"blocks": blocks, "cells": cells})
+
+
+def _included(names: Any, others: Mapping[str, Matrix], where: str) -> list[Matrix]:
+    if not _is_list(names, str):
+        raise UsageError(f"{where}: {INCLUDES} must be a list of texts, not {names!r}.")
+    if unknown := [name for name in names if name not in others]:
+        raise UsageError(f"{where}: there is no matrix {unknown[0]!r} to include; choose from {', '.join(others)}.")
+    return [others[name] for name in names]
 
 
 def _block(data: Mapping[str, Any], where: str) -> Block:

@@ -16,17 +16,24 @@ from onceproof.settings import get_settings
 
 # Seconds of a trial on 2 cores (docs/figures.md), used until this installation has measured its own.
 SECONDS = {
-    "enumerator": 9.0,
+    "enumerator": 12.0,
     "multirunner": 11.0,
     "crash": 14.0,
     "quota": 45.0,
     "at-least-once": 7.0,
-    "global-join": 14.0,
-    "scan": 14.0,
-    "foreign-key-join": 14.0,
+    "global-join": 8.0,
+    "scan": 7.0,
+    "foreign-key-join": 7.0,
+    "idle-task": 24.0,
+    "corrupted-task": 9.0,
+    "split-batch": 10.0,
     "grouped-table": 27.0,
-    "stream-join": 12.0,
-    "table-join": 20.0,
+    "stream-join": 6.0,
+    "table-join": 40.0,
+    "windows": 25.0,
+    "as-of-join": 20.0,
+    "punctuators": 28.0,
+    "migration": 38.0,
 }
 OTHER = 15.0  # of a scenario without a figure
 LATER = "~"  # than the id of every run

@@ -95,7 +95,8 @@ PARAMS: dict[str, dict[str, Any]] = {
 }
 
 WATCH_PARAMS: dict[str, dict[str, Any]] = {
-    "matrix": _MATRIX | {"description": f"Of the runs that are triggered. {_MATRIX['description']}"},
+    "matrix": _MATRIX
+    | {"default": "weekly", "description": f"Of the runs that are triggered. {_MATRIX['description']}"},
     "pre_releases": {
         "default": get_settings().pre_releases,
         "type": "boolean",
@@ -258,7 +259,7 @@ def request_from_params(params: Mapping[str, Any]) -> Request:
     axes: dict[str, Any] = {axis: tuple(params.get(axis) or ()) for axis in AXES}
     numbers: dict[str, Any] = {name: params.get(name) for name in NUMBERS}
     own = params.get("own_matrix")
-    return Request(matrix_from(own, "own_matrix") if own else params["matrix"], **numbers, **axes)
+    return Request(matrix_from(own, "own_matrix", MATRICES) if own else params["matrix"], **numbers, **axes)
 
 
 def params_from_request(request: Request, run_id: str) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""**Every variant on every line of releases.** Runs every Sunday: `trigger` starts a run of `regression` with the
+matrix `weekly`, which has the cells of every night, too. It takes hours; a run of the night waits until it has ended.
+
+`is_due` skips a Sunday on which Airflow was not up at that time: it is not made up for.
+
+**Where is the result?** In the run of `regression` whose id begins with `weekly`, on the page like any other.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import CronTriggerTimetable, dag, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from onceproof.pipeline import steps
+
+
+@task
+def is_due(dag_run: Any = None) -> None:
+    """Skip a Sunday that was missed."""
+    if dag_run.run_type == "scheduled" and steps.was_missed(dag_run.run_after):
+        raise AirflowSkipException("Airflow was not up at that time; trigger a run to have it now.")
+
+
+@dag(
+    schedule=CronTriggerTimetable("15 13 * * 0", timezone="UTC"),
+    catchup=False,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=2),  # it waits for nothing
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},
+    doc_md=__doc__,
+    tags=["onceproof"],
+)
+def weekly() -> None:
+    """The graph."""
+    is_due() >> TriggerDagRunOperator(
+        task_id="trigger",
+        trigger_dag_id="regression",
+        trigger_run_id="weekly__{{ dag_run.run_id }}",
+        conf={"matrix": "weekly"},
+        logical_date=None,  # the id alone tells runs apart
+        skip_when_already_exists=True,  # clearing it makes no second run
+    )
+
+
+weekly()
