@@ -1,20 +1,24 @@
 """How long `explore` takes to find what is there, told nothing about it, beside schedules that are drawn uniformly.
 
     .venv/bin/python benchmarks/searching.py [--target NAME]... [--seeds N] [--first SEED] [--minutes M]
+        [--results FILE]
 
 Each target is a release and what is to be found in it: a known issue that strikes it, or a bug that is planted. A
 search ends when it has shown that, or after M minutes. For each seed a steered search runs, and then a uniform one;
 prints a row for each target and way: searches that found it, the minutes of each (`> M`: not found), their median, and
-the trials that were run.
+the trials that were run. With a file of results, each search is appended to it, and not made again.
 """
 
 import argparse
+import json
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from onceproof.model.explored import ExplorationFolder, Tried, read_lines
 from onceproof.model.matrices import BROKER
@@ -59,6 +63,26 @@ class Searched:
 
     found: float | None
     trials: int
+
+
+class Results:
+    """What searches showed, in a file to which it is appended, if there is one; a line of JSON each."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        lines = file.read_text().splitlines() if file and file.exists() else ()
+        told = map(json.loads, lines)
+        self._known = {frozenset(one["asked"].items()): Searched(one["found"], one["trials"]) for one in told}
+
+    def of(self, asked: dict[str, Any], run: Callable[[], Searched]) -> Searched:
+        """That search, which is made if it is not known."""
+        key = frozenset(asked.items())
+        if key not in self._known:
+            self._known[key] = run()
+            if self._file:
+                with self._file.open("a") as out:
+                    out.write(json.dumps({"asked": asked, **asdict(self._known[key])}) + "\n")
+        return self._known[key]
 
 
 def search(target: Target, seed: int, minutes: float, *, uniform: bool) -> Searched:
@@ -107,13 +131,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, metavar="N")
     parser.add_argument("--first", type=int, default=1, metavar="SEED")
     parser.add_argument("--minutes", type=float, default=10, metavar="M")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="to append to, and to go on from")
     asked = parser.parse_args()
+    results = Results(asked.results)
     print(HEAD, flush=True)
     for name in asked.target or TARGETS:
         ways: dict[str, list[Searched]] = {"steered": [], "uniform": []}
         for seed in range(asked.first, asked.first + asked.seeds):
             for way, searched in ways.items():
-                searched.append(search(TARGETS[name], seed, asked.minutes, uniform=way == "uniform"))
+                this = {"target": name, "way": way, "seed": seed, "minutes": asked.minutes}
+                run = partial(search, TARGETS[name], seed, asked.minutes, uniform=way == "uniform")
+                searched.append(results.of(this, run))
         for way, searched in ways.items():
             print(row(TARGETS[name], way, searched, asked.minutes), flush=True)
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
@@ -16,7 +17,7 @@ from onceproof.model.json_file import write_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
-from onceproof.pipeline.run import _connected, _finished, explain, find_interrupted, run
+from onceproof.pipeline.run import PATIENCE, _connected, _finished, _watch, explain, find_interrupted, run
 from onceproof.pipeline.supervisor import Airflow
 from tests.conftest import a_trial
 from tests.specimens.brokers import given
@@ -39,6 +40,38 @@ def finished(tmp_path, airflow: Airflow, verdicts: list[str], *instances: dict[s
     folder = RunFolder(tmp_path / "20261121T084500-3f2a")
     VerdictRow.write_all(folder.verdicts_file, [a_verdict(a_trial("3.4.1").cell, verdict) for verdict in verdicts])
     return _finished(folder, folder.run_id, airflow, [instance("judge", "success"), *instances])
+
+
+class Tasks:
+    """An API whose look at all tasks takes a second; the run ends at the hundredth look at its state."""
+
+    def __init__(self) -> None:
+        self.now, self.looks, self.states = 0.0, 0, 0
+
+    def task_instances(self, _dag: str, _run: str) -> list[dict[str, object]]:
+        self.looks += 1
+        self.now += 1.0
+        return [instance("judge", "success" if self.states == 100 else "running")]
+
+    def run_state(self, _dag: str, _run: str) -> str:
+        self.states += 1
+        return "success" if self.states == 100 else "running"
+
+
+def test_whoever_watches_a_large_run_leaves_the_machine_to_it(tmp_path, monkeypatch):
+    tasks, shown = Tasks(), []
+    display = SimpleNamespace(show=lambda progress: shown.append(progress.stages))
+    monkeypatch.setattr("onceproof.pipeline.run.time", SimpleNamespace(monotonic=lambda: tasks.now))
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: tick(tasks, seconds)))
+    running = SimpleNamespace(check=lambda: None)
+    assert _watch(RunFolder(tmp_path / RUN), RUN, running, tasks, display)[0]["state"] == "success"
+    assert tasks.looks <= tasks.now / PATIENCE + 1
+    assert shown[0] == ("judge",)
+    assert shown[-1] == ()
+
+
+def tick(tasks: Tasks, seconds: float) -> None:
+    tasks.now += seconds
 
 
 def test_a_second_run_names_the_first(lab, home):

@@ -79,7 +79,7 @@ def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
     monkeypatch.setattr(sensitivity, "try_planned", try_planned)
     monkeypatch.setattr(sensing, "read_by_both", lambda planted, tried: [trial for _, trial in tried])
     axes = {"brokers": ("3.9.1",), "scenarios": ("enumerator",), "variants": ("DEFAULT_CONFIG",)}
-    run = steps.plan(RUN, Request("nightly", ("3.3.2", "4.3.1"), **axes))
+    run = steps.plan(RUN, Request("weekly", ("3.3.2", "4.3.1"), **axes))
     assert [one["plant"] for one in read_json(run.run_file)["plants"]] == NAMES[:2]
     steps.sense(run)
     stored = planted_trials(get_settings().database_url)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ from onceproof.pipeline.services import Running, services
 from onceproof.pipeline.supervisor import DAG, Airflow
 from onceproof.settings import Settings, get_settings
 
-LOOK_EVERY = 1.0  # a look takes the API server 30 to 65 ms (measured), and trials need the machine
+LOOK_EVERY = 1.0  # seconds
+PATIENCE = 10  # times as long as a look at all tasks took: 300 ms for 230 of them, and trials need the machine
 END_TIMEOUT = 30.0
 
 
@@ -167,16 +169,21 @@ def _watch(
     folder: RunFolder, dag_run: str, running: Running, api: AirflowApi, display: Display
 ) -> list[dict[str, Any]]:
     """Show the run's progress until it has ended; returns its task instances."""
+    due = time.monotonic()
 
     def look() -> str:
+        nonlocal due
         running.check()
-        state = api.run_state(DAG, dag_run)
-        display.show(progress_of(folder, api.task_instances(DAG, dag_run)))
-        return state
+        if (began := time.monotonic()) >= due:
+            display.show(progress_of(folder, api.task_instances(DAG, dag_run)))
+            due = time.monotonic() + PATIENCE * (time.monotonic() - began)
+        return api.run_state(DAG, dag_run)
 
     # No deadline of ours: the DAG has one (dagrun_timeout).
     Retrying(wait=wait_fixed(LOOK_EVERY), retry=retry_if_result(lambda state: state not in FINISHED))(look)
-    return api.task_instances(DAG, dag_run)
+    instances = api.task_instances(DAG, dag_run)
+    display.show(progress_of(folder, instances))
+    return instances
 
 
 def _end(folder: RunFolder, dag_run: str, api: AirflowApi, given: GivenCluster | None) -> None:
