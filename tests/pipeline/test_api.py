@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from onceproof.model.errors import HarnessError
-from onceproof.pipeline.api import AirflowApi
+from onceproof.pipeline.api import ANSWERS_WITHIN, AirflowApi
 
 URL = "http://127.0.0.1:8123"
 
@@ -62,6 +62,20 @@ def test_one_login_serves_many_calls(api, fake):
     fake.on("GET", "/dags/d/dagRuns/r", (200, {"state": "running"}))
     assert [api.run_state("d", "r") for _ in range(3)] == ["running"] * 3
     assert fake.logins == 1
+
+
+def test_a_login_has_no_longer_to_be_answered_than_what_asks_for_it(api, fake, monkeypatch):
+    fake.on("GET", "/dags/d/dagRuns/r", (200, {"state": "running"}))
+    limits = {}
+    handle = httpx.MockTransport.handle_request
+
+    def handled(transport, request):
+        limits[request.url.path] = request.extensions["timeout"]["read"]
+        return handle(transport, request)
+
+    monkeypatch.setattr(httpx.MockTransport, "handle_request", handled)
+    api.run_state("d", "r")
+    assert limits == {"/auth/token": ANSWERS_WITHIN, "/api/v2/dags/d/dagRuns/r": ANSWERS_WITHIN}
 
 
 def test_an_expired_token_is_renewed(api, fake):

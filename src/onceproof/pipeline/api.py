@@ -35,9 +35,9 @@ class _Login(httpx.Auth):
             response = yield request
             if response.status_code != httpx.codes.UNAUTHORIZED:
                 return
-        answer = yield httpx.Request(
-            "POST", request.url.copy_with(path="/auth/token", query=None), json=self._credentials
-        )
+        login = request.url.copy_with(path="/auth/token", query=None)
+        # The client gives its timeout to its own requests only.
+        answer = yield httpx.Request("POST", login, json=self._credentials, extensions=request.extensions)
         if answer.status_code != httpx.codes.CREATED:
             raise HarnessError(
                 f"Airflow at {request.url.host}:{request.url.port} does not let {self._credentials['username']!r} in "
