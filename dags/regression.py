@@ -5,8 +5,8 @@
 and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the other.
 `sense` plants a few bugs into releases about which too little is known, on brokers of its own, whenever a slot of the
 pool is free (DAG `sensitivity` plants all). `add_trials` gives further trials to cells whose claim does not hold yet. A
-Spark application reads the topics and finds the anomalies: it is started early, copies the topics of trials that have
-ended, and goes on with `end_trials`. Great Expectations validates the tables, `judge` says what it means, `publish`
+Spark application reads the topics and finds the anomalies: it is started early, does so for trials that have ended,
+and for the rest after `end_trials`. Great Expectations validates the tables, `judge` says what it means, `publish`
 keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run

@@ -4,7 +4,7 @@ One batch read per cluster, read_committed, so that aborted records are absent; 
 wanted. What stores held, as written by the instances, is added. Records that are anything but integers are listed in
 `corrupt.json`. A trial whose topics are missing is left out and gets its sentence in `errors.json`, unless Kafka ended
 its drive before the application created them; so do the trials of a cluster that does not answer. Running it again
-replaces the table. Topics of trials that have ended can be copied ahead, while others are still driven.
+replaces the table.
 """
 
 import shutil
@@ -58,59 +58,18 @@ class Topic:
     keys: str
 
 
-@dataclass(frozen=True)
-class Copied:
-    """Topics of some trials that were copied ahead, all of them readable.
-
-    Nothing on disk says so: it is known to the process that has done it, so what an attempt has left that was cut off
-    is never taken for complete.
-    """
-
-    trials: frozenset[str]
-    folder: Path
-    corrupt: list[dict[str, Any]]
-
-    def move(self, draft: Path) -> None:
-        """Take the files, whose names Spark never gives twice, into a draft on the same file system."""
-        for file in self.folder.glob("role=*/*.parquet"):
-            target = draft / file.relative_to(self.folder)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            file.rename(target)
-
-
-def copy_ahead(
-    spark: SparkSession, run_folder: RunFolder, trials: list[Trial], given: ClientProperties | None = None
-) -> Copied | None:
-    """Copy the topics of trials that have ended; None if any cannot be read, about which `collect` will tell."""
-    folder = tables.draft(run_folder, "records", f".{trials[0].key}")
-    errors, corrupt = copy_clusters(spark, run_folder, trials, given, folder)
-    return None if errors else Copied(frozenset(trial.key for trial in trials), folder, corrupt)
-
-
-def collect(
-    spark: SparkSession, run_folder: RunFolder, given: ClientProperties | None = None, ahead: Iterable[Copied] = ()
-) -> dict[str, str]:
+def collect(spark: SparkSession, run_folder: RunFolder, given: ClientProperties | None = None) -> dict[str, str]:
     """Write `records` and `errors.json`; returns the latter's content.
 
     Args:
         spark: the session.
         run_folder: the run.
         given: how to reach the brokers whose release is claimed, if the run has such brokers.
-        ahead: what need not be read from the brokers again; of no use afterwards.
     """
     tables.drop(run_folder, "records", *tables.CHECKED)
-    driven = run_folder.driven_trials()
-    parts = [part for part in ahead if part.trials <= {trial.key for trial in driven}]
-    copied = {trial for part in parts for trial in part.trials}
     draft = tables.draft(run_folder, "records")
     empty_table(spark, draft)
-    left = [trial for trial in driven if trial.key not in copied]
-    errors, corrupt = copy_clusters(spark, run_folder, left, given, draft)
-    for part in parts:
-        part.move(draft)
-        corrupt += part.corrupt
-    for folder in draft.parent.glob(".records.*.draft"):
-        shutil.rmtree(folder)
+    errors, corrupt = copy_clusters(spark, run_folder, given, draft)
     copy_contents(run_folder, draft)
     copy_dumps(run_folder, draft)
     tables.write_errors(run_folder, errors)
@@ -126,16 +85,16 @@ def collect(
 
 
 def copy_clusters(
-    spark: SparkSession, run_folder: RunFolder, trials: list[Trial], given: ClientProperties | None, draft: Path
+    spark: SparkSession, run_folder: RunFolder, given: ClientProperties | None, draft: Path
 ) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Append the records of these trials to the draft.
+    """Append the records of all trials to the draft.
 
     Returns a sentence for each unreadable trial, and the records that cannot be decoded.
     """
     errors: dict[str, str] = {}
     corrupt: list[dict[str, Any]] = []
     clusters: dict[str, list[Trial]] = {}
-    for trial in trials:
+    for trial in run_folder.driven_trials():
         clusters.setdefault(run_folder.cluster_of(trial), []).append(trial)
     for name, on_broker in clusters.items():
         file = run_folder.cluster_file(name)

@@ -1,26 +1,25 @@
 """Read a run's topics and find the anomalies in them: `spark-submit collect_and_check.py --run-folder PATH`.
 
 One application does both, so that code which the JVM has compiled to read and write tables serves the checks, too. It
-may be started while trials are still driven (`--early`): then it copies the topics of those that have ended, and
-rehearses on some of them.
+may be started while trials are still driven (`--early`): then it makes parts of the tables, of those that have ended.
 """
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from onceproof.model.cell import Trial
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.files import Outcome
 from onceproof.model.run_folder import RunFolder
 from spark_jobs.check import check
-from spark_jobs.collect import Copied, collect, copy_ahead
+from spark_jobs.collect import collect
 from spark_jobs.owner import end_with
-from spark_jobs.rehearsal import rehearse
+from spark_jobs.parts import complete, make_ahead
 
 MANY = 3_000_000  # records of inputs
 
@@ -37,22 +36,14 @@ def main() -> None:
         end_with(asked.owner)
     run_folder = RunFolder(asked.run_folder)
     given = ClientProperties.read(asked.brokers) if asked.brokers else None
-    ahead: list[Copied] = []
-
-    def copy(trials: list[Trial]) -> None:
-        with session(run_folder) as spark:
-            if copied := copy_ahead(spark, run_folder, trials, given):
-                ahead.append(copied)
-
-    if asked.early:
-        rehearse(run_folder, lambda rehearsal: collect_and_check(rehearsal, given), copy)
-    collect_and_check(run_folder, given, ahead)
+    perform = partial(collect_and_check, given=given)
+    complete(run_folder, make_ahead(run_folder, perform) if asked.early else [], perform)
 
 
-def collect_and_check(run_folder: RunFolder, given: ClientProperties | None, ahead: Iterable[Copied] = ()) -> None:
-    """Do both in one session."""
+def collect_and_check(run_folder: RunFolder, given: ClientProperties | None) -> None:
+    """Do both in one session: it has a cluster's executors only while it works."""
     with session(run_folder) as spark:
-        for trial, error in collect(spark, run_folder, given, ahead).items():
+        for trial, error in collect(spark, run_folder, given).items():
             print(f"{trial}: {error}")
         check(spark, run_folder)
 

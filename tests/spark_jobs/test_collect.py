@@ -1,7 +1,6 @@
 """From topics on a real broker to tables: transactions, broken trials, missing topics, silent clusters."""
 
 import secrets
-import shutil
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from onceproof.model.run_folder import RunFolder
 from spark_jobs import collect as job
 from spark_jobs import tables
 from spark_jobs.check import check
+from spark_jobs.parts import complete, excerpt
 from tests.specimens.enumerator import ANOMALOUS, HEALTHY, LOOK_ALIKES, Specimen
 from tests.specimens.files import ROLES
 from tests.specimens.folders import run_folder_of
@@ -131,15 +131,15 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     check(spark, run_folder)
     before = contents_of(run_folder)
 
-    # The second time replaces what the first has written; some topics are copied ahead, some of them in vain.
-    aborted_later = tables.draft(run_folder, "records", ".of-an-attempt-that-was-cut-off") / "role=output"
-    shutil.copytree(run_folder.table("records") / "role=output", aborted_later)
-    assert job.copy_ahead(spark, run_folder, [lacking, red]) is None
-    ahead = [job.copy_ahead(spark, run_folder, trials) for trials in ([green, broken], [failed], [empty])]
-    unjudged = replace(ahead[1], trials=frozenset(["of a trial that is not judged"]))
-    assert [sorted(part.trials) for part in ahead] == [sorted([green.key, broken.key]), [failed.key], [empty.key]]
-    assert job.collect(spark, run_folder, ahead=[ahead[0], unjudged, ahead[2]]) == errors
-    check(spark, run_folder)
+    # In parts it comes to the same, and replaces what was written before.
+    def perform(part):
+        job.collect(spark, part)
+        check(spark, part)
+
+    made = [excerpt(run_folder, trials) for trials in ([green, broken], [empty])]
+    for part in made:
+        perform(part)
+    complete(run_folder, made, perform)
     assert contents_of(run_folder) == before
     assert not list(run_folder.table("records").parent.glob(".*"))
 

@@ -26,6 +26,8 @@ of its files.
     outcome.json                   exercised or not, seconds by phase; what Kafka did that ended the drive, why the
                                    trial is void, or the error; written last
   trials_over                      is there as soon as no further trial will be driven
+  parts/                           tables of trials that have ended, as run folders of their own, until those of the
+                                   run are made of them
   tables/<table>/                  Parquet: records, assignments, changelogs, transactions, comparisons, findings,
                                    counts
   validations/<trial>.json         outcome of each Great Expectations suite
@@ -214,6 +216,11 @@ class RunFolder:
     def table(self, name: str) -> Path:
         """Folder of a Parquet table; its column `trial` says whose rows they are."""
         return self.path / "tables" / name
+
+    @property
+    def parts(self) -> Path:
+        """Folder of what the tables are made of, while they are."""
+        return self.path / "parts"
 
     @property
     def validations(self) -> Path:

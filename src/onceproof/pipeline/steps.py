@@ -217,8 +217,6 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
         )
     run.verdicts_file.unlink(missing_ok=True)
     run.trials_over.unlink(missing_ok=True)
-    for rehearsal in run.path.glob("rehearsal-*"):  # of a Spark that was killed
-        shutil.rmtree(rehearsal, ignore_errors=True)
     for trial in run.trials():
         if (outcome := run.outcome(trial)) is None or not outcome.says_something:
             run.set_aside(trial)

@@ -1,0 +1,153 @@
+"""While trials are driven, the tables of those that have ended are made, and at the end those of the run of them."""
+
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from onceproof.model.json_file import read_json, write_json
+from onceproof.model.run_folder import RunFolder
+from spark_jobs import collect_and_check as application
+from spark_jobs import parts, tables
+from spark_jobs.parts import LOOK_EVERY, complete, make_ahead
+from tests.conftest import a_trial
+from tests.specimens.files import a_plan, an_outcome
+
+
+class Run:
+    """A run whose trials end one after the other, while the maker of parts sleeps. A part has a row for each trial."""
+
+    def __init__(self, folder, *topologies):
+        self.folder = RunFolder(folder / "20261121T084500-3f2a")
+        self.left = [replace(a_trial("3.4.1", scenario=of), number=n) for n, of in enumerate(topologies, 1)]
+        self.performed = []
+        self.failing = set()  # topologies: while they are looked at
+        self.unreadable = set()
+        write_json(self.folder.run_file, {"trials": [trial.to_dict() for trial in self.left]})
+        self.folder.cluster_file("3.9.1").parent.mkdir()
+        self.folder.cluster_file("3.9.1").write_text("{}")
+
+    def end_one(self, seconds):
+        assert seconds == LOOK_EVERY
+        if not self.left:
+            self.folder.trials_over.touch()
+            return
+        trial = self.left.pop(0)
+        a_plan(trial, check=trial.cell.scenario).write(self.folder.trial(trial).trial_file)
+        an_outcome(trial).write(self.folder.trial(trial).outcome_file)
+
+    def perform(self, part):
+        assert part.cluster_file("3.9.1").exists()
+        trials = part.driven_trials()
+        of = [trial.cell.scenario for trial in trials]
+        self.performed.append(of)
+        for name in ("records", *tables.CHECKED):
+            file = part.table(name) / ("role=input" if name == "records" else "") / "part-0.parquet"
+            file.parent.mkdir(parents=True)
+            pq.write_table(pa.table({"trial": [trial.key for trial in trials]}), file)
+        if self.failing & set(of):
+            raise ValueError("boom")
+        tables.write_errors(part, {t.key: "gone" for t in trials if t.cell.scenario in self.unreadable})
+        tables.write_corrupt(part, [{"trial": trials[0].key}])
+
+    def make(self):
+        """All of it: what was in the tables of the run, by table."""
+        complete(self.folder, make_ahead(self.folder, self.perform, self.end_one), self.perform)
+        return {
+            name: sorted(ds.dataset(self.folder.table(name), format="parquet").to_table()["trial"].to_pylist())
+            for name in ("records", *tables.CHECKED)
+        }
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Runs of a handful of trials will do."""
+    monkeypatch.setattr(parts, "STILL_OPEN", 2)
+    monkeypatch.setattr(parts, "TOGETHER", 3)
+
+
+def is_whole(run, made):
+    keys = sorted(trial.key for trial in run.folder.trials())
+    left = {file.name for file in run.folder.path.iterdir()}
+    return made == dict.fromkeys(made, keys) and left == {"run.json", "clusters", "trials", "trials_over", "tables"}
+
+
+def test_a_part_has_what_has_ended_since_the_last_one(tmp_path):
+    run = Run(tmp_path, "enumerator", "enumerator", "crash", "crash", "crash", "crash", "quota", "crash")
+    assert is_whole(run, run.make())
+    assert run.performed == [
+        ["enumerator"],  # the first of its topology
+        ["enumerator", "crash"],  # the same
+        ["crash", "crash", "crash"],  # as many as make a part
+        ["quota", "crash"],  # few are left, or all are over
+    ]
+    assert len(read_json(run.folder.run_file)["trials"]) == 8
+    assert len(tables.read_corrupt(run.folder)) == 4
+    assert tables.read_errors(run.folder) == {}
+
+
+@pytest.mark.parametrize("how", ["failing", "unreadable"])
+def test_a_part_that_fails_or_cannot_be_read_is_made_again_at_the_end(tmp_path, capsys, how):
+    run = Run(tmp_path, "enumerator", "crash", "scan", "scan", "scan")
+    getattr(run, how).add("crash")
+    ahead = make_ahead(run.folder, run.perform, run.end_one)
+    assert run.performed == [["enumerator"], ["crash"], ["scan"]]
+    assert [[trial.cell.scenario for trial in part.trials()] for part in ahead] == [["enumerator"], ["scan"]]
+    assert capsys.readouterr().out == ("A part failed: ValueError: boom\n" if how == "failing" else "")
+    run.failing.clear()
+    complete(run.folder, ahead, run.perform)
+    assert run.performed[3:] == [["crash", "scan", "scan"]]
+    assert list(tables.read_errors(run.folder).values()) == (["gone"] if how == "unreadable" else [])
+
+
+def test_a_part_with_a_trial_that_is_not_judged_after_all_is_left_out(tmp_path):
+    run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
+    ahead = make_ahead(run.folder, run.perform, run.end_one)
+    [_, trial, *_] = run.folder.trials()
+    an_outcome(trial, error="it was not one").write(run.folder.trial(trial).outcome_file)
+    complete(run.folder, ahead, run.perform)
+    assert run.performed == [["enumerator"], ["crash"], ["scan", "scan"]]
+
+
+def test_with_nothing_made_ahead_the_tables_are_those_of_the_run_at_once(tmp_path):
+    run = Run(tmp_path, "enumerator")
+    assert is_whole(run, run.make())
+    assert run.performed == [["enumerator"]]
+
+
+def test_what_an_attempt_has_left_that_was_cut_off_is_never_taken(tmp_path):
+    run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
+    make_ahead(run.folder, run.perform, run.end_one)
+    run.folder.trials_over.unlink()
+    run.performed.clear()
+    assert is_whole(run, run.make())
+    assert run.performed[0] == ["enumerator", "crash", "scan", "scan"]
+
+
+def test_if_the_rest_fails_there_is_no_table_and_no_part(tmp_path):
+    run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
+    run.failing.add("scan")
+    with pytest.raises(ValueError, match="boom"):
+        run.make()
+    assert not run.folder.table("records").exists()
+    assert not run.folder.parts.exists()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_the_application_makes_parts_only_if_it_is_started_early(tmp_path, monkeypatch, early):
+    calls = []
+    for name, replaced in {
+        "session": lambda _: nullcontext("spark"),
+        "make_ahead": lambda run, perform: calls.append("ahead") or [],
+        "collect": lambda spark, run, given: {},
+        "check": lambda spark, run: calls.append(run.path),
+    }.items():
+        monkeypatch.setattr(application, name, replaced)
+    write_json(tmp_path / "run.json", {"trials": []})
+    monkeypatch.setattr(sys, "argv", ["x", *(["--early"] if early else []), "--run-folder", str(tmp_path)])
+    application.main()
+    assert calls == [*(["ahead"] if early else []), tmp_path]
