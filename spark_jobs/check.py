@@ -65,13 +65,17 @@ def as_far_as(mark: str, records: DataFrame, facts: Mapping[str, Mapping[str, in
 
     In and out: records (name, role, partition, offset, ...). `facts` by trial.
     """
-    for trial, known in facts.items():
-        for fact, end in known.items():
-            role, _, partition = fact.partition(mark)
-            if partition:
-                place = (f.col("name") == trial) & (f.col("role") == role) & (f.col("partition") == int(partition))
-                records = records.where(~(place & (f.col("offset") >= end)))
-    return records
+    ends = [
+        {"name": trial, "role": role, "partition": int(partition), "end": end}
+        for trial, known in facts.items()
+        for (role, marked, partition), end in ((fact.partition(mark), end) for fact, end in known.items())
+        if marked
+    ]
+    if not ends:
+        return records
+    places = f.broadcast(in_memory(records.sparkSession, ends, "name string, role string, partition int, end long"))
+    far = records.join(places, ["name", "role", "partition"], "left")
+    return far.where(f.col("end").isNull() | (f.col("offset") < f.col("end"))).drop("end")
 
 
 def segments_of(
