@@ -37,7 +37,7 @@ SECONDS = {
 }
 OTHER = 15.0  # of a scenario without a figure
 LATER = "~"  # than the id of every run
-START, AFTERWARDS = 60.0, 3.0  # Airflow and the brokers; of each trial what Spark and Great Expectations take
+START, AFTERWARDS = 60.0, 1.0  # Airflow and the brokers; of each trial what Spark and Great Expectations take
 
 
 def estimate(request: Request) -> dict[str, Any]:
