@@ -19,6 +19,7 @@ from spark_jobs import tables
 LOOK_EVERY = 1.0  # seconds
 STILL_OPEN = 8  # trials; with fewer, what is taken from them is more than what is saved afterwards
 TOGETHER = 16  # trials of a part: Spark takes its time for each query, whatever it reads
+AT_ONCE = 64  # trials, at most: of many topologies each has queries that read the records of all
 
 Perform = Callable[[RunFolder], None]  # writes the tables of a part
 
@@ -68,18 +69,18 @@ def excerpt(run_folder: RunFolder, trials: Sequence[Trial]) -> RunFolder:
 
 
 def complete(run_folder: RunFolder, made: Iterable[RunFolder], perform: Perform) -> None:
-    """Make what is in no part yet, and of all of it the tables of the run."""
+    """Make what is in no part yet, at once if it is little, and of all of it the tables of the run."""
     driven = run_folder.driven_trials()
     keys = {trial.key for trial in driven}
     parts = [part for part in made if {trial.key for trial in part.trials()} <= keys]
     there = {trial.key for part in parts for trial in part.trials()}
     left = [trial for trial in driven if trial.key not in there]
     try:
-        if not parts:
+        if not parts and len(left) <= AT_ONCE:
             perform(run_folder)
             return
-        if left:
-            parts.append(excerpt(run_folder, left))
+        for first in range(0, len(left), AT_ONCE):
+            parts.append(excerpt(run_folder, left[first : first + AT_ONCE]))
             perform(parts[-1])
         merge(run_folder, parts)
     finally:

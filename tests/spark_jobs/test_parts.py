@@ -119,6 +119,16 @@ def test_with_nothing_made_ahead_the_tables_are_those_of_the_run_at_once(tmp_pat
     assert run.performed == [["enumerator"]]
 
 
+def test_many_at_once_are_made_in_parts_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "AT_ONCE", 2)
+    run = Run(tmp_path, "enumerator", "enumerator", "crash", "crash", "scan")
+    while run.left:
+        run.end_one(LOOK_EVERY)
+    run.folder.trials_over.touch()
+    assert is_whole(run, run.make())
+    assert run.performed == [["enumerator", "enumerator"], ["crash", "crash"], ["scan"]]
+
+
 def test_what_an_attempt_has_left_that_was_cut_off_is_never_taken(tmp_path):
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
     make_ahead(run.folder, run.perform, run.end_one)
