@@ -31,7 +31,7 @@ from onceproof.settings import get_settings
 @task
 def releases(params: Any = None, dag_run: Any = None) -> list[str]:
     """The releases that are searched."""
-    if dag_run.run_type == "scheduled" and steps.was_missed(dag_run.run_after):
+    if steps.is_late(dag_run):
         raise AirflowSkipException("Airflow was not up when the night began; trigger a run to search now.")
     try:
         refuse_unknown(params, EXPLORE_PARAMS)

@@ -103,7 +103,7 @@ def step(verb: Callable[..., Any], *, on_brokers: bool = False, **options: Any) 
 @task(doc_md=steps.plan.__doc__)
 def plan(params: Any = None, dag_run: Any = None) -> str:
     """Make the plan; returns the run folder."""
-    if dag_run.run_type == "scheduled" and steps.was_missed(dag_run.run_after):
+    if steps.is_late(dag_run):
         raise AirflowSkipException("Airflow was not up at that time: a missed night is not made up for.")
     with one_sentence():
         refuse_unknown(params, PARAMS)

@@ -19,7 +19,7 @@ from onceproof.pipeline import steps
 @task
 def is_due(dag_run: Any = None) -> None:
     """Skip a Sunday that was missed."""
-    if dag_run.run_type == "scheduled" and steps.was_missed(dag_run.run_after):
+    if steps.is_late(dag_run):
         raise AirflowSkipException("Airflow was not up at that time; trigger a run to have it now.")
 
 

@@ -34,11 +34,16 @@ def make_ahead(run_folder: RunFolder, perform: Perform, sleep: Callable[[float],
     made: list[RunFolder] = []
     tried: set[str] = set()
     topologies: set[str] = set()
+    before = None
     while not run_folder.trials_over.exists():
+        left = still_open(run_folder)
+        if left == before or left < STILL_OPEN:
+            sleep(LOOK_EVERY)
+            continue
+        before = left
         ended = [trial for trial in run_folder.driven_trials() if trial.key not in tried]
         new = {TrialPlan.read(run_folder.trial(trial).trial_file).check for trial in ended} - topologies
-        if still_open(run_folder) < STILL_OPEN or not (new or len(ended) >= TOGETHER):
-            sleep(LOOK_EVERY)
+        if not (new or len(ended) >= TOGETHER):
             continue
         tried |= {trial.key for trial in ended}
         topologies |= new

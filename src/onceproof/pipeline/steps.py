@@ -65,6 +65,11 @@ def was_missed(slot: datetime) -> bool:
     return since is not None and slot < datetime.fromisoformat(since)
 
 
+def is_late(dag_run: Any) -> bool:
+    """Whether a DAG run is one of the schedule whose slot was missed; one by hand never is."""
+    return dag_run.run_type == "scheduled" and was_missed(dag_run.run_after)
+
+
 def requested(request: Request) -> Expansion:
     """The cells of a request, positive controls included.
 
