@@ -103,3 +103,16 @@ def test_brokers_that_kept_their_data_go_on_with_it_but_for_groups(tmp_path):
     finally:
         cluster.stop()
     assert not EmbeddedCluster.has_data(tmp_path)
+
+
+@pytest.mark.broker
+def test_a_broker_is_made_dead_although_whoever_was_at_it_was_killed(tmp_path):
+    cluster = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path)
+    try:
+        number = cluster.dead_broker()
+        (tmp_path / REGISTERED).unlink()  # as if killed at the end; its data folder is prepared, as before
+        assert cluster.dead_broker() == number
+        assert (tmp_path / REGISTERED).exists()
+        assert set(AdminClient(cluster.client()).list_topics(timeout=10).brokers) == {1}
+    finally:
+        cluster.stop()

@@ -27,6 +27,7 @@ from onceproof.model.release import Release
 from onceproof.model.segments import COORDINATOR, OFFSETS
 
 READY_TIMEOUT = 60.0
+DEAD_DATA = "data-dead"
 REGISTERED = "dead.registered"  # marks that there is a broker that is registered and dead
 LEAST_SESSION_MS = 1_000
 AT_THEIR_PROCESSES = frozenset({Capability.KILL_NODE, Capability.CUT_LINK})  # possible only where these are
@@ -275,6 +276,7 @@ class EmbeddedCluster(Cluster):
             return number
         jvm = self._jvm
         file = _write_dead_config(self.folder, number, self.installation.host)
+        shutil.rmtree(self.folder / DEAD_DATA, ignore_errors=True)  # whoever was at it before may have been killed
         _format(jvm, [file], _cluster_id(self.folder), None)
         argv = jvm.command(("kafka.Kafka", str(file)), self.folder, "-Xmx512m")
         broker = spawn(argv, log=self.folder / "dead.log")
@@ -458,7 +460,7 @@ def _write_dead_config(folder: Path, number: int, host: str) -> Path:
         "node.id": number,
         "listeners": f"PLAINTEXT://{host}:{port}",
         "advertised.listeners": f"PLAINTEXT://{host}:{port}",
-        "log.dirs": folder / "data-dead",
+        "log.dirs": folder / DEAD_DATA,
     }
     model, file = folder / "node-1.properties", folder / "dead.properties"
     kept = [line for line in model.read_text().splitlines(keepends=True) if line.partition("=")[0] not in changed]
