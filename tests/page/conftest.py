@@ -105,7 +105,6 @@ def _make_tables(run: RunFolder, trials: list[Trial]) -> None:
     schema = pa.schema({**types, "key": pa.int32(), "value": pa.int64(), "trial": pa.string()})
     parts = ds.partitioning(pa.schema([("role", pa.string())]), flavor="hive")
     ds.write_dataset(pa.Table.from_pylist(records, schema), run.table("records"), format="parquet", partitioning=parts)
-    (run.table("records") / "_SUCCESS").touch()
 
 
 def _judged(cell: Cell, verdict: str) -> VerdictRow:

@@ -408,7 +408,6 @@ def write_records(folder, rows):
     table = folder.path.parents[1] / "tables" / "records"
     parts = ds.partitioning(pa.schema([("trial", pa.string()), ("role", pa.string())]), flavor="hive")
     ds.write_dataset(pa.table(columns), table, format="parquet", partitioning=parts)
-    (table / "_SUCCESS").touch()
 
 
 def traces(plot):

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -143,10 +144,8 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
         }
     )
     ds.write_dataset(pa.Table.from_pylist(records, schema), run.table("records"), format="parquet", partitioning=parts)
-    (run.table("records") / "_SUCCESS").touch()
     findings = [{**witness, "trial": trials[1].key} for witness in ({**LOST, "offsets": ["input/0@100"]}, LOST)]
     ds.write_dataset(pa.Table.from_pylist(findings), run.table("findings"), format="parquet")
-    (run.table("findings") / "_SUCCESS").touch()
     return run, trials
 
 
@@ -275,8 +274,8 @@ def test_a_trial_that_failed_leaves_its_state_and_no_tables(tmp_path):
     task.mkdir(parents=True)
     (task / ".checkpoint").write_text("0\n1\nseen-changelog 0 3000\n")
     (task / "000009.sst").write_bytes(b"\0" * 9)
-    (run.table("records") / "_SUCCESS").unlink()
-    (run.table("findings") / "_SUCCESS").unlink()
+    shutil.rmtree(run.table("records"))
+    shutil.rmtree(run.table("findings"))
     members = contents(write_evidence(run, GREEN.key, tmp_path / "evidence.zip"))
     assert members["trial/state/instance-1/app/0_0/.checkpoint"] == "0\n1\nseen-changelog 0 3000\n"
     assert "instance-1/app/0_0/000009.sst,9,20" in members["trial/state/files.csv"]

@@ -1,6 +1,7 @@
 """A run is judged from its folder; whatever is missing or contradicts itself makes an error, never a green."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pyarrow as pa
@@ -81,7 +82,6 @@ def spark_table(run, name, rows, trial_key):
     if rows:
         ds.write_dataset(pa.Table.from_pylist(rows), folder / f"trial={trial_key}", format="parquet")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "_SUCCESS").touch()
 
 
 def verdict(run):
@@ -175,7 +175,7 @@ def test_what_contradicts_itself_is_an_error(tmp_path, made, said):
         ("outcome", "did not run to its end"),
         ("reader", "could not be read"),
         ("counts", "Spark has not checked it"),
-        ("success", "Spark has not checked it"),
+        ("table", "Spark has not checked it"),
         ("validations", "the suite id_uniqueness was not run"),
         ("suite", "the suite changelog_consistency was not run"),
         ("collected", "topic x partition 0 offset 3"),
@@ -190,8 +190,8 @@ def test_what_is_missing_is_an_error(tmp_path, missing, said):
             run.trial(trial).reader_file.unlink()
         case "counts":
             next(run.table("counts").rglob("*.parquet")).unlink()
-        case "success":
-            (run.table("counts") / "_SUCCESS").unlink()
+        case "table":
+            shutil.rmtree(run.table("counts"))
         case "validations":
             run.validation_file(trial).unlink()
         case "suite":

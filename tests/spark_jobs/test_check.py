@@ -15,6 +15,7 @@ from onceproof.model.files import Outcome
 from onceproof.model.promise import PROMISES
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.segments import Entry
+from onceproof.results import spark_tables
 from spark_jobs import tables
 from spark_jobs.check import check
 from tests.specimens.enumerator import ANOMALOUS, HEALTHY, SPECIMENS, Specimen
@@ -160,7 +161,7 @@ def test_a_run_without_any_record_has_empty_tables(spark: SparkSession, tmp_path
     run_folder, _ = run_folder_of(tmp_path, [])
     write_records(spark, run_folder, {})
     check(spark, run_folder)
-    assert all(run_folder.table(name).joinpath("_SUCCESS").exists() for name in tables.CHECKED)
+    assert all(spark_tables.rows_of(run_folder.table(name), tables.columns_of(name)) == [] for name in tables.CHECKED)
 
 
 def test_the_log_segments_of_a_trial_are_read_and_judged(spark: SparkSession, tmp_path: Path) -> None:

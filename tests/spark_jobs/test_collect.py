@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from onceproof.model.cell import Trial
 from onceproof.model.files import Outcome, TopicPlan, TrialPlan
 from onceproof.model.run_folder import RunFolder
+from onceproof.results.spark_tables import rows_of
 from spark_jobs import collect as job
 from spark_jobs import tables
 from spark_jobs.check import check
@@ -69,9 +70,7 @@ def create_topics(bootstrap: str, trial: Trial, roles: list[str]) -> None:
 
 
 def trials_in(run_folder: RunFolder, table: str) -> set[str]:
-    return set(
-        ds.dataset(run_folder.table(table), partitioning="hive").to_table(columns=["trial"])["trial"].to_pylist()
-    )
+    return {row["trial"] for row in rows_of(run_folder.table(table), ["trial"]) or ()}
 
 
 def found(run_folder: RunFolder, trial: Trial) -> set[tuple[str, tuple[str, ...]]]:

@@ -5,12 +5,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.run_folder import RunFolder
+from onceproof.results.spark_tables import rows_of
 from spark_jobs import collect_and_check as application
 from spark_jobs import parts, tables
 from spark_jobs.parts import LOOK_EVERY, complete, make_ahead
@@ -58,7 +58,7 @@ class Run:
         """All of it: what was in the tables of the run, by table."""
         complete(self.folder, make_ahead(self.folder, self.perform, self.end_one), self.perform)
         return {
-            name: sorted(ds.dataset(self.folder.table(name), format="parquet").to_table()["trial"].to_pylist())
+            name: sorted(row["trial"] for row in rows_of(self.folder.table(name), ["trial"]))
             for name in ("records", *tables.CHECKED)
         }
 

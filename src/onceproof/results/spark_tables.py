@@ -14,8 +14,8 @@ from onceproof.model.run_folder import RunFolder
 
 
 def rows_of(table: Path, columns: Sequence[str], wanted: Any = None) -> list[dict[str, Any]] | None:
-    """Rows of a table for which `wanted` holds; None if it was not written to its end, or lacks a column."""
-    if not (table / "_SUCCESS").exists():
+    """Rows of a table for which `wanted` holds; None if there is none, as Spark was cut off, or it lacks a column."""
+    if not table.exists():
         return None
     dataset = pyarrow.dataset.dataset(table, format="parquet", partitioning="hive")
     if not set(columns) <= set(dataset.schema.names):  # a table without a single row has no partition column
