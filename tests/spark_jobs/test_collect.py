@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from onceproof.model.cell import Trial
 from onceproof.model.files import Outcome, TopicPlan, TrialPlan
 from onceproof.model.run_folder import RunFolder
-from onceproof.results.spark_tables import rows_of
+from onceproof.results.spark_tables import rows_of, rows_of_trial, witnesses_in
 from spark_jobs import collect as job
 from spark_jobs import tables
 from spark_jobs.check import check
@@ -74,13 +74,12 @@ def trials_in(run_folder: RunFolder, table: str) -> set[str]:
 
 
 def found(run_folder: RunFolder, trial: Trial) -> set[tuple[str, tuple[str, ...]]]:
-    rows = ds.dataset(run_folder.table("findings")).to_table(filter=ds.field("trial") == trial.key).to_pylist()
-    return {(row["anomaly"], tuple(row["offsets"])) for row in rows}
+    return {(witness.anomaly, witness.offsets) for witness in witnesses_in(run_folder, trial) or ()}
 
 
 def read(run_folder: RunFolder, trial: Trial, role: str) -> list[tuple[int, int, int | None]]:
-    wanted = (ds.field("trial") == trial.key) & (ds.field("role") == role)
-    rows = ds.dataset(run_folder.table("records"), partitioning="hive").to_table(filter=wanted).to_pylist()
+    columns = ["partition", "offset", "key", "value"]
+    rows = rows_of_trial(run_folder.table("records"), trial, columns, ds.field("role") == role) or ()
     return [(row["partition"], row["key"], row["value"]) for row in sorted(rows, key=lambda r: r["offset"])]
 
 

@@ -163,12 +163,12 @@ def test_a_second_run_while_one_is_under_way_is_refused(ran):
 
 def test_a_run_whose_tables_are_made_in_parts_is_judged_as_any_other(ran, home, tmp_path):
     runs = Home(home, tmp_path, {})
-    asked = ["--scenario", "at-least-once", "--streams", "4.3.1", "--trials", "5"]  # enough of them for parts
+    asked = ["--scenario", "at-least-once", "--streams", "4.3.1", "--trials", "8"]  # enough are left when some end
     code = runs.start(*asked, "--variant", "DEFAULT_CONFIG", "--variant", "EXACTLY_ONCE").wait(600)
     told = runs.said()
     assert code == told["exit_code"] == 0, (tmp_path / "stderr").read_text()
     verdicts = {one["variant"]: (one["verdict"], one["red"], one["counted"]) for one in told["verdicts"]}
-    assert verdicts == {"DEFAULT_CONFIG": ("known", 5, 5), "EXACTLY_ONCE": ("clean", 0, 5)}
+    assert verdicts == {"DEFAULT_CONFIG": ("known", 8, 8), "EXACTLY_ONCE": ("clean", 0, 8)}
     files = (home / "runs" / told["run"] / "tables" / "counts").iterdir()
     assert len({file.name.partition("-")[0] for file in files}) > 1
 
