@@ -76,6 +76,15 @@ def test_a_stale_cache_explains_only_the_task_that_came_back():
     assert not explained(witness("stale-read", "output/1@5", key=1, partition=1), scene(), "KAFKA-14624")
 
 
+def test_a_stale_counter_explains_that_it_ended_below_the_ids_and_not_that_an_id_did_not_reach_its_changelog():
+    counter = ("changelog-output-mismatch", "counter-changelog/1@6", "output/1@5")
+    assert explained(witness(*counter, key=0, partition=1), scene(*RETURNED), "KAFKA-14172")
+    assert not explained(witness(*counter, key=0, partition=1), scene(), "KAFKA-14172")
+    assert not explained(witness(*counter, key=0, partition=0), scene(*RETURNED), "KAFKA-14172")
+    of_an_id = witness("changelog-output-mismatch", "ids-changelog/1@6", "output/1@5", key=2, partition=1)
+    assert not explained(of_an_id, scene(*RETURNED), "KAFKA-14172")
+
+
 def test_a_throttle_explains_only_what_a_request_that_was_held_up_can_do():
     aborted = witness("aborted-by-throttle", "values-changelog/0@5")
     held = {"t": 1, "source": "driver", "event": "held", "request": "AddOffsetsToTxn", "ms": 30_000}

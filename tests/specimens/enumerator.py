@@ -77,6 +77,21 @@ ANOMALOUS = [
     ),
     replace(
         HEALTHY,
+        name="duplicate-id: the counter fell back, and ended below the IDs that had been given",
+        input=[*HEALTHY.input, (0, 5, 5)],
+        output=[*HEALTHY.output, (0, 5, 5, 0)],
+        counter=[(0, 0, 0, 0), (0, 2, 0, 1), (0, 6, 0, 0), (1, 0, 0, 0), (1, 2, 0, 1)],
+        ids=[*HEALTHY.ids, (0, 5, 5, 0)],
+        witnesses=[
+            duplicate((0,), 0, ("output/0@0", "output/0@5"), "2 keys: 1, 5"),
+            Witness(
+                "counter-regression", 0, 0, (), ("counter-changelog/0@2", "counter-changelog/0@6"), "more than 1", "0"
+            ),
+            Witness("changelog-output-mismatch", 0, 0, (), ("counter-changelog/0@6", "output/0@5"), "1", "0"),
+        ],
+    ),
+    replace(
+        HEALTHY,
         name="duplicate-id across partitions: key 2 of partition 1 got the ID of key 3 of partition 0",
         output=[*HEALTHY.output[:4], (1, 2, 2, 2)],
         ids=[*HEALTHY.ids[:3], (1, 2, 2, 2)],
