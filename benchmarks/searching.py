@@ -94,6 +94,7 @@ def search(target: Target, seed: int, minutes: float, *, uniform: bool) -> Searc
                 "streams": target.streams,
                 "broker": BROKER,
                 "scenario": [],
+                "set": [],
                 "seed": seed,
                 "bisect": False,
                 "uniform": uniform,

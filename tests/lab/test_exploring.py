@@ -513,6 +513,21 @@ def test_what_cannot_be_searched_is_left_out_or_refused_if_it_was_named():
         grammar_of(HERE, asked(scenarios=("x",)), named=False)
 
 
+def test_a_scenario_that_is_left_out_takes_no_fault_from_others():
+    both = asked(streams="3.4.0", scenarios=("global-join", "enumerator"))
+    alone, _ = grammar_of(HERE, asked(streams="3.4.0", scenarios=("enumerator",)), named=False)
+    beside, left_out = grammar_of(HERE, both, named=False)
+    assert "global-join" in left_out
+    assert beside.stories["enumerator"].domains == alone.stories["enumerator"].domains
+
+
+def test_scenarios_without_a_parameter_that_is_set_are_left_out():
+    both = asked(streams="4.3.1", scenarios=("enumerator", "scan"), settings=("group.protocol=classic",))
+    grammar, left_out = grammar_of(HERE, both, named=False)
+    assert list(grammar.stories) == ["enumerator"]
+    assert left_out["scan"].startswith("'group.protocol=classic' sets no parameter of scan")
+
+
 # --- real brokers --------------------------------------------------------------------------------------------
 
 

@@ -65,5 +65,38 @@ def test_what_the_releases_refuse_is_not_drawn():
         story("x", NEWEST, BROKER)
 
 
+def test_what_is_set_is_in_each_schedule_and_a_scenario_that_cannot_have_it_is_not_searched():
+    streams = ["group.protocol=streams"]
+    grammar, rng = Grammar({"windows": story("windows", NEWEST, NEWEST, settings=streams)}), random.Random(1)
+    windows = grammar.stories["windows"]
+    assert windows.plain(1).told == "windows DEFAULT_CONFIG group.protocol=streams"
+    drawn = [grammar.draw("windows", rng) for _ in range(30)]
+    for schedule in [*drawn, *(grammar.vary(one, rng) for one in drawn), *grammar.simpler(drawn[0])]:
+        assert windows.settings(schedule)["group.protocol"] == "streams"
+        assert not windows.settings(schedule).get("static.membership")
+    assert len({windows.settings(schedule).get("fault") for schedule in drawn}) > 3
+    with pytest.raises(UsageError, match=r"sets no parameter of scan"):
+        story("scan", NEWEST, NEWEST, settings=streams)
+    with pytest.raises(UsageError, match=r"windows cannot be searched on 4\.3\.1: a broker of Kafka 3\.9\.1 lacks"):
+        story("windows", NEWEST, BROKER, settings=streams)
+
+
+def test_what_is_set_is_told_by_the_variant_that_says_it():
+    enumerator = story("enumerator", NEWEST, NEWEST, settings=["group.protocol=streams"])
+    assert enumerator.plain(1).told == "enumerator STREAMS_PROTOCOL"
+    classic = story("enumerator", NEWEST, NEWEST, settings=["group.protocol=classic", "caching=false"])
+    assert classic.plain(1).told == "enumerator CACHING_DISABLED"
+    assert "STREAMS_PROTOCOL" not in classic.variants
+
+
+def test_a_fault_that_is_set_brings_its_nodes_and_its_parameters_are_drawn():
+    enumerator = story("enumerator", NEWEST, BROKER, settings=["fault=broker-kill"])
+    assert enumerator.plain(1).told == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
+    grammar, rng = Grammar({"enumerator": enumerator}), random.Random(1)
+    drawn = [dict(grammar.draw("enumerator", rng).parameters) for _ in range(60)]
+    assert {one.get("broker-kill.orderly", False) for one in drawn} == {True, False}
+    assert not any(name.startswith("pause.") for one in drawn for name in one)
+
+
 def test_a_search_that_names_none_takes_all_but_those_that_mostly_wait_or_are_about_brokers():
     assert {*SCENARIOS} - {*quick()} == {"quota", "migration"}

@@ -1,32 +1,58 @@
 """How instances are members of their group: which releases support it, and what does not go together."""
 
-import re
-
 import pytest
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.base import PROTOCOL, STATIC
+
+OF_GROUPS = sorted(name for name, scenario in SCENARIOS.items() if PROTOCOL in scenario.parameters)
 
 
-@pytest.mark.parametrize("scenario", ["enumerator", "multirunner"])
+@pytest.mark.parametrize("scenario", OF_GROUPS)
 @pytest.mark.parametrize(
     ("streams", "broker", "why"),
     [
-        ("4.1.2", "4.3.1", "^Kafka Streams 4.1.2 lacks group.protocol=streams .KIP-1071, early access in 4.1.; take"),
-        ("4.3.1", "3.9.1", "^a broker of Kafka 3.9.1 lacks group.protocol=streams"),
+        ("4.1.2", "4.3.1", ": Kafka Streams 4.1.2 lacks group.protocol=streams .KIP-1071, early access in 4.1.; take"),
+        ("4.3.1", "3.9.1", ": a broker of Kafka 3.9.1 lacks group.protocol=streams"),
         ("4.3.1", "4.2.0", None),
         ("4.2.0-rc1", "4.2.0", None),
     ],
 )
 def test_the_streams_protocol_takes_both_sides(scenario, streams, broker, why):
-    cell = Cell(scenario, "STREAMS_PROTOCOL", Release.parse(streams), Release.parse(broker))
-    told = SCENARIOS[scenario].refuse(cell)
-    assert (told is None) if why is None else re.search(why, told)
+    cell = Cell(scenario, "DEFAULT_CONFIG", Release.parse(streams), Release.parse(broker))
+    trial = Trial("", cell, 1, 1, {PROTOCOL: "streams"})
+    if why is None:
+        SCENARIOS[scenario].validate(trial)
+    else:
+        with pytest.raises(UsageError, match=why):
+            SCENARIOS[scenario].validate(trial)
 
 
-def test_static_membership_does_not_go_with_the_streams_protocol():
-    cell = Cell("enumerator", "STREAMS_PROTOCOL", Release.parse("4.3.1"), Release.parse("4.3.1"))
+@pytest.mark.parametrize("scenario", OF_GROUPS)
+def test_static_membership_does_not_go_with_the_streams_protocol(scenario):
+    cell = Cell(scenario, "DEFAULT_CONFIG", Release.parse("4.3.1"), Release.parse("4.3.1"))
     with pytest.raises(UsageError, match=r"cannot be run: static membership with group.protocol=streams begins with"):
-        SCENARIOS["enumerator"].validate(Trial("", cell, 1, 1, {"static.membership": True}))
+        SCENARIOS[scenario].validate(Trial("", cell, 1, 1, {STATIC: True, PROTOCOL: "streams"}))
+
+
+@pytest.mark.parametrize("scenario", OF_GROUPS)
+@pytest.mark.parametrize("fault", ["none", "bounce"])
+def test_instances_are_configured_as_their_membership_says(scenario, fault):
+    one = SCENARIOS[scenario]
+    cell = Cell(scenario, "DEFAULT_CONFIG", Release.parse("4.3.1"), Release.parse("4.3.1"))
+    by_broker = one.config(Trial("", cell, 1, 1, {PROTOCOL: "streams", "fault": fault}))
+    assert by_broker[PROTOCOL] == "streams"
+    assert "group.instance.id" not in by_broker
+    static = one.config(Trial("", cell, 1, 1, {STATIC: True, "fault": fault}))
+    assert static["group.instance.id"] == "{instance}"
+    assert PROTOCOL not in static
+
+
+def test_each_scenario_whose_group_a_fault_can_befall_has_them():
+    befallen = {
+        name for name, one in SCENARIOS.items() if "fault" in one.parameters and one.parameters["fault"].choices
+    }
+    assert {name for name in befallen if "bounce" in SCENARIOS[name].parameters["fault"].choices} == {*OF_GROUPS}

@@ -186,6 +186,7 @@ def an_exploration(**told: Any) -> Exploration:
         left_out={"global-join": "why"},
         seed=1,
         uniform=False,
+        settings=("group.protocol=streams",),
         plant=None,
         seconds=600.5,
         trials=30,

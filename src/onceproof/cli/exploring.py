@@ -36,6 +36,10 @@ def explore(
     broker: BrokerOption = BROKER,
     maven_repo: MavenRepoOption = [],
     scenario_: ScenariosOption = [],
+    set_: Annotated[
+        list[str],
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter that each schedule has; repeatable."),
+    ] = [],
     seed: Annotated[
         int | None, typer.Option(min=0, help="From which all schedules follow; by default a random one.")
     ] = None,
@@ -63,7 +67,7 @@ def explore(
 
     root = get_settings().explorations
     if resume is not None:
-        if streams or broker != BROKER or maven_repo or scenario_ or seed is not None or plant_ or uniform:
+        if streams or broker != BROKER or maven_repo or scenario_ or set_ or seed is not None or plant_ or uniform:
             raise UsageError(
                 f"--resume {resume} goes on with what was asked for then: give --minutes or --bisect beside it."
             )
@@ -78,6 +82,7 @@ def explore(
                 "streams": streams,
                 "broker": broker,
                 "scenario": scenario_,
+                "set": set_,
                 "seed": seed,
                 "bisect": bisect,
                 "uniform": uniform,
@@ -99,7 +104,7 @@ def explore(
 
 def print_search(told: Exploration) -> None:
     """What a search came to, for people."""
-    how = "drawn uniformly" if told.uniform else "steered"
+    how = ", ".join(["drawn uniformly" if told.uniform else "steered", *told.settings])
     out.print(
         f"[bold]{told.streams}[/], seed {told.seed}, {how}: {told.trials:,} trials in {told.seconds / 60:.1f} minutes, "
         f"{told.exercised:,} exercised, {told.errors:,} that say nothing, {told.coverage:,} marks and pairs reached"

@@ -140,7 +140,8 @@ def grammar_of(installation: Installation, asked: Asked, *, named: bool) -> tupl
                 name,
                 Release.parse(asked.streams),
                 Release.parse(asked.broker),
-                [partition.NAME] if left_out else [],
+                [partition.NAME] if f"fault {partition.NAME}" in left_out else [],
+                asked.settings,
             )
         except UsageError as error:
             if named or name not in SCENARIOS:

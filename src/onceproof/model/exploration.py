@@ -85,8 +85,9 @@ class Story:
         return Schedule(self.scenario, variant, tuple(left.items()), seed)
 
     def plain(self, seed: int) -> Schedule:
-        """The scenario as it is by default."""
-        return Schedule(self.scenario, next(iter(self.variants)), (), seed)
+        """The scenario as it is by default, but for what is the same in each schedule."""
+        name, sets = next(iter(self.variants.items()))
+        return self.schedule(sets, seed) or Schedule(self.scenario, name, (), seed)
 
     def settings(self, schedule: Schedule) -> dict[str, Any]:
         """All settings of a schedule, the variant's among them."""

@@ -49,6 +49,7 @@ class Asked(JsonFile):
     plant: str | None
     harness: str  # its version: another one may see other things
     bisect: bool = False  # whether the releases are told that show a finding
+    settings: tuple[str, ...] = ()  # `name=value` of parameters that are the same in each schedule
 
     def trial(self, number: int, schedule: Schedule, streams: str | None = None) -> Trial:
         """A trial of the search; on another release, if one is given."""
@@ -348,6 +349,7 @@ class Exploration:
     left_out: Mapping[str, str]  # what cannot be searched here, and why
     seed: int
     uniform: bool
+    settings: tuple[str, ...]  # `name=value` of parameters that are the same in each schedule
     plant: str | None
     seconds: float
     trials: int
@@ -379,6 +381,7 @@ class Exploration:
             left_out=left_out,
             seed=asked.seed,
             uniform=asked.uniform,
+            settings=asked.settings,
             plant=asked.plant,
             seconds=round(seconds if seconds is not None else lines[-1].at if lines else 0.0, 1),
             trials=len(lines),

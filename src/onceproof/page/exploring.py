@@ -115,6 +115,7 @@ def _summary(search: Search) -> dict[str, Any]:
         "streams": asked.streams,
         "broker": asked.broker,
         "how": "drawn uniformly" if asked.uniform else "steered",
+        "settings": asked.settings,
         "plant": asked.plant,
         "scenarios": asked.scenarios,
         "minutes": lines[-1].at / 60 if lines else 0.0,

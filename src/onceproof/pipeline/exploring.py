@@ -21,8 +21,8 @@ SLICE = 15 * 60.0  # seconds of searching after which others that wait for the m
 
 
 def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
-    """What the params ask for: `streams` (one), `broker`, `scenario` (a list, empty for all), `seed`, `bisect`, and, if
-    they have them, `uniform` and `plant`; `seed` is taken if they have none.
+    """What the params ask for: `streams` (one), `broker`, `scenario` (a list, empty for all), `set` (of `name=value`),
+    `seed`, `bisect`, and, if they have them, `uniform` and `plant`; `seed` is taken if they have none.
 
     Raises:
         UsageError: a scenario, plant or release does not exist, or it cannot be run here; nothing can be planted there.
@@ -53,6 +53,7 @@ def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
         plant=params.get("plant"),
         harness=harness_version(),
         bisect=params["bisect"],
+        settings=tuple(params["set"] or ()),
     )
 
 

@@ -213,6 +213,12 @@ EXPLORE_PARAMS: dict[str, dict[str, Any]] = {
     | {"description": "Releases of Kafka Streams that are searched, one a line."},
     "broker": SENSITIVITY_PARAMS["broker"],
     "scenario": SENSITIVITY_PARAMS["scenario"] | {"description": "Empty: all whose trials do not mostly wait."},
+    "set": {
+        "default": [],
+        "type": ["array", "null"],
+        "items": {"type": "string", "pattern": "^[a-z.]+=.+$"},
+        "description": "Parameters that each schedule has, NAME=VALUE, one a line; scenarios without one are left out.",
+    },
     "minutes": {
         "default": None,
         "type": ["integer", "null"],

@@ -32,6 +32,7 @@ from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, paramete
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
+    MEMBERSHIP,
     ROLLING,
     Exercise,
     Lab,
@@ -41,12 +42,14 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    membership,
     refuse_fault_of_disk,
+    rejoining,
     runs_its_task,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_other_release, start_other
+from onceproof.scenarios.befalling import befall, refuse_group, start_other
 
 NAME = "instance-1"
 VERSIONED = "versioned"
@@ -70,6 +73,7 @@ PARAMETERS = {
     "late": Parameter(0.0, "share of these that is too old", least=0),
     "partitions": Parameter(4, "partitions of the input", least=1),
     "standbys": Parameter(0, "standby replicas", least=0),
+    **MEMBERSHIP,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
@@ -116,7 +120,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
             if not release.has_versioned_stores:
                 return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
     on_disk = own["stores"] != "in-memory"
-    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_other_release(cell, own, on_disk=on_disk)
+    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_group(cell, own, on_disk=on_disk)
 
 
 def generated(trial: Trial) -> list[Stamped]:
@@ -172,7 +176,8 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": str(own["standbys"]),
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        **({} if chosen(own) else {"group.instance.id": NAME}),  # so that it rejoins the group at once
+        **({} if chosen(own) else rejoining(own)),
+        **membership(own),
     }
 
 

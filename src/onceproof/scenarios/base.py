@@ -338,7 +338,7 @@ class Scenario:
 
     def refuse(self, cell: Cell) -> str | None:
         """Why a cell cannot be run as its variant is, if it cannot."""
-        return self._refuse(Trial("", cell, 1, 0))
+        return self.refuse_trial(Trial("", cell, 1, 0))
 
     def validate(self, trial: Trial) -> None:
         """Check, before anything is started, that a trial can be run with its own values.
@@ -346,10 +346,11 @@ class Scenario:
         Raises:
             UsageError: it cannot; says why.
         """
-        if reason := self._refuse(trial):
+        if reason := self.refuse_trial(trial):
             raise UsageError(f"{trial.cell.title} cannot be run: {reason}")
 
-    def _refuse(self, trial: Trial) -> str | None:
+    def refuse_trial(self, trial: Trial) -> str | None:
+        """Why a trial cannot be run with its own values, if it cannot."""
         own = self.values(trial)
         return self.refusal(trial.cell, own) or self._refuse_claimed(trial) or refuse_fault(trial.cell.streams, own)
 
@@ -438,6 +439,14 @@ def membership(own: Mapping[str, Any]) -> dict[str, str]:
     """The configuration for the requested membership."""
     static = {"group.instance.id": INSTANCE} if own[STATIC] else {}
     return static | ({PROTOCOL: own[PROTOCOL]} if own[PROTOCOL] != "classic" else {})
+
+
+def rejoining(own: Mapping[str, Any]) -> dict[str, str]:
+    """The configuration for a single instance that is started again: it has its tasks again at once.
+
+    Under the streams protocol a member leaves its group when it is closed, so nobody waits for it.
+    """
+    return {"group.instance.id": INSTANCE} if own[PROTOCOL] == "classic" else {}
 
 
 def recycled_returns(lab: Lab) -> list[Return]:

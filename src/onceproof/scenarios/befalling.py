@@ -7,7 +7,16 @@ from onceproof.faults import chosen
 from onceproof.faults.base import Fault, is_at_rest, suffer
 from onceproof.model.cell import Cell
 from onceproof.model.files import Suffered
-from onceproof.scenarios.base import Bulk, Exercise, Lab, refuse_restarts, refuse_rolling, rolls, runs_its_task
+from onceproof.scenarios.base import (
+    Bulk,
+    Exercise,
+    Lab,
+    refuse_membership,
+    refuse_restarts,
+    refuse_rolling,
+    rolls,
+    runs_its_task,
+)
 
 OTHER = "instance-2"
 RATE = 1_500.0  # records/s until the fault is over
@@ -26,9 +35,12 @@ def refuse_at_least_once(own: Mapping[str, Any]) -> str | None:
     )
 
 
-def refuse_other_release(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
-    """Of an application that moves to another release instance by instance, or not at all."""
-    return refuse_rolling(cell, own, on_disk=on_disk) if rolls(own) else refuse_restarts(cell)
+def refuse_group(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
+    """Of a membership that the releases lack, and of an application that moves to another release otherwise than
+    instance by instance.
+    """
+    moving = refuse_rolling(cell, own, on_disk=on_disk) if rolls(own) else refuse_restarts(cell)
+    return refuse_membership(cell, own) or moving
 
 
 def start_other(lab: Lab) -> None:

@@ -1,6 +1,6 @@
 """What a search may draw of a scenario: what it and its faults declare, and nothing else."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from onceproof.faults import FAULTS, NONE, rolling_bounce
@@ -23,7 +23,9 @@ def quick() -> tuple[str, ...]:
     return tuple(name for name, one in SCENARIOS.items() if not one.mostly_waits and one.control_broker is None)
 
 
-def story(name: str, streams: Release, broker: Release, never: Collection[str] = ()) -> Story:
+def story(
+    name: str, streams: Release, broker: Release, never: Collection[str] = (), settings: Sequence[str] = ()
+) -> Story:
     """What can be drawn of a scenario.
 
     Args:
@@ -31,13 +33,16 @@ def story(name: str, streams: Release, broker: Release, never: Collection[str] =
         streams: release of Kafka Streams.
         broker: that of the brokers.
         never: faults that cannot be had here.
+        settings: texts `name=value`, of parameters that are the same in each schedule.
 
     Raises:
-        UsageError: there is no such scenario, or it cannot be run on these releases at all; says why.
+        UsageError: there is no such scenario, or no such parameter of it, or it cannot be run on these releases at
+            all; says why.
     """
     one = scenario(name)
-    plain = next(iter(one.variants))
-    if reason := one.refuse(Cell(name, plain, streams, broker)):
+    fixed = one.parse(settings)
+    plain = next(iter(one.variants.values()))
+    if reason := refusal(one, streams, broker, plain.name, tidied(fixed, plain.parameters)):
         raise UsageError(f"{name} cannot be searched on {streams}: {reason}")
     without = {rolling_bounce.NAME, *never}  # which takes a second release
     parameters = {name: parameter for name, parameter in one.parameters.items() if name not in LEFT_OUT}
@@ -46,13 +51,15 @@ def story(name: str, streams: Release, broker: Release, never: Collection[str] =
         variant.name: variant.parameters
         for variant in one.variants.values()
         if all(value in domains.get(name, ()) for name, value in variant.parameters.items())
+        and all(fixed.get(name, value) == value for name, value in variant.parameters.items())
     }
+    domains |= {name: domains[name][:1] for name in fixed.keys() & domains.keys()}
     sizes = {
         name: NUMBERS.get(name, int(parameters[name].least or 1))
         for name in SIZES
-        if name in parameters and isinstance(parameters[name].default, int)
+        if name in parameters and name not in fixed and isinstance(parameters[name].default, int)
     }
-    return Story(name, domains, variants, _tidy, partial(refusal, one, streams, broker), sizes)
+    return Story(name, domains, variants, partial(tidied, fixed), partial(refusal, one, streams, broker), sizes)
 
 
 def _domain(one: Scenario, name: str, without: Collection[str]) -> tuple[object, ...]:
@@ -62,18 +69,15 @@ def _domain(one: Scenario, name: str, without: Collection[str]) -> tuple[object,
     return tuple(value for value in values if name != FAULT or value not in without)
 
 
-def _tidy(settings: Settings) -> Settings:
-    """With as many brokers as the fault needs, and without parameters of other faults."""
-    strikes = settings.get(FAULT, NONE)
-    own = {name: value for name, value in settings.items() if name != NODES and OWNERS.get(name, strikes) == strikes}
-    nodes = FAULTS[strikes].nodes if strikes != NONE else 1
+def tidied(fixed: Settings, settings: Settings) -> Settings:
+    """With what is fixed, as many brokers as the fault needs, and without parameters of other faults."""
+    whole = {**settings, **fixed}
+    strikes = whole.get(FAULT, NONE)
+    own = {name: value for name, value in whole.items() if name != NODES and OWNERS.get(name, strikes) == strikes}
+    nodes = max(FAULTS[strikes].nodes if strikes != NONE else 1, fixed.get(NODES, 1))
     return own | ({NODES: nodes} if nodes > 1 else {})
 
 
 def refusal(one: Scenario, streams: Release, broker: Release, variant: str, settings: Settings) -> str | None:
     """Why a variant cannot be run with these values of parameters on these releases, if it cannot."""
-    try:
-        one.validate(Trial("", Cell(one.name, variant, streams, broker), 1, 0, settings))
-    except UsageError as error:
-        return str(error)
-    return None
+    return one.refuse_trial(Trial("", Cell(one.name, variant, streams, broker), 1, 0, settings))

@@ -31,6 +31,7 @@ from onceproof.faults import OF_GROUPS, chosen, parameters_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
+    MEMBERSHIP,
     ROLLING,
     Exercise,
     Lab,
@@ -39,10 +40,11 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    membership,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_other_release, start_other
+from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_group, start_other
 
 NAME = "instance-1"
 NULL = 0  # value of a record of the left table without a foreign key
@@ -62,6 +64,7 @@ PARAMETERS = {
     "stores": Parameter("rocksdb", "kind of the stores", choices=("in-memory", "rocksdb")),
     "caching": Parameter(False, "whether the tables are cached"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **MEMBERSHIP,
     **parameters_of(*OF_GROUPS),
 }
 FLOWING = 20_000  # changes while a fault strikes
@@ -95,7 +98,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
         return f"absent is {own['absent']:g}, but must be a share from 0 to 1."
     if own["join"] == "left" and own["no.key"]:
         return "a left join gives a result also where there is no foreign key; add --set no.key=false."
-    return refuse_at_least_once(own) or refuse_other_release(cell, own, on_disk=own["stores"] == "rocksdb")
+    return refuse_at_least_once(own) or refuse_group(cell, own, on_disk=own["stores"] == "rocksdb")
 
 
 def last_key(trial: Trial) -> int:
@@ -166,11 +169,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
+    own = values(trial)
     return {
-        "processing.guarantee": values(trial)["guarantee"],
+        "processing.guarantee": own["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
+        **membership(own),
     }
 
 

@@ -35,6 +35,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
+    MEMBERSHIP,
     ROLLING,
     Exercise,
     Lab,
@@ -44,11 +45,13 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     behind,
+    membership,
+    rejoining,
     runs_its_task,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_other_release, start_other
+from onceproof.scenarios.befalling import befall, refuse_group, start_other
 
 NAME = "instance-1"
 GLOBAL = "global"  # the folder of global stores
@@ -70,6 +73,7 @@ PARAMETERS = {
     "partitions": Parameter(2, "partitions of the input", least=1),
     "stores": Parameter("rocksdb", "kind of the table's store", choices=("in-memory", "rocksdb")),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **MEMBERSHIP,
     **parameters_of(*(fault for fault in OF_GROUPS if fault is not instance_kill.FAULT)),
 }
 VARIANTS = variants_of(
@@ -144,7 +148,8 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        **({} if chosen(own) else {"group.instance.id": NAME}),  # so that it rejoins the group at once
+        **({} if chosen(own) else rejoining(own)),
+        **membership(own),
         **(small_write_buffer(WRITE_BUFFER) if own["killed"] else {}),
     }
 
@@ -233,7 +238,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
         return f"its only instance is killed before there is another one; leave out fault={own['fault']}."
     if chosen(own) is pause.FAULT and own["guarantee"] == "at_least_once":
         return "the fault pause takes transactions to be fenced; leave it out, or guarantee=at_least_once."
-    return refuse_other_release(cell, own, on_disk=own["stores"] == "rocksdb")
+    return refuse_group(cell, own, on_disk=own["stores"] == "rocksdb")
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -47,12 +47,11 @@ from onceproof.scenarios.base import (
     membership,
     partition_of_key,
     recycled_returns,
-    refuse_membership,
     runtime,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import refuse_at_least_once, refuse_other_release
+from onceproof.scenarios.befalling import refuse_at_least_once, refuse_group
 
 STABLE_WITHIN = 60.0  # seconds that the group has to become stable after a step
 LASTS = 8.0  # seconds for which records last once the group has become stable
@@ -183,8 +182,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """
     if own["program"] != "random" and (reason := refuse_program(own["program"], own["instances"])):
         return reason
-    moving = refuse_other_release(cell, own, on_disk=own["stores"] == "rocksdb")
-    return refuse_at_least_once(own) or refuse_membership(cell, own) or moving
+    return refuse_at_least_once(own) or refuse_group(cell, own, on_disk=own["stores"] == "rocksdb")
 
 
 def workload(trial: Trial) -> Workload:

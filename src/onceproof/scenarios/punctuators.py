@@ -31,6 +31,7 @@ from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, paramete
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
+    MEMBERSHIP,
     ROLLING,
     Exercise,
     Lab,
@@ -39,12 +40,13 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    membership,
     partition_of_key,
     refuse_fault_of_disk,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_other_release, start_other
+from onceproof.scenarios.befalling import befall, refuse_group, start_other
 
 NAME = "instance-1"
 CLOCKS = ("stream-time", "wall-clock")  # a fact is the place of one
@@ -64,6 +66,7 @@ PARAMETERS = {
     "partitions": Parameter(2, "partitions of the input", least=1),
     "commit.interval.ms": Parameter(1_000, "commit interval", least=1),
     "stores": Parameter("rocksdb", "kind of the buffer", choices=("rocksdb", "in-memory")),
+    **MEMBERSHIP,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
@@ -89,7 +92,7 @@ def values(trial: Trial) -> dict[str, Any]:
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Why it cannot be run with these values."""
     on_disk = own["stores"] == "rocksdb"
-    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_other_release(cell, own, on_disk=on_disk)
+    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_group(cell, own, on_disk=on_disk)
 
 
 class Held(NamedTuple):
@@ -138,11 +141,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
+    own = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
-        "commit.interval.ms": str(values(trial)["commit.interval.ms"]),
+        "commit.interval.ms": str(own["commit.interval.ms"]),
+        **membership(own),
     }
 
 

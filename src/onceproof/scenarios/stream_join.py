@@ -27,6 +27,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
+    MEMBERSHIP,
     ROLLING,
     Exercise,
     Lab,
@@ -35,11 +36,12 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    membership,
     partition_of_key,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_other_release, start_other
+from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_group, start_other
 
 NAME = "instance-1"
 JOINS = ("inner", "left", "outer")  # a fact is the place of one
@@ -59,6 +61,7 @@ PARAMETERS = {
     "join": Parameter("outer", "kind of the join", choices=JOINS),
     "partitions": Parameter(2, "partitions of the input", least=1),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **MEMBERSHIP,
     **parameters_of(*OF_GROUPS, state_lost.FAULT),
 }
 VARIANTS = variants_of(
@@ -121,11 +124,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
+    own = values(trial)
     return {
-        "processing.guarantee": values(trial)["guarantee"],
+        "processing.guarantee": own["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
+        **membership(own),
         "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
     }
 
@@ -193,7 +198,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
             f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that what comes out would hang on which "
             f"of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={own['fault']}."
         )
-    return refuse_at_least_once(own) or refuse_other_release(cell, own)
+    return refuse_at_least_once(own) or refuse_group(cell, own)
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from onceproof.faults import OF_DISK, OF_GROUPS, bounce, chosen, instance_kill, 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
+    MEMBERSHIP,
     ROLLING,
     Exercise,
     Lab,
@@ -35,11 +36,12 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    membership,
     refuse_fault_of_disk,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, join_in, refuse_other_release, start_other
+from onceproof.scenarios.befalling import befall, join_in, refuse_group, start_other
 
 NAME = "instance-1"
 RATE = 4_000.0  # records/s until the fault is over
@@ -58,6 +60,7 @@ PARAMETERS = {
     "join": Parameter("inner", "kind of the join", choices=JOINS),
     "partitions": Parameter(2, "partitions of the input and of the tables", least=1),
     "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
+    **MEMBERSHIP,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 KILLED = {"fault": instance_kill.FAULT.name}
@@ -82,7 +85,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     if TOTALS % own["partitions"]:
         return f"a sum must be in one partition, so partitions must divide {TOTALS}, and {own['partitions']} does not."
     on_disk = own["stores"] == "rocksdb"
-    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_other_release(cell, own, on_disk=on_disk)
+    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_group(cell, own, on_disk=on_disk)
 
 
 def workload(trial: Trial) -> Workload:
@@ -125,13 +128,14 @@ def app(trial: Trial) -> Mapping[str, Any]:
     }
 
 
-def config(_trial: Trial) -> Mapping[str, str]:
+def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "2000",  # so that much of what is on disk is not committed
+        **membership(values(trial)),
     }
 
 

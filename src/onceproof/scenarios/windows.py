@@ -27,6 +27,7 @@ from onceproof.faults.base import suffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
+    MEMBERSHIP,
     ROLLING,
     Exercise,
     Lab,
@@ -36,12 +37,13 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    membership,
     refuse_fault_of_disk,
     runs_its_task,
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import refuse_other_release
+from onceproof.scenarios.befalling import refuse_group
 
 NAMES = ("instance-1", "instance-2")
 KINDS = ("tumbling", "hopping", "session")  # a fact is the place of one
@@ -69,6 +71,7 @@ PARAMETERS = {
     "standbys": Parameter(0, "standby replicas", least=0),
     "stores": Parameter("rocksdb", "kind of the store of the windows", choices=("rocksdb", "in-memory")),
     "caching": Parameter(False, "whether it is cached"),
+    **MEMBERSHIP,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
@@ -114,7 +117,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
         return "of a cached store not every update comes out; take suppressed=true with caching=true."
     if (own["first"] + own["records"] + 1) * MOST >= 1 << SUM_BITS:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
-    return refuse_other_release(cell, own, on_disk=on_disk)
+    return refuse_group(cell, own, on_disk=on_disk)
 
 
 def generated(trial: Trial) -> list[Stamped]:
@@ -157,11 +160,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
+    own = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
-        "num.standby.replicas": str(values(trial)["standbys"]),
+        "num.standby.replicas": str(own["standbys"]),
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
+        **membership(own),
     }
 
 
