@@ -9,6 +9,7 @@ from onceproof.model.exploration import Schedule
 from onceproof.model.explored import Asked, Log, Purpose, Tried
 from onceproof.pipeline import exploring
 from onceproof.pipeline.params import EXPLORE_PARAMS
+from onceproof.scenarios import SCENARIOS
 from tests.specimens.files import a_finding
 
 DEFAULTS = {name: schema["default"] for name, schema in EXPLORE_PARAMS.items()}
@@ -59,6 +60,7 @@ def test_its_docstring_is_the_runbook(dag):
         ("bisect", "maybe"),
         ("broker", "latest"),
         ("seed", -1),
+        ("set", ["group.protocol"]),
     ],
 )
 def test_params_that_cannot_be_run_are_refused(dag, param, bad):
@@ -66,6 +68,11 @@ def test_params_that_cannot_be_run_are_refused(dag, param, bad):
 
     with pytest.raises(ParamValidationError):
         dag.params.get_param(param).resolve(bad)
+
+
+def test_a_parameter_of_any_scenario_can_be_set(dag):
+    texts = [f"{name}=1" for scenario in SCENARIOS.values() for name in scenario.parameters]
+    assert dag.params.get_param("set").resolve(texts) == texts
 
 
 # --- a run, in one process

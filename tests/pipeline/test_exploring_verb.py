@@ -66,6 +66,8 @@ def test_what_is_asked_follows_from_the_params(lab):
     assert (asked.run, asked.streams, asked.scenarios, asked.seed) == (RUN, "4.3.1", ("enumerator",), 7)
     assert (asked.uniform, asked.plant, asked.bisect) == (False, None, False)
     assert asked_from_params(PARAMS | {"seed": 0}, RUN, seed=7).seed == 0
+    assert asked_from_params(PARAMS | {"set": ["nodes=3"]}, RUN, seed=7).settings == ("nodes=3",)
+    assert asked_from_params(PARAMS | {"set": None}, RUN, seed=7).settings == ()
     every = asked_from_params(PARAMS | {"scenario": []}, RUN, seed=7).scenarios
     assert "enumerator" in every
     assert "quota" not in every
@@ -82,6 +84,19 @@ def test_what_is_asked_follows_from_the_params(lab):
 def test_what_cannot_be_searched_is_a_sentence(lab, folder, bad, said):
     with pytest.raises(UsageError, match=said):
         asked_from_params(PARAMS | bad, RUN, seed=7)
+    assert not folder.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("grup.protocol=streams", "Nothing can be searched on 4.3.1: 'grup.protocol=streams' sets no parameter of"),
+        ("group.protocol=stream", "Nothing can be searched on 4.3.1: .*'stream'.*classic"),
+    ],
+)
+def test_what_no_scenario_can_be_set_to_is_a_sentence(lab, folder, bad, said):
+    with pytest.raises(UsageError, match=said):
+        explore(folder, asked_from_params(PARAMS | {"set": [bad]}, RUN, seed=7), 50, lambda _: None)
     assert not folder.path.exists()
 
 

@@ -148,7 +148,7 @@ def grammar_of(installation: Installation, asked: Asked, *, named: bool) -> tupl
                 raise
             left_out[name] = str(error)
     if not stories:
-        raise UsageError(f"Nothing can be searched on {asked.streams}: {next(iter(left_out.values()))}")
+        raise UsageError(f"Nothing can be searched on {asked.streams}: {left_out[asked.scenarios[0]]}")
     return Grammar(stories), left_out
 
 

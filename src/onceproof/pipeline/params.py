@@ -216,7 +216,7 @@ EXPLORE_PARAMS: dict[str, dict[str, Any]] = {
     "set": {
         "default": [],
         "type": ["array", "null"],
-        "items": {"type": "string", "pattern": "^[a-z.]+=.+$"},
+        "items": {"type": "string", "pattern": "^[a-z.-]+=.+$"},
         "description": "Parameters that each schedule has, NAME=VALUE, one a line; scenarios without one are left out.",
     },
     "minutes": {
