@@ -129,9 +129,11 @@ def grammar_of(installation: Installation, asked: Asked, *, named: bool) -> tupl
         UsageError: a scenario does not exist, or nothing can be searched on these releases.
     """
     left_out: dict[str, str] = {}
+    never: list[str] = []
     try:
         require_toxiproxy(installation.toxiproxy)
     except UsageError as error:
+        never.append(partition.NAME)
         left_out[f"fault {partition.NAME}"] = str(error)
     stories = {}
     for name in asked.scenarios:
@@ -140,7 +142,7 @@ def grammar_of(installation: Installation, asked: Asked, *, named: bool) -> tupl
                 name,
                 Release.parse(asked.streams),
                 Release.parse(asked.broker),
-                [partition.NAME] if f"fault {partition.NAME}" in left_out else [],
+                never,
                 asked.settings,
             )
         except UsageError as error:

@@ -109,13 +109,13 @@ def searches_view(explorations: Path) -> tuple[list[dict[str, Any]], list[str]]:
 def _summary(search: Search) -> dict[str, Any]:
     """A search in a row: what was asked, how far it has come, and what it came upon."""
     asked, lines = search.asked, search.lines
+    how = "drawn uniformly" if asked.uniform else "steered"
     return {
         "run": asked.run,
         "begun": begun(asked.run),
         "streams": asked.streams,
         "broker": asked.broker,
-        "how": "drawn uniformly" if asked.uniform else "steered",
-        "settings": asked.settings,
+        "how": f"{how}, with {', '.join(asked.settings)}" if asked.settings else how,
         "plant": asked.plant,
         "scenarios": asked.scenarios,
         "minutes": lines[-1].at / 60 if lines else 0.0,

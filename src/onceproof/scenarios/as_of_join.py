@@ -176,7 +176,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": str(own["standbys"]),
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        **({} if chosen(own) else rejoining(own)),
+        **rejoining(own),
         **membership(own),
     }
 

@@ -442,11 +442,12 @@ def membership(own: Mapping[str, Any]) -> dict[str, str]:
 
 
 def rejoining(own: Mapping[str, Any]) -> dict[str, str]:
-    """The configuration for a single instance that is started again: it has its tasks again at once.
+    """The configuration for an instance that has its tasks at once when it is started again.
 
-    Under the streams protocol a member leaves its group when it is closed, so nobody waits for it.
+    Under a fault there is another one, which takes them over. Under the streams protocol a member leaves its group when
+    it is closed, so nobody waits for it.
     """
-    return {"group.instance.id": INSTANCE} if own[PROTOCOL] == "classic" else {}
+    return {"group.instance.id": INSTANCE} if chosen(own) is None and own[PROTOCOL] == "classic" else {}
 
 
 def recycled_returns(lab: Lab) -> list[Return]:

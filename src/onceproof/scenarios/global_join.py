@@ -148,7 +148,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        **({} if chosen(own) else rejoining(own)),
+        **rejoining(own),
         **membership(own),
         **(small_write_buffer(WRITE_BUFFER) if own["killed"] else {}),
     }
