@@ -25,6 +25,7 @@ class Nature:
     restoration: float = 1.0  # seconds that a store takes to be restored
     moves: bool = True  # tasks move to a thread that has less to do
     recycles: bool = True  # a task that becomes a standby keeps its store and is not closed
+    wipes: bool = True  # the stores of a task that is corrupted
     flushes: bool = True  # RocksDB, if its write buffer is small
     keeps_checkpoint: bool = False  # while a task runs (KAFKA-20685)
     refuses: bool = True  # a topic that lacks a replica in sync takes no record

@@ -408,12 +408,20 @@ class FakeInstance(Instance):
             yield self._directory / task.name, task
 
     def _restore_all(self) -> None:
-        """Its tasks are corrupted: what they did not commit is undone, and their stores are restored from nothing."""
+        """Its tasks are corrupted: what they did not commit is undone, and their stores are restored from nothing.
+
+        Where stores are not wiped, they lack nothing, and that is told.
+        """
         for member in self._members:
             self._group.abort(member)
             for directory, task in self._directories(member):
-                shutil.rmtree(directory)
-                self._open_stores(directory, task)
+                if self._nature.wipes:
+                    shutil.rmtree(directory)
+                    self._open_stores(directory, task)
+                    continue
+                for store in stores_of(task):
+                    end = self._group.ends[f"{store}-changelog", task.partition]
+                    self._tell("restore", store=store, partition=task.partition, **{"from": end, "end": end})
 
     def _open_stores(self, directory: Path, task: Task) -> None:
         """Restore from where the checkpoint says; from the beginning if there is none."""

@@ -400,6 +400,15 @@ def test_what_a_known_issue_explains_is_counted_and_the_search_goes_on(tmp_path)
     assert sum("known: KAFKA-14172 (3 duplicate-id)" in line for line in said) == known.trials
 
 
+def test_an_issue_of_another_variant_is_known_where_parameters_are_as_there(tmp_path):
+    def shows(trial):
+        return showing({"thread-died": 1} if "stores" in trial.parameters else {}, explained=True)
+
+    search, _, _ = explorer(tmp_path, Decreed(shows), streams="4.2.0")
+    [known] = search.explore(300).known
+    assert known.issues == ("KAFKA-20731",)  # of the variant TOPOLOGY_PAUSED
+
+
 def test_witnesses_that_no_issue_explains_make_a_finding_beside_a_known_one(tmp_path):
     def shows(trial):
         return a_reading(anomalies={"duplicate-id": 3, "lost-record": 1}, unexplained={"lost-record": 1})

@@ -105,6 +105,22 @@ def test_what_cannot_strike_under_a_guarantee_explains_nothing_there():
     assert explains == {"at_least_once": True, "exactly_once_v2": False}
 
 
+def test_in_a_trial_that_is_varied_it_may_show_as_in_another_variant():
+    known, there = parse_registry(ROW + 'incidental = ["enumerator"]'), replace(cell("3.1.0"), variant="OTHER")
+    assert known.explaining(there) == known.explanations(there) == known.concerned(there, ["duplicate-id"]) == ()
+    assert known.explaining(there, varied=True) == known.issues
+    assert known.explanations(there, varied=True) == known.issues[0].explains
+    assert known.concerned(there, ["duplicate-id"], varied=True) == known.issues
+    assert known.explaining(replace(there, scenario="quota"), varied=True) == ()
+    assert known.explaining(replace(there, streams=Release.parse("3.3.0")), varied=True) == ()
+
+
+def test_an_explanation_of_some_variants_holds_in_a_trial_that_is_varied():
+    known = parse_registry(ROW.replace("returned = true", 'returned = true, variants = ["OTHER"]'))
+    explained = [known.explanations(cell("3.1.0"), varied=varied) for varied in (False, True)]
+    assert explained == [(), known.issues[0].explains]
+
+
 def test_an_incidental_issue_may_be_of_either_release():
     incidental = parse_registry(ROW + 'incidental = ["enumerator"]').issues[0]
     expected = parse_registry(ROW).issues[0]

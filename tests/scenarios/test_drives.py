@@ -409,6 +409,15 @@ WAYS = [
         r"^The application was closed while [1-9][0-9,]* records of a store were restored, its task having been corr",
         all_steps_tried=True,
     ),
+    Way(
+        "corrupted-task",
+        "nothing is restored",
+        False,
+        r"^The application was closed after 0 records of a store were restored, its task having been corrupted",
+        parameters={"guarantee": "at_least_once"},
+        nature=Nature(wipes=False),
+        all_steps_tried=False,
+    ),
     Way("corrupted-task", "not corrupted", False, "closed while .* at a start", "NOT_CORRUPTED", all_steps_tried=True),
     Way(
         "grouped-table",

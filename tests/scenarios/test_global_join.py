@@ -44,6 +44,12 @@ def test_a_share_of_more_than_all_is_refused():
         SCENARIO.validate(a_trial("4.3.1", scenario="global-join", no_key=1.5))
 
 
+def test_a_table_has_no_processor_that_adds():
+    with pytest.raises(UsageError, match=r"added=5 is what a global store's processor adds; set table=global-store"):
+        SCENARIO.validate(a_trial("4.3.1", scenario="global-join", added=5))
+    SCENARIO.validate(a_trial("4.3.1", scenario="global-join", added=5, table="global-store"))
+
+
 @pytest.mark.parametrize(("streams", "refused"), [("3.6.2", True), ("3.7.0", False), ("4.3.1", False)])
 def test_releases_that_drop_such_records_by_contract_are_refused(streams, refused):
     told = SCENARIO.refuse(a_trial(streams, scenario="global-join").cell)

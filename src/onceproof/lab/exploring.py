@@ -295,7 +295,8 @@ class Explorer:
         if not is_red(cell, reading.anomalies, registry()):
             return seen
         explained = {name for name, count in reading.anomalies.items() if reading.unexplained.get(name, 0) < count}
-        issues = tuple(i.key for i in registry().concerned(cell, explained) if explained & set(i.anomalies))
+        known = registry().concerned(cell, explained, varied=trial.is_varied)
+        issues = tuple(issue.key for issue in known if explained & set(issue.anomalies))
         return {**seen, "anomalies": reading.anomalies, "unexplained": reading.unexplained, "issues": issues}
 
     def _attributed(self, tried: Tried) -> Tried:

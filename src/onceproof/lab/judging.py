@@ -84,8 +84,8 @@ def collector_paused() -> Iterator[None]:
 
 def _unexplained(site: Site, findings: Findings, records: Mapping[str, list[Record]]) -> Mapping[str, int]:
     """The witnesses that no known issue of the trial's cell explains."""
-    cell, guarantee = site.trial.cell, site.plan.streams_config.get(GUARANTEE, AT_LEAST_ONCE)
-    known = [row for issue in registry().explaining(cell, guarantee) for row in issue.explanations(cell.variant)]
+    trial, guarantee = site.trial, site.plan.streams_config.get(GUARANTEE, AT_LEAST_ONCE)
+    known = registry().explanations(trial.cell, guarantee, varied=trial.is_varied)
     inputs = (record[:4] for role in site.plan.inputs for record in records[role])
     return unexplained(findings.witnesses, known, Scene(site.events, lambda: inputs))
 

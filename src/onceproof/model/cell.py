@@ -111,6 +111,11 @@ class Trial:
         return f"{self.cell.title} trial {self.number}"
 
     @property
+    def is_varied(self) -> bool:
+        """Whether it has values of parameters that are not its variant's, so that it may be as another variant is."""
+        return bool(self.parameters)
+
+    @property
     def application_id(self) -> str:
         """Kafka Streams application id; prefixes the group, the changelogs and all topics of the trial."""
         return f"{MARK}.{self.run}.{self.key}"

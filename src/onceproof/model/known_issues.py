@@ -57,9 +57,9 @@ class KnownIssue:
         """The anomalies of which it explains witnesses."""
         return tuple(dict.fromkeys(name for explanation in self.explains for name in explanation.anomalies))
 
-    def explanations(self, variant: str) -> tuple[Explanation, ...]:
-        """What it explains in a variant."""
-        return tuple(e for e in self.explains if not e.variants or variant in e.variants)
+    def explanations(self, variant: str | None) -> tuple[Explanation, ...]:
+        """What it explains in a variant, or in whichever."""
+        return tuple(e for e in self.explains if not e.variants or variant is None or variant in e.variants)
 
     @property
     def told(self) -> str:
@@ -83,18 +83,22 @@ class KnownIssue:
     def _names(self, release: Release) -> bool:
         return any(release.within(*affected) for affected in self.affected)
 
-    def concerns(self, scenario: str, variant: str) -> bool:
-        """Whether it can show in a variant of a scenario, on some release."""
-        return variant in self.variants.get(scenario, ())
+    def concerns(self, scenario: str, variant: str | None) -> bool:
+        """Whether it can show in a variant of a scenario, or in whichever, on some release."""
+        variants = self.variants.get(scenario, ())
+        return bool(variants) if variant is None else variant in variants
 
     @property
     def provoked(self) -> Mapping[str, tuple[str, ...]]:
         """By scenario the variants in which it is expected to show."""
         return {scenario: names for scenario, names in self.variants.items() if scenario not in self.incidental}
 
-    def affects(self, cell: Cell) -> bool:
-        """Whether it may show in the cell; and is expected to, unless it is incidental there."""
-        if not self.concerns(cell.scenario, cell.variant):
+    def affects(self, cell: Cell, *, varied: bool = False) -> bool:
+        """Whether it may show in the cell; and is expected to, unless it is incidental there.
+
+        In a trial that is `varied` (`Trial.is_varied`) it may be one that shows in another variant.
+        """
+        if not self.concerns(cell.scenario, None if varied else cell.variant):
             return False
         if self.culprit == OF_BROKERS:
             return self._names(cell.broker)
@@ -130,18 +134,27 @@ class Registry:
         """Known issues that are expected to show in a cell."""
         return tuple(issue for issue in self.explaining(cell) if cell.scenario in issue.provoked)
 
-    def concerned(self, cell: Cell, anomalies: Collection[str]) -> tuple[KnownIssue, ...]:
+    def concerned(self, cell: Cell, anomalies: Collection[str], *, varied: bool = False) -> tuple[KnownIssue, ...]:
         """Known issues that are expected to show in a cell, and the incidental ones that have any of the anomalies."""
-        there = self.explaining(cell)
+        there = self.explaining(cell, varied=varied)
         return tuple(i for i in there if cell.scenario in i.provoked or set(i.anomalies) & set(anomalies))
 
-    def explaining(self, cell: Cell, guarantee: str | None = None) -> tuple[KnownIssue, ...]:
+    def explaining(self, cell: Cell, guarantee: str | None = None, *, varied: bool = False) -> tuple[KnownIssue, ...]:
         """Known issues that may explain a red of a cell, expected or not.
 
-        A trial may be given another `guarantee` than its variant has, under which an issue cannot strike.
+        A trial that is `varied` (`Trial.is_varied`) may be as other variants are, and be given another `guarantee`
+        than its own has, under which an issue cannot strike.
         """
-        here = (issue for issue in self.issues if issue.affects(cell))
+        here = (issue for issue in self.issues if issue.affects(cell, varied=varied))
         return tuple(i for i in here if guarantee is None or guarantee in i.needs.get("guarantee", (guarantee,)))
+
+    def explanations(
+        self, cell: Cell, guarantee: str | None = None, *, varied: bool = False
+    ) -> tuple[Explanation, ...]:
+        """What these issues explain there."""
+        variant = None if varied else cell.variant
+        issues = self.explaining(cell, guarantee, varied=varied)
+        return tuple(explanation for issue in issues for explanation in issue.explanations(variant))
 
     def by_chance(self, cell: Cell) -> frozenset[str]:
         """Anomalies that a cell may show of an incidental issue, whatever it is run for."""

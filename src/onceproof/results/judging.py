@@ -161,14 +161,14 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
     Raises:
         HarnessError: the witnesses or the timeline cannot be read.
     """
-    issues = registry().explaining(trial.cell)
-    if not anomalies or not issues:
+    known = registry().explanations(trial.cell)
+    if not anomalies or not known:
         return {}
     witnesses = witnesses_in(run, trial)
     if witnesses is None:
         raise HarnessError(f"{trial.key}: its witnesses cannot be read; see the log of the task check.")
     scene = Scene(read_timeline(run.trial(trial).timeline), lambda: _inputs(run, trial))
-    return unexplained(witnesses, [e for issue in issues for e in issue.explanations(trial.cell.variant)], scene)
+    return unexplained(witnesses, known, scene)
 
 
 def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:

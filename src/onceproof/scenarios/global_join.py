@@ -223,8 +223,8 @@ def _is_flushed(directory: Path) -> bool:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Refuses an impossible share, a release that promises nothing about these records, a zombie without transactions
-    that would fence it, or a restart.
+    """Refuses an impossible share, a release that promises nothing about these records, a processor that a table does
+    not have, a zombie without transactions that would fence it, or a restart.
     """
     if own["no.key"] > 1:
         return f"no.key is {own['no.key']:g}, but must be a share from 0 to 1."
@@ -234,6 +234,8 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
             f"Kafka Streams {oldest} drops records that ask for no key by contract (KIP-962); choose "
             f"{PROMISED_FROM} or later."
         )
+    if own["added"] and own["table"] != "global-store":
+        return f"added={own['added']} is what a global store's processor adds; set table=global-store, or leave it out."
     if own["killed"] and chosen(own):
         return f"its only instance is killed before there is another one; leave out fault={own['fault']}."
     if chosen(own) is pause.FAULT and own["guarantee"] == "at_least_once":
