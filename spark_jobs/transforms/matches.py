@@ -27,10 +27,16 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
         )
     )
     trials = trials.where(fact("join").isNotNull())  # else the drive failed at once: the join is unknown
-    once = trials.select("trial", (fact("exactly_once") == 1).alias("once"))
-    both = given(records, trials).join(found, list(RESULT), "full").join(f.broadcast(once), "trial")
+    known = trials.select(
+        "trial",
+        (fact("exactly_once") == 1).alias("once"),
+        # Who waits alone is looked for once a second, so a drive that failed may owe some.
+        (f.coalesce(fact("ended"), f.lit(1)) == 1).alias("is_over"),
+    )
     lost, unasked = f.col("there").isNull(), f.col("source").isNull()
     alone = (_left(f.col("value")) == 0) | (_right(f.col("value")) == 0)
+    both = given(records, trials).join(found, list(RESULT), "full").join(f.broadcast(known), "trial")
+    both = both.where(~(lost & alone) | f.col("is_over"))
     astray = partition_of(f.col("first")) != partition_of(f.col("source"))
     aged = ~f.col("made").eqNullSafe(f.col("at"))
     again = f.col("once") & (f.col("there") > 1)

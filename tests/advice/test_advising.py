@@ -117,7 +117,7 @@ def all_of(current, target, application=None):
     return [said(cell, "known" if registry().affecting(cell) else "clean") for cell in cells]
 
 
-FAR_FUTURE = "CVE-2026-111496"
+FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10199, corrupted (no JIRA)"
 
 
 def keys(issues):
@@ -132,7 +132,7 @@ def keys(issues):
             "4.3.1",
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"],
             ["KAFKA-20808", "KAFKA-21034"],
-            ["KAFKA-20731", FAR_FUTURE],
+            ["KAFKA-20731", FAR_FUTURE, KEPT],
         ),
         (
             "3.4.1",
@@ -158,7 +158,7 @@ def keys(issues):
             "3.3.1",
             "3.8.1",
             ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862", "KAFKA-16017"],
-            ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685", "KAFKA-20731", "KAFKA-19208", "KAFKA-18713"],
+            ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685", "KAFKA-20731", "KAFKA-19208", "KAFKA-18713", KEPT],
             [FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-19479"],
         ),
         (
@@ -166,20 +166,22 @@ def keys(issues):
             "3.9.1",
             ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
             [],
-            ["KAFKA-19510", "KAFKA-20685", "KAFKA-20731", FAR_FUTURE, "KAFKA-19208", "KAFKA-19479"],
+            ["KAFKA-19510", "KAFKA-20685", "KAFKA-20731", FAR_FUTURE, "KAFKA-19208", "KAFKA-19479", KEPT],
         ),
-        ("4.1.1", "4.1.0", [], ["KAFKA-19510", "KAFKA-19479"], ["KAFKA-20685", "KAFKA-20731", FAR_FUTURE]),
+        ("4.1.1", "4.1.0", [], ["KAFKA-19510", "KAFKA-19479"], ["KAFKA-20685", "KAFKA-20731", FAR_FUTURE, KEPT]),
     ],
 )
 def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, staying):
     advice = advise(question(current, target))
     assert (keys(advice.left_behind), keys(advice.gained)) == (left, gained)
     assert keys(advice.staying) == [
-        *staying,
+        *(key for key in staying if key != KEPT),
+        "KIP-213 (no JIRA)",
         "KIP-889 (no JIRA)",
         "KIP-889, restored (no JIRA)",
         "KAFKA-20099 (documented)",
         "at_least_once (documented)",
+        *(key for key in staying if key == KEPT),  # as they stand in the registry
     ]
 
 

@@ -102,6 +102,7 @@ class Group:
         self.recycled: dict[Member, list[str]] = {}  # tasks, by the last assignment
         self.running: dict[str, Any] = {}  # instances by name
         self._refused: Counter[tuple[Task, str]] = Counter()  # records that a topic did not take yet
+        self._refused_since: dict[tuple[Task, str], float] = {}
         self._assign_at: float | None = None
         clock.listeners.append(self._pass)
 
@@ -138,6 +139,11 @@ class Group:
                 task.committed = task.position
                 for sink in task.sinks:
                     self.ends[sink, task.partition] += 1  # the marker
+
+    def tried_for(self, member: Member) -> float:
+        """Seconds since a topic refused the first record that a thread still tries to send; 0 if there is none."""
+        since = [self._refused_since[place] for place in self._refused if place[0] in member.active]
+        return self.clock.now() - min(since) if since else 0.0
 
     def living(self) -> list[Member]:
         """The threads that are there."""
@@ -179,6 +185,8 @@ class Group:
             member.processed[task.name] += records
             for sink in task.sinks if records else ():
                 if sink in self.refusing:
+                    if (task, sink) not in self._refused:
+                        self._refused_since[task, sink] = self.clock.now()
                     self._refused[task, sink] += records
                 else:
                     self.ends[sink, task.partition] += records

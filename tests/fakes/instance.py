@@ -104,6 +104,7 @@ class FakeInstance(Instance):
         self._holds_back = "clock" in app
         self._forever = int(app["forever.ms"]) if "forever.ms" in app else None
         self._stores_are_on_disk = app.get("stores") != "in-memory"
+        self._gives_up = int(config.get("producer.delivery.timeout.ms", 120_000)) / 1_000  # s
         self._config, self._directory = config, Path(config["state.dir"]) / config["application.id"]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.touch()
@@ -292,6 +293,8 @@ class FakeInstance(Instance):
         self._tell_progress()
         if self._corrupt_after is not None and self.processed > self._corrupt_after:
             self._corrupt_after = None
+            self._restore_all()
+        if any(self._group.tried_for(member) >= self._gives_up for member in self._members):
             self._restore_all()
         if self._looks_into_stores and self.processed and "contents" not in self.last:
             self._tell("contents", task="0_0", stores=[])

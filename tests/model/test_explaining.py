@@ -109,6 +109,27 @@ def test_a_revocation_explains_torn_transactions_of_the_tasks_that_stay():
     assert not explained(lost, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED")
 
 
+def struck(name):
+    return {"t": 5, "source": "driver", "event": "fault", "name": name, "action": "applied"}
+
+
+def test_a_fault_explains_only_what_it_can_do():
+    given_twice = witness("duplicate-id", "output/0@70", "output/0@3010")
+    explained_by = {
+        fault: explained(given_twice, scene(struck(fault)), "KAFKA-20685", None)
+        for fault in ("instance-kill", "disk-full", "bounce", "pause")
+    }
+    assert explained_by == {"instance-kill": True, "disk-full": True, "bounce": False, "pause": False}
+    assert not explained(given_twice, scene({**struck("instance-kill"), "action": "healed"}), "KAFKA-20685", None)
+
+
+def test_a_window_comes_out_again_only_where_records_came_too_late():
+    again = witness("duplicate-output", "output/0@70", key=7)
+    late = {"t": 1, "source": "driver", "event": "too-late", "share": 0.9}
+    assert explained(again, scene(late), "KAFKA-20099 (documented)", "LATE")
+    assert not explained(again, scene(struck("instance-kill")), "KAFKA-20099 (documented)", None)
+
+
 def test_of_each_anomaly_the_unexplained_are_counted():
     rows = [Explanation(("lost-record",), open_at="crash")]
     seen = [witness("lost-record", f"input/0@{offset}", key=key) for offset, key in KEYS.items()]

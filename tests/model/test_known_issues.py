@@ -115,10 +115,19 @@ def test_in_a_trial_that_is_varied_it_may_show_as_in_another_variant():
     assert known.explaining(replace(there, streams=Release.parse("3.3.0")), varied=True) == ()
 
 
+def test_an_issue_may_show_by_parameters_only():
+    known = parse_registry(ROW.replace('variants.enumerator = ["DEFAULT_CONFIG"]', "variants.enumerator = []"))
+    assert known.explaining(cell("3.1.0")) == ()
+    assert known.explaining(cell("3.1.0"), varied=True) == known.issues
+    only_faults = parse_registry(ROW.replace("returned = true", 'faults = ["bounce"]')).issues[0].explains
+    assert only_faults[0].faults == ("bounce",)
+
+
 def test_an_explanation_of_some_variants_holds_in_a_trial_that_is_varied():
-    known = parse_registry(ROW.replace("returned = true", 'returned = true, variants = ["OTHER"]'))
-    explained = [known.explanations(cell("3.1.0"), varied=varied) for varied in (False, True)]
-    assert explained == [(), known.issues[0].explains]
+    for variants in ('["OTHER"]', "[]"):
+        known = parse_registry(ROW.replace("returned = true", f"returned = true, variants = {variants}"))
+        explained = [known.explanations(cell("3.1.0"), varied=varied) for varied in (False, True)]
+        assert explained == [(), known.issues[0].explains]
 
 
 def test_an_incidental_issue_may_be_of_either_release():

@@ -29,6 +29,6 @@ def test_a_trial_makes_all_promises_of_a_suite_or_none(variant):
 def test_a_breach_is_dated_by_where_it_is_seen():
     assert dated_by("stale-read", "output") is None
     assert dated_by("stale-read", None).by == ("stale-read",)
-    assert dated_by("changelog-output-mismatch", "input").by == ("crash",)
+    assert dated_by("changelog-output-mismatch", "input").by == ("crash", "timeout")
     assert dated_by("changelog-output-mismatch", "ids-changelog") is None
     assert dated_by("uncommitted-state", "seen-changelog").by == ("contents",)

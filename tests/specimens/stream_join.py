@@ -24,6 +24,7 @@ class Specimen:
     output: list[Result]
     join: str = "outer"
     exactly_once: bool = True
+    ended: bool = True  # the drive
     witnesses: list[Witness] = field(default_factory=list)
 
     @property
@@ -35,8 +36,8 @@ class Specimen:
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know besides the records."""
-        once = int(self.exactly_once)
-        return {"partitions": 2, "exactly_once": once, "window": 10, "grace": 5, "join": JOINS.index(self.join)}
+        own = {"window": 10, "grace": 5, "join": JOINS.index(self.join)}
+        return {"partitions": 2, "exactly_once": int(self.exactly_once), "ended": int(self.ended), **own}
 
 
 HEALTHY = Specimen(
@@ -82,6 +83,13 @@ ANOMALOUS = [
         name="lost-alone: a left record that is alone did not come out",
         output=results({(1, 0): None}),
         witnesses=[found("lost-alone", 2, "input/1@0", "8 with nothing", "nothing", partition=1)],
+    ),
+    replace(
+        HEALTHY,
+        name="lost-record: a drive that failed owes a pair all the same",
+        output=results({(0, 1): None, (0, 3): None}),
+        ended=False,
+        witnesses=[found("lost-record", 1, "input/0@2", "3 with 2", "nothing")],
     ),
     replace(
         HEALTHY,
@@ -147,6 +155,12 @@ LOOK_ALIKES = [
         name="no right record comes out of a join to the left alone",
         join="left",
         output=results({(0, 3): None, (0, 4): None}),
+    ),
+    replace(
+        HEALTHY,
+        name="a drive that failed may owe records that are alone",
+        output=results({(0, 3): None, (1, 0): None}),
+        ended=False,
     ),
     replace(
         HEALTHY,

@@ -31,6 +31,11 @@ class Scene:
         return any(event["event"] == name for event in self.events)
 
     @cached_property
+    def faults(self) -> frozenset[str]:
+        """The names of the faults that struck."""
+        return frozenset(e["name"] for e in self.events if e["event"] == "fault" and e["action"] == "applied")
+
+    @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """The records of the input."""
         return tuple(self._inputs())
@@ -80,13 +85,14 @@ class Explanation:
     Attributes:
         anomalies: their names.
         after: an event that the timeline must have.
+        faults: one of these must have struck; empty for none.
         open_at: an event; a place of the witness, or the record that its key came in with, was not committed then.
         where: the role of the topic in which one of its places must be.
         returned: its partition's task came back to a thread that had left it.
         stayed: its partition's task stayed on a thread from which another was taken.
         sent: a value that its key came in with.
         changed: its key came in with several values.
-        variants: in which it holds; empty for all of the issue's.
+        variants: in which it holds, beside trials that are varied; None for all of the issue's.
     """
 
     anomalies: tuple[str, ...]
@@ -97,12 +103,15 @@ class Explanation:
     stayed: bool = False
     sent: int | None = None
     changed: bool = False
-    variants: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    variants: tuple[str, ...] | None = None
 
     def explains(self, witness: Witness, scene: Scene) -> bool:
         """Whether it explains a witness."""
         places = witness.places
         if witness.anomaly not in self.anomalies or (self.after is not None and not scene.has(self.after)):
+            return False
+        if self.faults and scene.faults.isdisjoint(self.faults):
             return False
         if self.where is not None and all(role != self.where for role, _, _ in places):
             return False

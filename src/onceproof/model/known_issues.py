@@ -35,7 +35,8 @@ class KnownIssue:
 
     key: str
     title: str
-    variants: Mapping[str, tuple[str, ...]]  # by scenario, those in which it shows
+    # By scenario those in which it shows; none where it takes parameters that no variant has.
+    variants: Mapping[str, tuple[str, ...]]
     explains: tuple[Explanation, ...]
     affected: tuple[tuple[Release, Release], ...]
     fixed: tuple[Release, ...]
@@ -59,7 +60,7 @@ class KnownIssue:
 
     def explanations(self, variant: str | None) -> tuple[Explanation, ...]:
         """What it explains in a variant, or in whichever."""
-        return tuple(e for e in self.explains if not e.variants or variant is None or variant in e.variants)
+        return tuple(e for e in self.explains if e.variants is None or variant is None or variant in e.variants)
 
     @property
     def told(self) -> str:
@@ -85,8 +86,7 @@ class KnownIssue:
 
     def concerns(self, scenario: str, variant: str | None) -> bool:
         """Whether it can show in a variant of a scenario, or in whichever, on some release."""
-        variants = self.variants.get(scenario, ())
-        return bool(variants) if variant is None else variant in variants
+        return scenario in self.variants if variant is None else variant in self.variants.get(scenario, ())
 
     @property
     def provoked(self) -> Mapping[str, tuple[str, ...]]:
@@ -261,13 +261,17 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
 def _explanation(entry: dict[str, Any]) -> Explanation:
     _check_fields(entry, {f.name for f in fields(Explanation)})
     lists: dict[str, Any] = {
-        name: _texts(entry[name]) for name in ("anomalies", "variants") if name in entry or name == "anomalies"
+        name: _texts(entry[name])
+        for name in ("anomalies", "faults", "variants")
+        if name in entry or name == "anomalies"
     }
     explanation = Explanation(**{**entry, **lists})
-    asked = (explanation.after, explanation.open_at, explanation.returned, explanation.stayed, explanation.changed)
-    if not any(asked) and explanation.sent is None:
+    of_trial = (explanation.after, explanation.faults, explanation.open_at)
+    of_witness = (explanation.returned, explanation.stayed, explanation.changed, explanation.sent is not None)
+    if not any((*of_trial, *of_witness)):
         raise ValueError(
-            "an explanation says nothing of its witnesses; give it after, open_at, returned, stayed, sent or changed."
+            "an explanation says nothing of its witnesses; give it after, faults, open_at, returned, stayed, sent or "
+            "changed."
         )
     return explanation
 

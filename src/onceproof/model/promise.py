@@ -496,7 +496,7 @@ PROMISES = {
             ("changelog-output-mismatch",),
             "publication",
             "keys",
-            dated=Dated(("crash",), role="input"),  # which parted a request's answer from its deletion
+            dated=Dated(("crash", "timeout"), role="input"),  # which parted a request's answer from its deletion
         ),
         Promise(
             "differential",

@@ -22,6 +22,11 @@ A rebalance does the same without a crash: the process is frozen instead of kill
 group does without it after `session.timeout.ms`, and another instance takes the task over. When the first one wakes
 up it still sends what it had not sent, and only then learns that the task is no longer its own.
 
+A producer that gives up (`delivery.timeout.ms`; TIMED_OUT) takes the task from its thread without a crash, too: it is
+corrupted, so it must be closed and its store made anew from the changelog. There neither topic takes records, so
+nothing of a request is published, and when both take them again each one must be answered with true. From 3.8.0 on the
+store is kept, with deletions that nobody was told of (docs/findings/corrupted-task-keeps-its-store.md).
+
 What Kafka Streams does promise under either guarantee is looked at all the while: the offset of a request is committed
 only after its change and its answer were flushed (`early-commit`). The ends of both topics are sampled after the
 committed offset; where one topic refuses, the variants with a rebalance hold that for more than two commit intervals.
@@ -36,6 +41,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from onceproof.faults.base import Instance
 from onceproof.faults.directory import small_write_buffer
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
@@ -64,13 +70,16 @@ SETTLED = 0.2  # seconds without growth after which a topic is considered still
 NAME, OTHER = "instance-1", "instance-2"
 TASK, STORE = "0_0", "records"
 CHANGELOG, OUTPUT = "records-changelog", "output"
+REFUSING = {"changelog": (OUTPUT,), "output": (CHANGELOG,), "neither": (CHANGELOG, OUTPUT)}  # by what is published
 
 # --- variants ------------------------------------------------------------------------------------------------
 
 PARAMETERS = {
     "keys": Parameter(3_000, "records that are put into the store, and then deleted", least=1),
     "published": Parameter(
-        "changelog", "what is published when the process is killed, and not the other", choices=("changelog", "output")
+        "changelog",
+        "which of the two is published when the process is killed, if any",
+        choices=("changelog", "output", "neither"),
     ),
     "guarantee": Parameter("at_least_once", "processing guarantee", choices=("at_least_once", "exactly_once_v2")),
     "delete": Parameter(
@@ -81,10 +90,11 @@ PARAMETERS = {
     "stores": Parameter("rocksdb", "kind of the store", choices=("in-memory", "rocksdb")),
     "write.buffer.bytes": Parameter(0, "RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB", least=0),
     "caching": Parameter(False, "whether the store is cached"),
+    "state.updater": Parameter(True, "whether the state updater is left as the release has it"),
     "parted.by": Parameter(
         "crash",
-        "what takes the task from the process: SIGKILL, or a rebalance while it is frozen",
-        choices=("crash", "rebalance"),
+        "what takes the task from the process: SIGKILL, a rebalance while it is frozen, or that its producer gives up",
+        choices=("crash", "rebalance", "timeout"),
     ),
 }
 # Only with a persistent store does a process keep the identity by which its next start aborts its open transaction;
@@ -96,6 +106,9 @@ REBALANCED = {
     # The next owner has to wait until the transaction of the frozen one is over.
     "producer.transaction.timeout.ms": "10000",
 }
+PATIENT = {"producer.delivery.timeout.ms": "120000"}  # does not give up on a topic that refuses
+IMPATIENT = {"producer.delivery.timeout.ms": "6000", "producer.request.timeout.ms": "3000"}  # gives up after 6 s
+PARTED = {"crash": PATIENT | CRASHED, "rebalance": PATIENT | REBALANCED, "timeout": IMPATIENT | CRASHED}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "The changelog is published and the output is not: false, though it was there."),
     Variant("OUTPUT_FIRST", "The output is published and the changelog is not: true twice.", {"published": "output"}),
@@ -120,6 +133,16 @@ VARIANTS = variants_of(
         "The remedy: the answer is published first, and the record deleted in a second sub-topology.",
         {"delete": "downstream", "published": "output"},
     ),
+    Variant(
+        "TIMED_OUT",
+        "Neither is published; the producer gives up, and the task goes on with a store that is made anew, or is not.",
+        {"published": "neither", "parted.by": "timeout"},
+    ),
+    Variant(
+        "TIMED_OUT_STATE_UPDATER_DISABLED",
+        "Negative control: TIMED_OUT without the state updater, where the release can do without.",
+        {"published": "neither", "parted.by": "timeout", "state.updater": False},
+    ),
 )
 
 
@@ -129,17 +152,29 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Refuses an in-memory store with transactions, and a deletion downstream of an answer published before it."""
+    """Refuses an in-memory store with transactions, a deletion downstream of an answer that is not published before
+    it, a producer that gives up a transaction or on topics that do not refuse, and a release that needs its state
+    updater.
+    """
     if own["guarantee"] == "exactly_once_v2" and own["stores"] != "rocksdb":
         return (
             "guarantee=exactly_once_v2 does not go with stores=in-memory, since without a state directory nobody "
             "aborts the transaction of a process that was killed, until it times out; leave stores out."
         )
-    if own["delete"] == "downstream" and own["published"] == "changelog":
+    if own["delete"] == "downstream" and own["published"] != "output":
         return (
-            "delete=downstream does not go with published=changelog, since there the record is deleted after its "
-            "answer is published; set published=output."
+            f"delete=downstream does not go with published={own['published']}, since there the record is deleted after "
+            "its answer is published; set published=output."
         )
+    if own["parted.by"] == "timeout" and own["guarantee"] == "exactly_once_v2":
+        return (
+            "parted.by=timeout does not go with guarantee=exactly_once_v2, since a producer that gives up in a "
+            "transaction takes its thread along; leave one of them out."
+        )
+    if own["parted.by"] == "timeout" and own["delete"] == "downstream":
+        return "parted.by=timeout does not go with delete=downstream, where no topic refuses; leave one of them out."
+    if not own["state.updater"] and not cell.streams.can_do_without_state_updater:
+        return f"Kafka Streams {cell.streams} has no switch for its state updater; take another release or variant."
     return refuse_restarts(cell)
 
 
@@ -171,9 +206,8 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
-        # Until it is killed, the process must not give up on the topic that refuses.
-        "producer.delivery.timeout.ms": "120000",
-        **(REBALANCED if own["parted.by"] == "rebalance" else CRASHED),
+        **PARTED[own["parted.by"]],
+        **({} if own["state.updater"] else {"__state.updater.enabled__": "false"}),
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
     }
 
@@ -186,10 +220,11 @@ def drive(lab: Lab) -> Exercise:
     own = lab.parameters
     lab.measure(downstream=int(own["delete"] == "downstream"))
     puts, deletes = lab.workload.first, lab.workload.second
-    open_topic, refusing = (CHANGELOG, OUTPUT) if own["published"] == "changelog" else (OUTPUT, CHANGELOG)
+    refusing = REFUSING[own["published"]]
+    taking = [role for role in (CHANGELOG, OUTPUT) if role not in refusing]
     # Downstream of the answer nothing is deleted before it is published, so no topic needs to refuse.
     downstream = own["delete"] == "downstream"
-    frozen = own["parted.by"] == "rebalance"
+    frozen, timed_out = own["parted.by"] == "rebalance", own["parted.by"] == "timeout"
     with lab.phase("put"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
@@ -199,23 +234,25 @@ def drive(lab: Lab) -> Exercise:
         processed = instance.processed
     flushes = Flushes(lab, len(puts), before)
     with lab.phase("delete"):
-        if not downstream:
-            lab.alter_topic(refusing, min_insync_replicas="2")
+        for role in () if downstream else refusing:
+            lab.alter_topic(role, min_insync_replicas="2")
         lab.produce("deletes", deletes)
 
         def published() -> bool:
             flushes.look()
             if downstream:  # the race is on when the first answers have come back
                 return lab.end(CHANGELOG) > before[CHANGELOG]
-            grown = lab.end(open_topic) - before[open_topic]
-            return grown > 0 and grown >= instance.processed - processed
+            done = instance.processed - processed
+            return done > 0 and all(lab.end(role) - before[role] >= done for role in taking)
 
         if not downstream:
             lab.holds_within(PROCESSED_WITHIN * COMMIT_INTERVAL, lambda: instance.processed - processed == len(deletes))
-        lab.await_(f"what is processed to be published in the {_named(open_topic)}", published)
+        lab.await_(f"what is processed to be published in {_named(taking)}", published)
         if frozen:
             lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
             lab.freeze_instance(NAME)
+        elif timed_out:
+            _await_restoration(lab, instance, flushes)
         else:
             lab.kill_instance(NAME)
         ends = _ends(lab)
@@ -223,15 +260,19 @@ def drive(lab: Lab) -> Exercise:
         committed = lab.committed() - len(puts)
         on_disk = {STORE: _deleted_on_disk(lab, committed)} if own["guarantee"] == "exactly_once_v2" else {}
         lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
-        open_ = {"input": {"0": [len(puts) + committed, None]}}
-        lab.note("crash", published=grown, committed=committed, open=open_, on_disk=on_disk)
-        lab.alter_topic(refusing, min_insync_replicas="1")
+        begin = len(puts) + committed
+        # Of one that gave up nothing is published later.
+        open_ = {"input": {"0": [begin, begin + max(grown.values()) if timed_out else None]}}
+        told = {"published": grown, "committed": committed, "open": open_}
+        lab.note("timeout" if timed_out else "crash", **told, on_disk=on_disk)
+        for role in refusing:
+            lab.alter_topic(role, min_insync_replicas="1")
     with lab.phase("restart"):
         if frozen:
             other = lab.start_instance(OTHER)
             lab.await_("the task to be taken over", lambda: other.processed > 0)
             lab.thaw_instance(NAME)
-        else:
+        elif not timed_out:
             lab.start_instance(NAME)
         lab.await_drained()
         flushes.look()
@@ -240,15 +281,28 @@ def drive(lab: Lab) -> Exercise:
         flushes.tell()
     with lab.phase("leave"):
         lab.close_instances()
-    parted = grown[open_topic] > committed and (downstream or grown[refusing] == 0)
+    parted = all(grown[role] > committed for role in taking)
+    parted = parted and (downstream or not any(grown[role] for role in refusing))
+    what = "Frozen" if frozen else "Its producer gave up" if timed_out else "Killed"
+    ahead, behind = *taking, *refusing
     reason = (
-        f"{'Frozen' if frozen else 'Killed'} when {grown[open_topic]:,} records of the {_named(open_topic)} and "
-        f"{grown[refusing]:,} of the {_named(refusing)} were published, and {committed:,} of {len(deletes):,} requests "
-        "committed."
+        f"{what} when {grown[ahead]:,} records of {_named([ahead])} and {grown[behind]:,} of {_named([behind])} were "
+        f"published, and {committed:,} of {len(deletes):,} requests committed."
     )
     if on_disk:
         reason += f" On disk were {on_disk[STORE]:,} deletions of the open transaction."
     return Exercise(parted and all(on_disk.values()), reason)
+
+
+def _await_restoration(lab: Lab, instance: Instance, flushes: "Flushes") -> None:
+    """Wait until the producer gives up, the task is closed as corrupted, and its store is restored, or said to be."""
+    before = instance.last.get("restore")
+
+    def begun() -> bool:
+        flushes.look()
+        return instance.last.get("restore") is not before
+
+    lab.await_("the task to be restored", begun)
 
 
 def _deleted_on_disk(lab: Lab, committed: int) -> int:
@@ -307,7 +361,7 @@ def _compare_flush(event: Event, role: str) -> Comparison:
         "early-commit" if published < committed else None,
         0,
         None,
-        f"the {_named(role)}, in {event['looks']} samples",
+        f"{_named([role])}, in {event['looks']} samples",
         f"at least {committed:,} published when {committed:,} requests were committed",
         f"{published:,} published",
     )
@@ -332,8 +386,8 @@ def _settled_ends(lab: Lab) -> dict[str, int]:
     return ends
 
 
-def _named(role: str) -> str:
-    return "output" if role == OUTPUT else "changelog"
+def _named(roles: Sequence[str]) -> str:
+    return " and ".join("the output" if role == OUTPUT else "the changelog" for role in roles) or "no topic"
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ def marks(events: Sequence[Event]) -> list[Mark]:
                 found += _start(event, before)
             case "restore":
                 restores[event["store"]] = event["t"]
+            case "timeout":
+                found.append(Mark(event["t"], "crash", f"gave up, {_crash(event)}", _fields(event)))
             case "crash":
                 found.append(Mark(event["t"], "crash", _crash(event), _fields(event)))
             case "checkpoint":
