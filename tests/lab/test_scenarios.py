@@ -209,6 +209,15 @@ def test_an_application_with_a_global_table_starts_again_after_a_kill_or_is_told
     assert run(a_trial("4.2.1", "KILLED", scenario="global-join"), tmp_path / "alive", cluster)[0] == {}
 
 
+def test_a_task_whose_producer_gave_up_keeps_its_store_or_has_it_made_anew(tmp_path, cluster):
+    kept, made_anew = (a_trial(streams, "TIMED_OUT", scenario="at-least-once") for streams in ("4.3.1", "3.7.2"))
+    anomalies, reason = run(kept, tmp_path / "kept", cluster)
+    assert anomalies == {"false-after-true": 3_000}
+    assert reason.startswith("Its producer gave up when 0 records of the changelog and 0 of the output were published")
+    assert not Reading.read(TrialFolder(tmp_path / "kept").reader_file).unexplained
+    assert run(made_anew, tmp_path / "anew", cluster)[0] == {}
+
+
 def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future_or_goes_on(tmp_path, cluster):
     outcome = run_once(a_trial("4.2.1", scenario="far-future"), tmp_path / "bad", cluster)
     assert outcome.failed.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")

@@ -43,9 +43,9 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import refuse_group
+from onceproof.scenarios.befalling import OTHER, refuse_group, start_other
 
-NAMES = ("instance-1", "instance-2")
+NAME = "instance-1"
 KINDS = ("tumbling", "hopping", "session")  # a fact is the place of one
 RATE = 2_000.0  # records/s while the fault strikes
 LASTS = 15.0  # seconds for which records last when an instance joins
@@ -185,12 +185,11 @@ def drive(lab: Lab) -> Exercise:
         return lab.produce(name, lab.workload.second[of], rate, timestamps=times[of])
 
     with lab.phase("first"):
-        one = lab.start_instance(NAMES[0])
+        lab.start_instance(NAME)
         produce("first", slice(first))
         lab.await_(f"{first:,} records to be committed", lambda: lab.committed() >= first)
         if fault:
-            other = lab.start_instance(NAMES[1])
-            lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
+            start_other(lab)
     samples = [(lab.now(), lab.committed())]
     with lab.phase("fault" if fault else "rebalance"):
         bulk = produce("flow", slice(first, -last), RATE)
@@ -215,11 +214,9 @@ def drive(lab: Lab) -> Exercise:
         else:
             lab.holds_within(LASTS, flowing(lambda: lab.committed() > first))
             struck = lab.now() * 1_000
-            other = lab.start_instance(NAMES[1])
+            other = lab.start_instance(OTHER)
             bit = lab.holds_within(TAKEN_WITHIN, flowing(lambda: runs_its_task(other))) and not bulk.done()
-            told = (
-                f"{NAMES[1]} joined and {'took over ' + ', '.join(other.tasks('active')) if bit else 'took no task'}."
-            )
+            told = f"{OTHER} joined and {'took over ' + ', '.join(other.tasks('active')) if bit else 'took no task'}."
     seen = max((number for at, number in samples if at * 1_000 <= struck), default=0)
     is_open = bool(bit) and first <= seen < len(made) - last
     if is_open:
