@@ -78,6 +78,32 @@ class VersionedStoreTest {
         store.close();
     }
 
+    /** The same finding: what the store takes meanwhile contradicts what it finds then. A release that mends it fails here. */
+    @Test
+    void a_store_that_is_opened_again_fails_where_it_finds_that_a_key_was_deleted_after_its_last_version(
+            @TempDir Path folder) throws Exception {
+        assumeTrue(thereAre());
+        for (boolean again : new boolean[] {false, true}) {
+            Path own = folder.resolve("again " + again);
+            StateStore store = opened(own);
+            put(store, 7, null, 2_000); // of a key that is not there
+            if (again) {
+                store.close();
+                store = opened(own);
+            }
+            put(store, 7, 11, 1_500); // late: it has been deleted since 2,000
+            assertEquals(again ? "11" : "null", asOf(store, 7, 2_200));
+            StateStore open = store;
+            if (again) {
+                Throwable said = assertThrows(Exception.class, () -> put(open, 7, 12, 2_500)).getCause();
+                assertEquals("Timestamp is too large to be found in this segment.", said.getMessage());
+            } else {
+                put(open, 7, 12, 2_500);
+            }
+            store.close();
+        }
+    }
+
     /** The finding of docs/findings/versioned-store-revives-what-was-deleted.md. A release that mends it fails here. */
     @Test
     void a_store_that_is_restored_in_one_batch_forgets_a_deletion_and_has_what_was_put_before_it(@TempDir Path folder)
