@@ -50,3 +50,17 @@ def test_nothing_is_tried_twice_and_the_budget_is_kept():
     left = iter([True, True, True, False])
     shrink(Candidate.of([1, 2, 3, 1, 2], START), is_red, lambda: next(left), smaller)
     assert len(asked) == 3
+
+
+def test_what_was_not_red_of_something_larger_is_tried_again_last():
+    asked = []
+
+    def is_red(letters):
+        asked.append(letters)
+        return {"a", "b"} <= set(letters)
+
+    def without_one(letters):
+        return [letters.replace(letter, "") for letter in letters]
+
+    assert shrink("abcdef", is_red, lambda: True, without_one) == "ab"
+    assert asked == ["bcdef", "acdef", "abdef", "abef", "abf", "ab", "b", "a"]

@@ -74,23 +74,28 @@ def shrink(
 ) -> T:
     """The smallest that is found: nothing that is one reduction away is red, or `on` said to stop.
 
+    After a reduction it goes on with the next one, and comes back to those before it, which were not red of something
+    larger, last.
+
     Args:
         candidate: is red.
         is_red: tries a candidate; called once for each.
         on: whether to go on.
         reductions: all that is one reduction away from a candidate, as `smaller`.
     """
-    tried = {candidate}
-    found = True
-    while found:
-        found = False
-        for less in reductions(candidate):
+    tried, begin = {candidate}, 0
+    while True:
+        there = list(reductions(candidate))
+        places = range(len(there))
+        for place in (*places[begin:], *places[:begin]):
+            less = there[place]
             if less in tried:
                 continue
             if not on():
                 return candidate
             tried.add(less)
             if is_red(less):
-                candidate, found = less, True
+                candidate, begin = less, place
                 break
-    return candidate
+        else:
+            return candidate
