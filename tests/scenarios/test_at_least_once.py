@@ -1,6 +1,7 @@
 """Reproduction 004: the independent reader's judgement on the specimens, and what the scenario may be run with."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -127,6 +128,26 @@ def test_a_deletion_downstream_of_its_answer_cannot_be_published_first():
     with pytest.raises(UsageError, match="delete=downstream does not go with published=changelog"):
         SCENARIO.validate(trial(parameters={"delete": "downstream"}))
     SCENARIO.validate(trial(parameters={"delete": "downstream", "published": "output"}))
+
+
+@pytest.mark.parametrize(
+    ("variant", "parameters", "said"),
+    [
+        ("DELETE_DOWNSTREAM", {"parted.by": "rebalance"}, "parted.by=rebalance does not go with delete=downstream"),
+        ("DELETE_DOWNSTREAM", {"parted.by": "timeout"}, "parted.by=timeout does not go with delete=downstream"),
+        ("EXACTLY_ONCE", {"parted.by": "timeout"}, "a producer that gives up in a transaction takes its thread along"),
+    ],
+)
+def test_what_takes_the_task_must_leave_something_to_do(variant, parameters, said):
+    with pytest.raises(UsageError, match=said):
+        SCENARIO.validate(trial(variant, parameters=parameters))
+
+
+def test_a_release_that_needs_its_state_updater_cannot_do_without_it():
+    made = trial("TIMED_OUT_STATE_UPDATER_DISABLED")
+    assert SCENARIO.refuse(made.cell) is None
+    newest = replace(made.cell, streams=Release.parse("4.3.1"))
+    assert SCENARIO.refuse(newest).startswith("Kafka Streams 4.3.1 has no switch for its state updater")
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)

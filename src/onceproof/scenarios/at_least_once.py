@@ -153,8 +153,7 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Refuses an in-memory store with transactions, a deletion downstream of an answer that is not published before
-    it, a producer that gives up a transaction or on topics that do not refuse, and a release that needs its state
-    updater.
+    it, or that nothing holds up, a producer that gives up a transaction, and a release that needs its state updater.
     """
     if own["guarantee"] == "exactly_once_v2" and own["stores"] != "rocksdb":
         return (
@@ -171,8 +170,11 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
             "parted.by=timeout does not go with guarantee=exactly_once_v2, since a producer that gives up in a "
             "transaction takes its thread along; leave one of them out."
         )
-    if own["parted.by"] == "timeout" and own["delete"] == "downstream":
-        return "parted.by=timeout does not go with delete=downstream, where no topic refuses; leave one of them out."
+    if own["parted.by"] != "crash" and own["delete"] == "downstream":
+        return (
+            f"parted.by={own['parted.by']} does not go with delete=downstream, where no topic refuses and all is "
+            "committed meanwhile; leave one of them out."
+        )
     if not own["state.updater"] and not cell.streams.can_do_without_state_updater:
         return f"Kafka Streams {cell.streams} has no switch for its state updater; take another release or variant."
     return refuse_restarts(cell)
