@@ -108,6 +108,7 @@ REBALANCED = {
 }
 PATIENT = {"producer.delivery.timeout.ms": "120000"}  # does not give up on a topic that refuses
 IMPATIENT = {"producer.delivery.timeout.ms": "6000", "producer.request.timeout.ms": "3000"}  # gives up after 6 s
+TAKEN = {"crash": "Killed", "rebalance": "Frozen", "timeout": "Its producer gave up"}
 PARTED = {"crash": PATIENT | CRASHED, "rebalance": PATIENT | REBALANCED, "timeout": IMPATIENT | CRASHED}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "The changelog is published and the output is not: false, though it was there."),
@@ -218,7 +219,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: Lab) -> Exercise:
-    """Put, let one topic refuse, delete, take the task away (kill or freeze), heal, let another go on, drain."""
+    """Put, let topics refuse, delete, take the task away, heal, let somebody go on, drain."""
     own = lab.parameters
     lab.measure(downstream=int(own["delete"] == "downstream"))
     puts, deletes = lab.workload.first, lab.workload.second
@@ -250,13 +251,7 @@ def drive(lab: Lab) -> Exercise:
         if not downstream:
             lab.holds_within(PROCESSED_WITHIN * COMMIT_INTERVAL, lambda: instance.processed - processed == len(deletes))
         lab.await_(f"what is processed to be published in {_named(taking)}", published)
-        if frozen:
-            lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
-            lab.freeze_instance(NAME)
-        elif timed_out:
-            _await_restoration(lab, instance, flushes)
-        else:
-            lab.kill_instance(NAME)
+        _take_task_away(lab, instance, flushes)
         ends = _ends(lab)
         grown = {role: end - before[role] for role, end in ends.items()}
         committed = lab.committed() - len(puts)
@@ -285,26 +280,32 @@ def drive(lab: Lab) -> Exercise:
         lab.close_instances()
     parted = all(grown[role] > committed for role in taking)
     parted = parted and (downstream or not any(grown[role] for role in refusing))
-    what = "Frozen" if frozen else "Its producer gave up" if timed_out else "Killed"
     ahead, behind = *taking, *refusing
     reason = (
-        f"{what} when {grown[ahead]:,} records of {_named([ahead])} and {grown[behind]:,} of {_named([behind])} were "
-        f"published, and {committed:,} of {len(deletes):,} requests committed."
+        f"{TAKEN[own['parted.by']]} when {grown[ahead]:,} records of {_named([ahead])} and {grown[behind]:,} of "
+        f"{_named([behind])} were published, and {committed:,} of {len(deletes):,} requests committed."
     )
     if on_disk:
         reason += f" On disk were {on_disk[STORE]:,} deletions of the open transaction."
     return Exercise(parted and all(on_disk.values()), reason)
 
 
-def _await_restoration(lab: Lab, instance: Instance, flushes: "Flushes") -> None:
-    """Wait until the producer gives up, the task is closed as corrupted, and its store is restored, or said to be."""
-    before = instance.last.get("restore")
+def _take_task_away(lab: Lab, instance: Instance, flushes: "Flushes") -> None:
+    """Kill its process, freeze it, or wait until its producer gives up and its store is restored, or said to be."""
+    restored = instance.last.get("restore")
 
-    def begun() -> bool:
+    def restored_again() -> bool:
         flushes.look()
-        return instance.last.get("restore") is not before
+        return instance.last.get("restore") is not restored
 
-    lab.await_("the task to be restored", begun)
+    match lab.parameters["parted.by"]:
+        case "rebalance":
+            lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
+            lab.freeze_instance(NAME)
+        case "timeout":
+            lab.await_("the task to be restored", restored_again)
+        case _:
+            lab.kill_instance(NAME)
 
 
 def _deleted_on_disk(lab: Lab, committed: int) -> int:
