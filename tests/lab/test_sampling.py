@@ -10,6 +10,7 @@ from onceproof.model.errors import UsageError
 from onceproof.scenarios.declared import Application
 
 pytestmark = pytest.mark.broker
+PARTITIONS = 3
 TOML = """
 class = "A"
 jars = ["a.jar"]
@@ -26,7 +27,7 @@ topic = "out"
 @pytest.fixture(scope="module")
 def brokers(cluster, tmp_path_factory):
     """The client.properties of brokers with 30 records of `orders` in three partitions, and ten that were aborted."""
-    topics = [NewTopic("orders", 3), NewTopic("empty", 1)]
+    topics = [NewTopic("orders", PARTITIONS), NewTopic("empty", 1)]
     admin = AdminClient(cluster.client())
     for created in admin.create_topics(topics).values():
         created.result()
@@ -36,7 +37,9 @@ def brokers(cluster, tmp_path_factory):
         producer.begin_transaction()
         for number in numbers:
             value, key, headers = number.to_bytes(8, "big"), f"key-{number}".encode(), {"h": b"\xff"}
-            producer.produce("orders", value, key, number % 3, timestamp=1_000 + number, headers=headers)
+            producer.produce("orders", value, key, number % PARTITIONS, timestamp=1_000 + number, headers=headers)
+            if number < PARTITIONS:  # what is taken before the client knows a partition may come behind what follows
+                producer.flush()
         producer.commit_transaction() if commits else producer.abort_transaction()
     file = tmp_path_factory.mktemp("sampled") / "client.properties"
     file.write_text(f"bootstrap.servers={cluster.bootstrap_servers}\n")
