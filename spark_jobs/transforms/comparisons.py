@@ -73,6 +73,11 @@ def fact(name: str) -> Column:
     return f.col("facts")[name]
 
 
+def has_ended() -> Column:
+    """Whether the drive of the trial came to its end; of one that failed some things are still due."""
+    return f.coalesce(fact("ended"), f.lit(1)) == 1
+
+
 def records_text(number: Column) -> Column:
     """A number of records as text."""
     return f.when(number == 1, f.lit("1 record")).otherwise(f.format_string("%d records", number))

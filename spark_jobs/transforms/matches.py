@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.comparisons import comparison, fact
+from spark_jobs.transforms.comparisons import comparison, fact, has_ended
 from spark_jobs.transforms.places import partition_of, place, place_text
 
 LEFT, OUTER = 1, 2  # values of the fact `join`; 0 is inner
@@ -31,7 +31,7 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
         "trial",
         (fact("exactly_once") == 1).alias("once"),
         # Who waits alone is looked for once a second, so a drive that failed may owe some.
-        (f.coalesce(fact("ended"), f.lit(1)) == 1).alias("is_over"),
+        has_ended().alias("is_over"),
     )
     lost, unasked = f.col("there").isNull(), f.col("source").isNull()
     alone = (_left(f.col("value")) == 0) | (_right(f.col("value")) == 0)

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.comparisons import comparison, fact, records_text, value_text
+from spark_jobs.transforms.comparisons import comparison, fact, has_ended, records_text, value_text
 from spark_jobs.transforms.places import partition_of, place, place_text
 
 WAITED = 2**32 - 1  # the lower half of an output value: ms from the time of a record to that of its punctuation
@@ -23,7 +23,7 @@ def compare_punctuations(records: DataFrame, trials: DataFrame) -> DataFrame:
             "trial",
             (fact("clock") == 0).alias("by_stream_time"),
             fact("interval").alias("interval"),
-            (f.coalesce(fact("ended"), f.lit(1)) == 1).alias("ended"),
+            has_ended().alias("ended"),
         )
     )
     inputs = timed(records, stated)

@@ -215,9 +215,7 @@ def test_a_task_whose_producer_gave_up_keeps_its_store_or_has_it_made_anew(tmp_p
     assert anomalies == {"false-after-true": 3_000}
     assert reason.startswith("Its producer gave up when 0 records of the changelog and 0 of the output were published")
     assert not Reading.read(TrialFolder(tmp_path / "kept").reader_file).unexplained
-    anomalies, _ = run(made_anew, tmp_path / "anew", cluster)
-    # On a slow machine a second batch is given up, and what was sent anew by then comes twice, also with false.
-    assert anomalies.get("false-after-true", 0) < 2_000
+    assert run(made_anew, tmp_path / "anew", cluster)[0] == {}
 
 
 def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future_or_goes_on(tmp_path, cluster):

@@ -85,7 +85,7 @@ class Explanation:
     Attributes:
         anomalies: their names.
         after: an event that the timeline must have.
-        faults: one of these must have struck; empty for none.
+        faults: one of these must have struck; empty where none has to.
         open_at: an event; a place of the witness, or the record that its key came in with, was not committed then.
         where: the role of the topic in which one of its places must be.
         returned: its partition's task came back to a thread that had left it.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from onceproof.model.anomaly import Comparison, Findings
-from onceproof.model.record import Record
+from onceproof.model.record import Facts, Record
 
 
 def findings_of(inputs: Sequence[Record], outputs: Sequence[Record], comparisons: Iterable[Comparison]) -> Findings:
@@ -25,6 +25,11 @@ def by_partition(records: Iterable[Record]) -> Mapping[int, list[Record]]:
     for record in sorted(records, key=by_place):
         of_partition[record.partition].append(record)
     return of_partition
+
+
+def has_ended(facts: Facts) -> bool:
+    """Whether the drive of a trial came to its end; of one that failed some things are still due."""
+    return bool(facts.get("ended", 1))
 
 
 def records_text(count: int) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_place
+from onceproof.readers.comparisons import by_place, has_ended
 
 LEFT, OUTER = 1, 2  # values of the fact `join`; 0 is inner
 Result = tuple[int | None, int | None]  # key and `left << 32 | right` (its numbers are of one record each)
@@ -31,7 +31,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
             drive that failed, which may still owe results of records that are alone.
     """
     wanted = dict(_given(inputs, facts))
-    is_over = bool(facts.get("ended", 1))  # who waits alone is looked for once a second, so what failed may owe some
+    is_over = has_ended(facts)  # who waits alone is looked for once a second, so what failed may owe some
     found: dict[Result, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
         found[record.key, record.value].append(record)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_partition, by_place, records_text, value_text
+from onceproof.readers.comparisons import by_partition, by_place, has_ended, records_text, value_text
 
 BUFFER = "buffer-changelog"
 WAITED = (1 << 32) - 1  # the lower half of an output value: ms from the time of a record to that of its punctuation
@@ -41,7 +41,7 @@ def compare_punctuations(
         due = 0
         for record in records:
             due = max(due, record.timestamp + (record.value or 0))
-            is_over = bool(facts.get("ended", 1)) if over is None else due <= over
+            is_over = has_ended(facts) if over is None else due <= over
             expected[record.key] = Expected(record, due, is_over)
     found: dict[int | None, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):

@@ -48,6 +48,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
+    STATE_UPDATER,
     Exercise,
     Lab,
     Role,
@@ -55,7 +56,9 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    refuse_no_state_updater,
     refuse_restarts,
+    state_updater,
     values_of,
     variants_of,
 )
@@ -90,7 +93,7 @@ PARAMETERS = {
     "stores": Parameter("rocksdb", "kind of the store", choices=("in-memory", "rocksdb")),
     "write.buffer.bytes": Parameter(0, "RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB", least=0),
     "caching": Parameter(False, "whether the store is cached"),
-    "state.updater": Parameter(True, "whether the state updater is left as the release has it"),
+    **STATE_UPDATER,
     "parted.by": Parameter(
         "crash",
         "what takes the task from the process: SIGKILL, a rebalance while it is frozen, or that its producer gives up",
@@ -183,9 +186,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
             f"parted.by={own['parted.by']} does not go with delete=downstream, where no topic refuses and all is "
             "committed meanwhile; leave one of them out."
         )
-    if not own["state.updater"] and not cell.streams.can_do_without_state_updater:
-        return f"Kafka Streams {cell.streams} has no switch for its state updater; take another release or variant."
-    return refuse_restarts(cell)
+    return refuse_no_state_updater(cell, own) or refuse_restarts(cell)
 
 
 def workload(trial: Trial) -> Workload:
@@ -217,7 +218,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
         **PARTED[own["parted.by"]],
-        **({} if own["state.updater"] else {"__state.updater.enabled__": "false"}),
+        **state_updater(own),
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
     }
 
@@ -257,7 +258,7 @@ def drive(lab: Lab) -> Exercise:
 
         if not downstream:
             lab.holds_within(PROCESSED_WITHIN * COMMIT_INTERVAL, lambda: instance.processed - processed == len(deletes))
-        lab.await_(f"what is processed to be published in {_named(taking)}", published)
+        lab.await_(" and published in ".join(("requests to be processed", *map(_named, taking))), published)
         _take_task_away(lab, instance, flushes)
         ends = _ends(lab)
         grown = {role: end - before[role] for role, end in ends.items()}
@@ -265,7 +266,7 @@ def drive(lab: Lab) -> Exercise:
         on_disk = {STORE: _deleted_on_disk(lab, committed)} if own["guarantee"] == "exactly_once_v2" else {}
         lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
         begin = len(puts) + committed
-        # Of one that gave up nothing is published later.
+        # One that gave up sends anew what was not published.
         open_ = {"input": {"0": [begin, begin + max(grown.values()) if timed_out else None]}}
         told = {"published": grown, "committed": committed, "open": open_}
         lab.note("timeout" if timed_out else "crash", **told, on_disk=on_disk)
@@ -285,12 +286,12 @@ def drive(lab: Lab) -> Exercise:
         flushes.tell()
     with lab.phase("leave"):
         lab.close_instances()
-    parted = all(grown[role] > committed for role in taking)
-    parted = parted and (downstream or not any(grown[role] for role in refusing))
+    refused = downstream or not any(grown[role] for role in refusing)
+    parted = refused and all(grown[role] > committed for role in taking)
     ahead, behind = *taking, *refusing
     reason = (
-        f"{TAKEN[own['parted.by']]} when {grown[ahead]:,} records of {_named([ahead])} and {grown[behind]:,} of "
-        f"{_named([behind])} were published, and {committed:,} of {len(deletes):,} requests committed."
+        f"{TAKEN[own['parted.by']]} when {grown[ahead]:,} records of {_named(ahead)} and {grown[behind]:,} of "
+        f"{_named(behind)} were published, and {committed:,} of {len(deletes):,} requests committed."
     )
     if on_disk:
         reason += f" On disk were {on_disk[STORE]:,} deletions of the open transaction."
@@ -373,7 +374,7 @@ def _compare_flush(event: Event, role: str) -> Comparison:
         "early-commit" if published < committed else None,
         0,
         None,
-        f"{_named([role])}, in {event['looks']} samples",
+        f"{_named(role)}, in {event['looks']} samples",
         f"at least {committed:,} published when {committed:,} requests were committed",
         f"{published:,} published",
     )
@@ -398,8 +399,8 @@ def _settled_ends(lab: Lab) -> dict[str, int]:
     return ends
 
 
-def _named(roles: Sequence[str]) -> str:
-    return " and ".join("the output" if role == OUTPUT else "the changelog" for role in roles) or "no topic"
+def _named(role: str) -> str:
+    return "the output" if role == OUTPUT else "the changelog"
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -181,6 +181,7 @@ MEMBERSHIP = {
     PROTOCOL: Parameter("classic", "who assigns tasks: one of the group, or a broker", choices=("classic", "streams")),
     STATIC: Parameter(False, "whether each instance has a group.instance.id"),
 }
+STATE_UPDATER = {"state.updater": Parameter(True, "whether the state updater is left as the release has it")}
 STREAMS_PROTOCOL = Variant(
     "STREAMS_PROTOCOL", "As DEFAULT_CONFIG; a broker assigns the tasks (KIP-1071).", {PROTOCOL: "streams"}
 )
@@ -301,6 +302,14 @@ def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
             return (
                 f"{side} {release} lacks group.protocol=streams (KIP-1071, early access in 4.1); take 4.2.0 or later."
             )
+    return None
+
+
+def refuse_no_state_updater(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Why a release of a cell cannot do without its state updater, if it has to (`STATE_UPDATER`)."""
+    for release in () if own["state.updater"] else (cell.streams, cell.running):
+        if not release.can_do_without_state_updater:
+            return f"Kafka Streams {release} has no switch for its state updater; take another release or variant."
     return None
 
 
@@ -439,6 +448,11 @@ def membership(own: Mapping[str, Any]) -> dict[str, str]:
     """The configuration for the requested membership."""
     static = {"group.instance.id": INSTANCE} if own[STATIC] else {}
     return static | ({PROTOCOL: own[PROTOCOL]} if own[PROTOCOL] != "classic" else {})
+
+
+def state_updater(own: Mapping[str, Any]) -> dict[str, str]:
+    """The configuration that `STATE_UPDATER` asks for."""
+    return {} if own["state.updater"] else {"__state.updater.enabled__": "false"}
 
 
 def rejoining(own: Mapping[str, Any]) -> dict[str, str]:

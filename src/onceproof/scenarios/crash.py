@@ -54,6 +54,7 @@ from onceproof.scenarios.base import (
     INSTANCE,
     ROLLING,
     RUNTIME,
+    STATE_UPDATER,
     Exercise,
     Lab,
     Role,
@@ -61,11 +62,13 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    refuse_no_state_updater,
     refuse_restart_pair,
     refuse_rolling,
     rolls,
     runs_its_task,
     runtime,
+    state_updater,
     values_of,
     variants_of,
 )
@@ -101,7 +104,7 @@ PARAMETERS = {
     "write.buffer.bytes": Parameter(65_536, "RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB", least=0),
     STATIC: Parameter(True, "whether the instance has a group.instance.id"),
     "during": Parameter("running", "where the crash falls", choices=("running", "restoration")),
-    "state.updater": Parameter(True, "whether the state updater is left as the release has it"),
+    **STATE_UPDATER,
     "stores": Parameter("rocksdb", "kind of the store `seen`", choices=tuple(KINDS)),
     "caching": Parameter(False, "whether the stores are cached"),
     "cache.bytes": Parameter(65_536, "size of the cache, if they are; what falls out of it reaches RocksDB", least=0),
@@ -206,7 +209,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         **({"acceptable.recovery.lag": "0"} if rolls(own) else {}),
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
         **({trial.cell.running.cache_size_config: str(own["cache.bytes"])} if own["caching"] else {}),
-        **({} if own["state.updater"] else {"__state.updater.enabled__": "false"}),
+        **state_updater(own),
     }
 
 
@@ -227,10 +230,8 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
             "a rolling bounce goes with during=running, one kill, static membership, which gives the task back to the "
             "instance that was killed, and no way back; leave the others out."
         )
-    if not own["state.updater"]:
-        for release in {cell.streams, cell.running}:
-            if not release.can_do_without_state_updater:
-                return f"Kafka Streams {release} has no switch for its state updater; take another release or variant."
+    if reason := refuse_no_state_updater(cell, own):
+        return reason
     restart = cell.restart_on
     static = own[STATIC]
     if restart and static and cell.streams.decodes_assignments_of_newest and not restart.decodes_assignments_of_newest:
