@@ -316,6 +316,16 @@ def test_what_gains_an_issue_names_better_targets():
     assert better_targets(question("4.1.1", "4.1.0")) == []  # going on is not a way back
 
 
+def test_where_nothing_later_is_better_the_newest_on_the_way_is():
+    released = [*RELEASES, Release.parse("4.2.2"), Release.parse("4.2.3-rc0")]
+    advice = advise(replace(question("3.9.1", "4.3.1"), releases=released))
+    assert advice.better_targets == ("4.2.2",)
+    assert advice.to_do[0].text == (
+        "Rather go to 4.2.2, which gains nothing that is known; 4.3.1 gains KAFKA-20808 and KAFKA-21034."
+    )
+    assert better_targets(question("4.2.1", "4.3.1")) == []  # on the way there is 4.3.0, which gains as much
+
+
 def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
     advice = advise(question("4.3.1", "4.2.0"))
     assert "(a downgrade)" in advice.headline

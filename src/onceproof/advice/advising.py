@@ -260,15 +260,14 @@ def _to_do(
 def better_targets(question: Question) -> list[Release]:
     """A release that gains no known issue: the newest of the target's line, or of the nearest later line that has one.
 
-    Only releases after the target; on the way back none newer than the current one.
+    If none after the target does, the newest on the way to it. On the way back it lies between the two anyhow.
     """
-    last = question.current if question.is_back else LATER
-    sound = [
-        release
-        for release in sorted(question.releases)
-        if question.target < release < last and not release.is_candidate and not _gained(question, release)
-    ]
-    return [release for release in sound if release.line == sound[0].line][-1:]
+    current, target = question.current, question.target
+    last = current if question.is_back else LATER
+    sound = [one for one in sorted(question.releases) if not one.is_candidate and not _gained(question, one)]
+    if later := [one for one in sound if target < one < last]:
+        return [one for one in later if one.line == later[0].line][-1:]
+    return [one for one in sound if current < one < target][-1:]
 
 
 # --- issues and cells ------------------------------------------------------------------------------------------------
