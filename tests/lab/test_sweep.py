@@ -1,5 +1,6 @@
 """A sweep removes what bears our mark and belongs to nobody, and nothing else."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -8,8 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from onceproof.lab import sweep as sweeping
+from onceproof.lab import trial
+from onceproof.lab.in_use import in_use, unless_in_use
 from onceproof.lab.processes import await_condition, marked, spawn
 from onceproof.lab.sweep import _is_of_old_run, sweep, sweep_brokers
+from onceproof.model.errors import HarnessError
+from onceproof.model.run_folder import TrialFolder
 from tests.specimens.brokers import given
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -61,6 +66,80 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     assert in_use.exists()
     assert young.exists()  # its process may be about to start
     assert log.exists()
+
+
+DRIVES = """
+import sys
+from pathlib import Path
+from onceproof.lab.in_use import in_use
+with in_use(Path(sys.argv[1])):
+    print("driven", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def driver(tmp_path):
+    """Of a trial whose application is a command: none of its processes bears our mark."""
+    trial = tmp_path / "runs" / "r" / "trials" / "app-t2"
+    (trial / "state").mkdir(parents=True)
+    os.utime(trial / "state", (0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVES, str(trial)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "driven\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+
+
+def test_the_state_of_a_trial_that_is_driven_stays_until_its_driver_is_gone(tmp_path, driver):
+    runs = tmp_path / "runs"
+    state = runs / "r" / "trials" / "app-t2" / "state"
+    assert list(sweep(runs)) == []
+    assert state.exists()
+    driver.kill()
+    driver.wait()
+    assert list(sweep(runs)) == [str(state)]
+    assert not state.exists()
+
+
+def test_a_trial_is_in_use_as_long_as_it_is_driven(tmp_path, monkeypatch):
+    seen = []
+
+    def look() -> None:
+        with unless_in_use(tmp_path) as unused:
+            seen.append(unused)
+
+    def drives() -> None:
+        look()
+        raise HarnessError("seen enough")
+
+    outcome = SimpleNamespace(write=lambda _: None)
+    made = SimpleNamespace(
+        drive=drives,
+        stop=look,
+        site=SimpleNamespace(events=[]),
+        outcome=lambda error: outcome,
+    )
+    monkeypatch.setattr(trial, "Driver", lambda *_: made)
+    with pytest.raises(HarnessError, match="seen enough"):
+        trial.drive(None, None, TrialFolder(tmp_path))
+    look()
+    assert seen == [False, False, True]
+
+
+def test_who_begins_to_drive_waits_for_a_sweep_that_is_at_it(tmp_path):
+    with unless_in_use(tmp_path) as unused:
+        assert unused
+        folder = os.open(tmp_path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        os.close(folder)
+    with in_use(tmp_path), unless_in_use(tmp_path) as unused:
+        assert not unused
 
 
 def test_the_runs_of_another_home_are_not_touched(tmp_path, orphan):

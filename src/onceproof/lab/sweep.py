@@ -14,6 +14,7 @@ from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.in_use import unless_in_use
 from onceproof.lab.processes import await_condition, has_reaper, marked
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
 from onceproof.lab.replay import left_scratch
@@ -41,7 +42,8 @@ PLACES = (
 def sweep(runs: Path) -> Iterator[str]:
     """Kill processes of these runs that have no reaper, then delete data of brokers and state that nobody uses.
 
-    And what replays have left in memory.
+    And what replays have left in memory. In use is what belongs to a process with a reaper, or to a trial that is
+    driven.
 
     Yields:
         What was removed, in words.
@@ -56,9 +58,12 @@ def sweep(runs: Path) -> Iterator[str]:
             yield f"process {process.pid}"
     for data in chain.from_iterable(runs.glob(f"*/{place}") for place in PLACES):
         young = time.time() - data.stat().st_mtime < STARTING
-        if not young and not any(folder.is_relative_to(data.parent) for folder in in_use):
-            shutil.rmtree(data, ignore_errors=True)
-            yield str(data)
+        if young or any(folder.is_relative_to(data.parent) for folder in in_use):
+            continue
+        with unless_in_use(data.parent) as unused:
+            if unused:
+                shutil.rmtree(data, ignore_errors=True)
+                yield str(data)
     for scratch in left_scratch():
         shutil.rmtree(scratch, ignore_errors=True)
         yield str(scratch)

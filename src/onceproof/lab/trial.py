@@ -12,6 +12,7 @@ from confluent_kafka.admin import NewTopic
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.driver import Driver
+from onceproof.lab.in_use import in_use
 from onceproof.lab.input import start_bulk
 from onceproof.lab.plan import plan_of, reads_segments
 from onceproof.lab.processes import holds_within
@@ -106,29 +107,30 @@ def drive(
     Raises:
         HarnessError: the harness failed; the outcome carries the sentence.
     """
-    driver = Driver(plan, cluster, folder, report, world)
-    outcome = None
-    try:
-        with _explained(cluster):
-            exercise = driver.drive()
-            reading, observed = driver.judge()
-        write_observations(folder.observations_file, observed)
-        reading.write(folder.reader_file)
-        outcome = driver.outcome(exercise)
-    except (HarnessError, StoodStillError) as error:
-        # What a process without CPU time did is nobody's fault, whatever it looks like.
-        void = stall_text(driver.site.events) or (str(error) if isinstance(error, StoodStillError) else None)
-        if void is None:
-            driver.outcome(error=str(error)).write(folder.outcome_file)
-            raise
-        Reading.of(Findings(0, 0, 0, 0), {}).write(folder.reader_file)
-        outcome = driver.outcome(void=void)
-    finally:
-        driver.stop()
-        if outcome is not None and outcome.failed is None:  # the state of a failed trial is evidence
-            shutil.rmtree(folder.state, ignore_errors=True)
-    outcome.write(folder.outcome_file)
-    return outcome
+    with in_use(folder.path):
+        driver = Driver(plan, cluster, folder, report, world)
+        outcome = None
+        try:
+            with _explained(cluster):
+                exercise = driver.drive()
+                reading, observed = driver.judge()
+            write_observations(folder.observations_file, observed)
+            reading.write(folder.reader_file)
+            outcome = driver.outcome(exercise)
+        except (HarnessError, StoodStillError) as error:
+            # What a process without CPU time did is nobody's fault, whatever it looks like.
+            void = stall_text(driver.site.events) or (str(error) if isinstance(error, StoodStillError) else None)
+            if void is None:
+                driver.outcome(error=str(error)).write(folder.outcome_file)
+                raise
+            Reading.of(Findings(0, 0, 0, 0), {}).write(folder.reader_file)
+            outcome = driver.outcome(void=void)
+        finally:
+            driver.stop()
+            if outcome is not None and outcome.failed is None:  # the state of a failed trial is evidence
+                shutil.rmtree(folder.state, ignore_errors=True)
+        outcome.write(folder.outcome_file)
+        return outcome
 
 
 @contextmanager
