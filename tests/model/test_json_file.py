@@ -1,12 +1,16 @@
 """A file between rooms is read as it was written; one of another form is reported with file and field."""
 
+import os
+import socket
+import stat
+import threading
 from dataclasses import replace
 
 import pytest
 
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Planted, Produced, TrialPlan
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.json_file import read_json, replacing, write_json
 from tests.conftest import a_trial
 from tests.specimens.files import a_plan, an_outcome
 
@@ -79,3 +83,55 @@ def test_a_file_of_another_form_is_one_sentence(tmp_path, spoil, told):
         Outcome.read(file)
     assert str(refused.value).startswith(f"{file} is incomplete or damaged, or of another version of Onceproof: ")
     assert told in str(refused.value)
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(file):
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+@pytest.mark.usefixtures("umask")
+def test_others_read_what_somebody_named_as_the_umask_says(tmp_path):
+    for name, named in (("mine.xml", True), ("ours.json", False)):
+        with replacing(tmp_path / name, named=named) as draft:
+            draft.write_text("new")
+    assert mode(tmp_path / "mine.xml") == 0o640
+    assert mode(tmp_path / "ours.json") == 0o600
+
+
+def test_a_file_that_is_there_keeps_its_mode_and_a_link_to_it_stays(tmp_path):
+    file, link = tmp_path / "report.html", tmp_path / "newest.html"
+    file.write_text("old")
+    file.chmod(0o664)
+    link.symlink_to(file.name)
+    with replacing(link, named=True) as draft:
+        draft.write_text("new")
+    assert link.is_symlink()
+    assert (file.read_text(), mode(file)) == ("new", 0o664)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "newest.html"}
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    write_json(pipe, {"a": 1})
+    assert pipe.is_fifo()
+    reader.join(timeout=10)
+    assert read == ['{\n  "a": 1\n}']
+
+
+def test_what_is_neither_a_file_nor_can_be_written_stays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        with pytest.raises(HarnessError, match="socket could not be written"):
+            write_json(tmp_path / "socket", {})
+        assert (tmp_path / "socket").is_socket()

@@ -1,6 +1,8 @@
 """A run as other people's tools read it."""
 
 import io
+import os
+import stat
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
@@ -86,3 +88,12 @@ def test_an_annotation_is_one_command_whatever_it_says(told):
 def test_a_folder_is_no_file(told, tmp_path):
     with pytest.raises(UsageError, match="is a folder: name a file"):
         write_summary(told, tmp_path)
+
+
+def test_others_may_read_what_is_exported(told, tmp_path):
+    before = os.umask(0o022)
+    try:
+        write_junit(told, tmp_path / "onceproof.xml")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "onceproof.xml").stat().st_mode) == 0o644

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from onceproof.cli.asking import JsonOption
-from onceproof.cli.terminal import err, out, print_failures
+from onceproof.cli.terminal import err, out, print_failures, print_written
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded
@@ -67,7 +67,7 @@ def advise_(
     if as_json:
         print(json.dumps(encoded(advice)))
     elif html is not None:
-        out.print(f"{html} ({html.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
+        print_written(html)
     else:
         for part in terminal(advice):
             out.print(part)

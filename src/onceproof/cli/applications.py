@@ -75,7 +75,7 @@ def sample(
     if file.suffix != ".parquet" or file.exists():
         raise UsageError(f"{file} {'is there already' if file.exists() else 'does not end in .parquet'}; name another.")
     table = sampling.sample(GivenCluster.read(get_settings().installation, brokers), topic, records)
-    with replacing(file) as draft:
+    with replacing(file, named=True) as draft:
         pq.write_table(table, draft)
     out.print(
         f"{len(table):,} records of {topic} are in {file}; in onceproof.toml: file = {str(file.absolute())!r}",

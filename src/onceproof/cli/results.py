@@ -10,7 +10,7 @@ from rich.text import Text
 
 from onceproof.cli.asking import JsonOption, JunitOption, SummaryOption
 from onceproof.cli.exploring import print_search
-from onceproof.cli.terminal import out, progress
+from onceproof.cli.terminal import out, print_written, progress
 from onceproof.model.errors import UsageError
 from onceproof.model.explored import Exploration
 from onceproof.results.table import cells_table, history_table
@@ -127,7 +127,7 @@ def evidence(
     from onceproof.results.evidence.case import find_run
 
     written = write_evidence(find_run(get_settings().runs, run_id, applications=True), cell, output)
-    _print_written(written)
+    print_written(written)
 
 
 @group.command()
@@ -167,7 +167,7 @@ def report(
             print_search(Exploration.of(search.folder, search.asked, search.lines, search.findings.values()))
         else:
             write_search(search, html)
-            _print_written(html)
+            print_written(html)
         return
     found, url = find_run(settings.runs, run_id), settings.database_url
     if junit or summary or vote:
@@ -178,14 +178,10 @@ def report(
             return
     if html is not None:
         write_report(found, url, html)
-        _print_written(html)
+        print_written(html)
     elif not (junit or summary):
         for part in terminal(shown_run(found, url)):
             out.print(part)
-
-
-def _print_written(file: Path) -> None:
-    out.print(f"{file} ({file.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
 
 
 def write_exports(told: "Told", junit: Path | None, summary: Path | None) -> None:

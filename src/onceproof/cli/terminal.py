@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,6 +21,12 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
         return
     with err.status(Text(title)) as status:
         yield lambda phase: status.update(Text.assemble(f"{title}: ", (phase, "bold")))
+
+
+def print_written(file: Path) -> None:
+    """Tell what was written at somebody's wish; nothing of a pipe, which may be the output itself."""
+    if file.is_file():
+        out.print(f"{file} ({file.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
 
 
 def print_failures(failures: Iterable[str]) -> None:

@@ -2,7 +2,8 @@
 
 import json
 import os
-import tempfile
+import shutil
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
@@ -26,19 +27,33 @@ def unwritable(error: OSError, path: Path | str | None = None) -> HarnessError:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, named: bool = False) -> Iterator[Path]:
     """A draft to write to, which replaces `path` as a whole or not at all: a file that exists is complete.
+
+    A link stays one, and what it points to is replaced. What is no file, a pipe or a device, is written to as it is.
+
+    Args:
+        path: the file.
+        named: whether somebody named it: then others may read it as far as the umask allows, else its owner alone. One
+            that is there already keeps its mode.
 
     Raises:
         HarnessError: the disk is full or read-only.
     """
     draft = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            draft = Path(file.name)
+        if path.exists() and not path.is_file():
+            yield path
+            return
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+        made.touch(0o666 if named else 0o600, exist_ok=False)
+        draft = made
+        if target.exists():
+            shutil.copymode(target, draft)
         yield draft
-        draft.replace(path)
+        draft.replace(target)
     except OSError as error:
         raise unwritable(error, path) from error
     finally:
@@ -46,16 +61,17 @@ def replacing(path: Path) -> Iterator[Path]:
             draft.unlink(missing_ok=True)  # nothing is left of it if it took its name
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Write as a whole or not at all.
+def write_json(path: Path, data: Any, *, named: bool = False) -> None:
+    """Write as a whole or not at all; `named` as of `replacing`.
 
     Raises:
         HarnessError: the disk is full or read-only.
     """
-    with replacing(path) as draft, draft.open("w") as file:
+    with replacing(path, named=named) as draft, draft.open("w") as file:
         json.dump(data, file, indent=2)
         file.flush()
-        os.fsync(file.fileno())
+        if draft != path:  # a pipe has no disk
+            os.fsync(file.fileno())
 
 
 def read_json(path: Path) -> Any:

@@ -212,5 +212,5 @@ def write_text(target: Path, text: str) -> None:
     """
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name a file to write.")
-    with replacing(target) as draft:
+    with replacing(target, named=True) as draft:
         draft.write_text(text, encoding="utf-8")

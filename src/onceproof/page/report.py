@@ -165,7 +165,7 @@ def _check(target: Path) -> None:
 
 
 def _write(page: str, target: Path) -> None:
-    with replacing(target) as draft:
+    with replacing(target, named=True) as draft:
         draft.write_text(page, encoding="utf-8")
 
 

@@ -76,7 +76,7 @@ def write_advice(advice: Advice, runs: Path, target: Path) -> None:
     for run in sorted({cell.run for cell in advice.measured}):
         told = Redaction.of(RunFolder(runs / run)).data(told)
     page = render("advice.html", _Nowhere("#"), advice=told, look=LIKE[advice.answer], style=inline("page.css"))
-    with replacing(target) as draft:
+    with replacing(target, named=True) as draft:
         draft.write_text(page, encoding="utf-8")
 
 

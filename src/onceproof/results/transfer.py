@@ -31,7 +31,7 @@ def export_to(file: Path, url: str) -> int:
             _table(mapper).name: [_to_dict(row) for row in session.scalars(select(mapper.class_))]
             for mapper in _roots()
         }
-        write_json(file, {"schema": _schema(engine), "tables": tables})
+        write_json(file, {"schema": _schema(engine), "tables": tables}, named=True)
     return len(tables["runs"])
 
 

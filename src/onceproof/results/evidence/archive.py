@@ -87,7 +87,11 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
 
 def _write(target: Path, members: Iterable[tuple[str, bytes]]) -> None:
     """A zip, because JIRA lists what is in one beside the attachment, and every system opens it by itself."""
-    with replacing(target) as draft, draft.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
+    with (
+        replacing(target, named=True) as draft,
+        draft.open("wb") as file,
+        zipfile.ZipFile(file, "w") as archive,
+    ):
         for name, content in members:
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
