@@ -10,7 +10,7 @@ import pytest
 from onceproof.cli import for_git_bisect, trials
 from onceproof.model.errors import ExitCode
 from tests.conftest import a_trial
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_reading, an_outcome
 
 
 def onceproof(*arguments, **environment):
@@ -126,6 +126,7 @@ def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_pat
     ("seen", "looked_for", "exercised", "code"),
     [
         ({"duplicate-id": 1}, [], True, ExitCode.ANOMALY),
+        ({"torn-transaction": 1}, [], True, ExitCode.ANOMALY),
         ({"duplicate-id": 1, "stuck": 1}, ["duplicate-id"], False, ExitCode.ANOMALY),
         ({"lost-record": 1}, ["duplicate-id"], True, ExitCode.INCONCLUSIVE),
         ({"duplicate-output": 1}, ["duplicate-id"], True, ExitCode.OK),  # KAFKA-18943, by chance
@@ -135,7 +136,8 @@ def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_pat
 )
 def test_what_is_not_looked_for_tells_nothing_unless_it_is_there_by_chance(seen, looked_for, exercised, code):
     trial = a_trial("3.4.1")
-    assert trials._exit_code(trial.cell, an_outcome(trial, exercised=exercised), seen, looked_for) is code
+    ended, found = an_outcome(trial, exercised=exercised), a_reading(anomalies=seen)
+    assert trials._exit_code(trial.cell, ended, found, looked_for) is code
 
 
 @pytest.mark.parametrize(

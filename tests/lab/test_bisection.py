@@ -15,7 +15,8 @@ def test_the_fix_on_a_line_is_found(tmp_path):
     run, said = RunFolder(tmp_path / "20260101T000000-0001"), []
     releases = [Release.parse(text) for text in ("3.4.0", "3.4.1")]
     broker = Release.parse("3.9.1")
-    found = bisect_cell(HERE, run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 10, said.append)
+    wanted = ["stale-read"]  # KAFKA-18943 may show on 3.4.1, by chance
+    found = bisect_cell(HERE, run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 10, said.append, wanted)
     assert read_json(run.path / "bisect.json") == found
     [boundary] = found["boundaries"]
     missed = boundary.pop("missed")

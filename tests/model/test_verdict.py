@@ -3,7 +3,7 @@ import pytest
 from onceproof.model.cell import Cell
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
-from onceproof.model.verdict import ExitCode, TrialEvidence, Verdict, exit_code, judge
+from onceproof.model.verdict import ExitCode, Sighting, TrialEvidence, Verdict, exit_code, judge, sighting
 
 
 def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator", restart_on=None):
@@ -113,6 +113,32 @@ def test_trials_that_count_are_red_or_exercised():
     assert (verdict.red, verdict.counted, verdict.trials) == (1, 2, 3)
     assert verdict.issues == ("KAFKA-14172",)
     assert dict(verdict.anomalies) == {"duplicate-id": 3}
+
+
+TOLD_BESIDE_RED = {"stale-checkpoint": 1, "thread-died": 1}
+
+
+@pytest.mark.parametrize(
+    ("where", "anomalies", "unexplained", "wanted", "red", "others"),
+    [
+        (cell("3.4.1"), {}, {}, None, False, ()),
+        (cell("3.4.1"), {"duplicate-id": 1}, {}, None, True, ()),
+        # KAFKA-18943 has torn-transaction there by chance.
+        (cell("3.4.1"), {"torn-transaction": 1}, {}, None, False, ("torn-transaction",)),
+        (cell("3.4.1"), {"torn-transaction": 1}, {}, ["duplicate-id"], False, ()),
+        (cell("3.4.1"), {"torn-transaction": 1}, {}, ["torn-transaction"], True, ()),
+        (cell("3.4.1"), {"torn-transaction": 2}, {"torn-transaction": 1}, None, True, ()),
+        (cell("3.4.1"), {"torn-transaction": 2}, {"torn-transaction": 1}, ["stuck"], False, ("torn-transaction",)),
+        (cell("3.4.1"), {"lost-record": 1}, {}, ["duplicate-id"], False, ("lost-record",)),
+        (cell("3.4.1"), {"lost-record": 1, "duplicate-id": 1}, {}, ["duplicate-id"], True, ()),
+        # What is only told becomes no red because another anomaly stands beside it.
+        (cell("4.3.1", scenario="crash"), {"stale-checkpoint": 1}, {}, None, False, ()),
+        (cell("4.3.1", scenario="crash"), TOLD_BESIDE_RED, {}, ["stale-checkpoint"], False, ("thread-died",)),
+        (cell("4.2.1", scenario="crash"), TOLD_BESIDE_RED, {}, ["stale-checkpoint"], True, ()),
+    ],
+)
+def test_whether_a_trial_is_red_for_what_is_searched_for(where, anomalies, unexplained, wanted, red, others):
+    assert sighting(where, anomalies, unexplained, registry(), wanted) == Sighting(red, others)
 
 
 def test_the_worst_verdict_decides_the_exit_code():

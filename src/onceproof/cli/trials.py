@@ -39,7 +39,7 @@ from onceproof.model.plants import plant
 from onceproof.model.promise import check_anomaly
 from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.model.verdict import is_red
+from onceproof.model.verdict import sighting
 from onceproof.scenarios import check_fault, rolling_variant
 from onceproof.settings import get_settings
 
@@ -174,15 +174,15 @@ def trial(
         print(json.dumps(encoded(answer)))
     else:
         _print_trial(answer, found.witnesses)
-    raise typer.Exit(_exit_code(cell, outcome, found.anomalies, anomaly))
+    raise typer.Exit(_exit_code(cell, outcome, found, anomaly))
 
 
-def _exit_code(cell: Cell, outcome: Outcome, seen: Mapping[str, int], looked_for: Collection[str]) -> ExitCode:
+def _exit_code(cell: Cell, outcome: Outcome, found: Reading, looked_for: Collection[str]) -> ExitCode:
     """What a trial says, if only some anomalies are looked for, or all if none is named."""
-    wanted = seen.keys() & set(looked_for or seen)
-    if is_red(cell, wanted, registry()):
+    seen = sighting(cell, found.anomalies, found.unexplained, registry(), looked_for or found.anomalies)
+    if seen.red:
         return ExitCode.ANOMALY
-    if is_red(cell, seen.keys() - wanted - registry().by_chance(cell), registry()):
+    if seen.others:
         return ExitCode.INCONCLUSIVE
     if outcome.plant and not outcome.plant.fired:
         return ExitCode.INCONCLUSIVE

@@ -19,7 +19,7 @@ from onceproof.model.known_issues import registry
 from onceproof.model.matrices import RISK
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.model.verdict import is_red
+from onceproof.model.verdict import sighting
 from onceproof.scenarios import scenario
 
 
@@ -42,7 +42,7 @@ def probing(
         seed: of the first trial; each further one takes the next.
         report: called with what is tried and what was seen.
         anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any, but for
-            those that a known issue shows there by chance.
+            those that a known issue shows there by chance (`model.verdict.sighting`).
         given: brokers to run on; None for brokers of its own.
 
     Raises:
@@ -76,19 +76,17 @@ def probing(
         except (HarnessError, UsageError) as error:  # one release's failure does not take the others'
             report(f"trial {tried}: {release}: {error}")
             return Probe(red=False, green=False, reason=str(error))
-        found, exercised = Reading.read(folder.reader_file).anomalies, outcome.exercised
-        seen = set(found) if is_red(cell, found, registry()) else set()
-        by_chance = registry().by_chance(cell)
-        wanted = seen - by_chance if anomalies is None else seen.intersection(anomalies)
-        others = seen - wanted - by_chance
-        red = bool(wanted)
-        if others and not red:
-            reason = f"It showed {', '.join(sorted(others))}, which is not what is searched for."
+        found = Reading.read(folder.reader_file)
+        seen = sighting(cell, found.anomalies, found.unexplained, registry(), anomalies)
+        if seen.others:
+            is_any = anomalies is None
+            why = "which a known issue shows there by chance" if is_any else "which is not what is searched for"
+            reason = f"It showed {', '.join(seen.others)}, {why}."
             report(f"trial {tried}: {release}: {reason}")
             return Probe(red=False, green=False, reason=reason)
-        said = "red" if red else "green" if exercised else "not exercised"
+        said = "red" if seen.red else "green" if outcome.exercised else "not exercised"
         report(f"trial {tried}: {release} {said}")
-        return Probe(red=red, green=exercised and not red, reason=outcome.reason)
+        return Probe(red=seen.red, green=outcome.exercised and not seen.red, reason=outcome.reason)
 
     try:
         yield probe
@@ -123,7 +121,7 @@ def bisect_cell(
         budget: trials in all.
         report: called with what is tried and what was seen.
         anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any, but for
-            those that a known issue shows there by chance.
+            those that a known issue shows there by chance (`model.verdict.sighting`).
         given: brokers to run on; None for brokers of its own.
 
     Returns:

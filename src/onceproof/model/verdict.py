@@ -1,7 +1,7 @@
 """The verdict on a cell, and why. Red is proof, green must be earned, the rest is not known."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -133,6 +133,47 @@ def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
     """Whether anomalies turn a trial of a cell red: those that are only told do not, unless an issue has them here."""
     here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
     return any(name in here or not ANOMALIES[name].told for name in anomalies)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What a trial shows of the anomalies that are searched for.
+
+    `others` are those beside them that keep a trial which does not show them from being green.
+    """
+
+    red: bool
+    others: tuple[str, ...] = ()
+
+
+def sighting(
+    cell: Cell,
+    anomalies: Collection[str],
+    unexplained: Mapping[str, int],
+    registry: Registry,
+    wanted: Collection[str] | None = None,
+) -> Sighting:
+    """Whether a trial of a cell is red for what is searched for.
+
+    What an incidental issue explains there to the last witness, and no other issue has, is by chance. Where the wanted
+    anomalies have names it says nothing of them. Where any is wanted it is none, and yet the trial is not green: what
+    else it might have shown may be hidden by it.
+
+    Args:
+        cell: of the trial.
+        anomalies: that it shows.
+        unexplained: of these, witnesses that no known issue explains.
+        registry: the known issues.
+        wanted: the names that are searched for; None: any, but for those by chance.
+    """
+    provoked = {name for issue in registry.affecting(cell) for name in issue.anomalies}
+    chance = {name for name in registry.by_chance(cell) - provoked if not unexplained.get(name)}
+    seen = set(anomalies)
+    sought = seen - chance if wanted is None else seen.intersection(wanted)
+    if is_red(cell, sought, registry):
+        return Sighting(red=True)
+    others = seen - sought if wanted is None else seen - sought - chance
+    return Sighting(red=False, others=tuple(sorted(others)) if is_red(cell, others, registry) else ())
 
 
 def _decide(
