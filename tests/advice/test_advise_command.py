@@ -53,6 +53,19 @@ def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_kn
     assert "? 3.5.0: crash. No cell was run here." in done.stdout
 
 
+def test_the_table_of_issues_cuts_no_word_and_says_each_remedy_once(advise):
+    done = advise("3.9.1", "4.3.1")
+    assert "…" not in done.stdout
+    assert "message.timestamp.after.max.ms" in done.stdout
+    assert done.stdout.count("apache/kafka#23390") == 1  # of the gained KAFKA-21034, under "What to do"
+    assert re.search(r"gained +KAFKA-21034 .*See what to do\.", done.stdout)
+
+
+def test_how_long_what_is_lacking_takes_is_said_before_it_is_asked_for(advise):
+    told = advise("3.9.1", "4.3.1").stdout
+    assert re.search(r"--run`\s+\(\d+\s+cells,\s+about\s+\d+\s+minutes\)", told)
+
+
 def test_the_template_is_an_application_that_can_be_given(advise, tmp_path):
     printed = advise("--template")
     assert printed.exit_code == 0

@@ -4,7 +4,7 @@ import pytest
 
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Request
-from onceproof.pipeline.estimate import AFTERWARDS, SECONDS, START, estimate
+from onceproof.pipeline.estimate import AFTERWARDS, SECONDS, START, about, estimate, table
 from onceproof.results import history
 
 ENUMERATOR = {"scenarios": ("enumerator",), "streams": ("3.3.1", "3.4.1"), "variants": ("DEFAULT_CONFIG",)}
@@ -33,6 +33,20 @@ def test_several_trials_at_once_take_less(lab, home, monkeypatch):
 
     get_settings.cache_clear()
     assert estimate(Request("nightly"))["hours"] < two
+
+
+@pytest.mark.parametrize(
+    ("hours", "told"),
+    [(0.0, "about 1 minute"), (0.07, "about 4 minutes"), (1.9, "about 114 minutes"), (2.25, "about 2.2 hours")],
+)
+def test_a_time_is_told_in_minutes_below_two_hours(hours, told):
+    assert about(hours) == told
+
+
+def test_what_is_told_is_a_number_of_cells_and_a_time(lab, home):
+    assert table(estimate(Request("seed", **ENUMERATOR))).title == (
+        "matrix seed: 2 cells, 2 trials and 0 planted, about 1 minute; a green may miss a bug with a probability of 25 %"
+    )
 
 
 def test_what_cannot_be_run_is_not_estimated(lab, home):

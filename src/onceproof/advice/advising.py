@@ -61,6 +61,7 @@ class Question:
     application: Application | None = None
     releases: Collection[Release] = ()  # that one might go to instead
     own: tuple[OwnRun, ...] | None = None  # of the application of one's own that is asked about
+    takes: str | None = None  # how long what is lacking would take, for people
 
     def __post_init__(self) -> None:
         """Refuse a pointless question.
@@ -252,8 +253,8 @@ def _to_do(
         sources = tuple(source for gap in cells for source in gap.sources)
         own = " --application FILE" if question.application else ""
         own = " --application DIR" if question.own is not None else own
-        count = _count(len(cells), "cell", "cells")
-        text = f"Have what is missing looked at: `onceproof advise {current} {target}{own} --run` ({count})."
+        size = ", ".join(filter(None, (_count(len(cells), "cell", "cells"), question.takes)))
+        text = f"Have what is missing looked at: `onceproof advise {current} {target}{own} --run` ({size})."
         yield Said(text, tuple(dict.fromkeys(sources)))
 
 

@@ -1,8 +1,10 @@
 """The command that says whether an upgrade is safe."""
 
 import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +13,7 @@ from onceproof.cli.terminal import err, out, print_failures, print_written
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded
+from onceproof.model.matrix import Request
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
@@ -44,6 +47,7 @@ def advise_(
     from onceproof.advice.asking import ask, check_releases, own_runs, read_application
     from onceproof.model.application import template as application_template
     from onceproof.page.upgrade import terminal, write_advice
+    from onceproof.pipeline.estimate import about
 
     if template:
         print(application_template().rstrip())
@@ -61,6 +65,8 @@ def advise_(
     if run_ and (cells := lacking(question)):
         _run_cells(cells)
         question = ask(*way, url, described, own)
+    if cells := lacking(question):
+        question = replace(question, takes=about(_hours(_estimated(cells))))
     advice = advise(question)
     if html is not None:
         write_advice(advice, get_settings().runs, html)
@@ -74,20 +80,29 @@ def advise_(
     raise typer.Exit(advice.exit_code)
 
 
+def _estimated(cells: list[Cell]) -> list[tuple[Request, dict[str, Any]]]:
+    """The runs that have these cells, each with what it amounts to."""
+    from onceproof.advice.asking import requests
+    from onceproof.pipeline.estimate import estimate
+
+    return [(request, estimate(request)) for request in requests(cells)]
+
+
+def _hours(asked: Iterable[tuple[Request, Mapping[str, Any]]]) -> float:
+    return float(sum(told["hours"] for _, told in asked))
+
+
 def _run_cells(cells: list[Cell]) -> None:
     """Say what it takes to run cells, and run them; progress goes to the error stream."""
-    from onceproof.advice.asking import requests
     from onceproof.pipeline import run as pipeline
-    from onceproof.pipeline.estimate import estimate, table
+    from onceproof.pipeline.estimate import about, table
 
-    asked = [(request, estimate(request)) for request in requests(cells)]
+    asked = _estimated(cells)
     for cell in cells:
         err.print(f"lacking: {cell.title}", markup=False, soft_wrap=True)
     for _, told in asked:
         err.print(table(told))
-    minutes = 60 * sum(told["hours"] for _, told in asked)
-    err.print(
-        f"About {minutes:.0f} minutes in all, positive controls and one start of Airflow for each table included."
-    )
+    takes = about(_hours(asked)).capitalize()
+    err.print(f"{takes} in all, positive controls and one start of Airflow for each table included.")
     for request, _ in asked:
         print_failures(pipeline.run(request, console=err).failures)

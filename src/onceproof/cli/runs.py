@@ -117,7 +117,7 @@ def run(
         typer.Option(metavar="RUN", help="Resume this interrupted run; `last` is the newest."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show cells, trials and hours without starting anything.")
+        bool, typer.Option("--dry-run", help="Say how many cells and trials that makes, and how long it takes.")
     ] = False,
     junit: JunitOption = None,
     summary: SummaryOption = None,

@@ -26,6 +26,7 @@ LIKE = {
     Answer.SOMETHING: Verdict.KNOWN,
     Answer.UNKNOWN: Verdict.INCONCLUSIVE,
 }
+TO_DO, TOLD = ("gained", "on the way"), "See what to do."  # above the table, which has these issues' remedies
 
 
 @dataclass(frozen=True)
@@ -125,10 +126,11 @@ def _issues(of: Iterable[tuple[str, Sequence[Issue]]]) -> Table:
     for name in ("", "issue"):
         table.add_column(name, no_wrap=True)
     for name in ("what you would see", "when it strikes", "remedy"):
-        table.add_column(name, ratio=1)
+        table.add_column(name, ratio=1, overflow="fold")  # what is to be typed stays whole
     for kind, issues in of:
         for issue in issues:
-            table.add_row(kind, *map(Text, (issue.key, issue.symptom, issue.condition, issue.remedy)))
+            remedy = TOLD if kind in TO_DO else issue.remedy
+            table.add_row(kind, *map(Text, (issue.key, issue.symptom, issue.condition, remedy)))
     return table
 
 

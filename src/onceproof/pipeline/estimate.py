@@ -1,4 +1,4 @@
-"""What a run will take, said before it starts: cells, trials, hours."""
+"""What a run will take, said before it starts: how many cells and trials, how long."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -89,6 +89,14 @@ def estimate(request: Request) -> dict[str, Any]:
     }
 
 
+def about(hours: float) -> str:
+    """How long it takes, for people: in minutes below two hours."""
+    if hours >= 2:
+        return f"about {hours:.1f} hours"
+    minutes = max(1, round(60 * hours))
+    return f"about {minutes} minute{'' if minutes == 1 else 's'}"
+
+
 def table(told: Mapping[str, Any]) -> Table:
     """An estimate as text."""
     shown = Table("scenario", "cells", "trials", "planted", "seconds a trial", "", box=None, title_justify="left")
@@ -97,8 +105,6 @@ def table(told: Mapping[str, Any]) -> Table:
         numbers = (str(row[name]) for name in ("cells", "trials", "planted"))
         shown.add_row(row["scenario"], *numbers, f"{row['seconds']:g}", f"[dim]{how}[/]")
     counts = f"{told['cells']} cells, {told['trials']} trials and {told['planted']} planted"
-    risk = f"{told['risk']:.0%}".replace("%", " %")
-    shown.title = (
-        f"matrix {told['matrix']}: {counts}, about {told['hours']:.1f} hours; a green may miss a bug with {risk}"
-    )
+    risk = f"a probability of {told['risk']:.0%}".replace("%", " %")
+    shown.title = f"matrix {told['matrix']}: {counts}, {about(told['hours'])}; a green may miss a bug with {risk}"
     return shown
