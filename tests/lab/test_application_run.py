@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
@@ -337,7 +338,21 @@ def test_init_writes_an_application(tmp_path):
     assert Application.read(tmp_path / "mine").declares.class_ == "wordcount.WordCount"
     again = CliRunner().invoke(cli.app, ["app", "init", str(tmp_path / "mine")])
     assert isinstance(again.exception, UsageError)
-    assert "is there already" in str(again.exception)
+    assert str(again.exception) == f"{tmp_path / 'mine'} is not empty; name another folder."
+
+
+def test_init_leaves_a_folder_that_is_there_as_it_is(tmp_path):
+    folder, theirs = tmp_path / "mine", tmp_path / "theirs" / "src"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    assert CliRunner().invoke(cli.app, ["app", "init", str(folder)]).exit_code == 0
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+    theirs.mkdir(parents=True)
+    for taken in (theirs.parent, folder / "onceproof.toml"):
+        refused = CliRunner().invoke(cli.app, ["app", "init", str(taken)])
+        assert isinstance(refused.exception, UsageError)
+    assert list(theirs.parent.iterdir()) == [theirs]
+    assert not any(theirs.iterdir())
 
 
 def test_a_fault_that_there_is_not_is_named(examples):

@@ -46,10 +46,14 @@ def init(folder: FolderArgument) -> None:
     """
     from onceproof.scenarios.declared import FILE
 
-    if (folder / FILE).exists():
-        raise UsageError(f"{folder / FILE} is there already; name another folder.")
+    example = get_settings().project / "examples" / "wordcount"
     try:
-        shutil.copytree(get_settings().project / "examples" / "wordcount", folder, dirs_exist_ok=True)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{folder} is {'not empty' if folder.is_dir() else 'a file'}; name another folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        for part in sorted(example.iterdir()):  # each by itself, since a tree hands on its own mode
+            copy = shutil.copytree if part.is_dir() else shutil.copy
+            copy(part, folder / part.name)
     except OSError as error:
         raise unwritable(error, folder) from error
     out.print(f"{folder / FILE} is an application that runs; make it yours, or try it:", soft_wrap=True)
