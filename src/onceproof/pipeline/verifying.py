@@ -40,8 +40,8 @@ class Question:
         return shlex.join(words)
 
     def cells(self) -> Iterator[tuple[Cell, Cell]]:
-        """Before and after, in the variant of each scenario that shows the issue best."""
-        for name, variants in self.issue.variants.items():
+        """Before and after, in the variant of each scenario that shows the issue best; not where it shows by chance."""
+        for name, variants in self.issue.provoked.items():
             before = Cell(name, variants[0], self.before, self.broker)
             yield before, replace(before, streams=self.build)
 
