@@ -191,6 +191,19 @@ def test_a_sweep_of_nothing_says_nothing(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
+def test_a_sweep_tells_which_run_it_kept_and_how_to_let_go_of_it(tmp_path):
+    run = tmp_path / "runs" / "20261126T120000-3f2a"
+    topics = run / "clusters" / "3.9.1" / "data-1"
+    topics.mkdir(parents=True)
+    os.utime(topics, (0, 0))
+    (run / "run.json").write_text("{}")
+    told = f"`onceproof run --resume {run.name}` goes on with it, `onceproof sweep --all` removes them"
+    done = onceproof("sweep", ONCEPROOF_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, f"kept the topics of run {run.name}: {told}\n")
+    done = onceproof("sweep", "--all", ONCEPROOF_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, f"removed {topics}\n")
+
+
 @pytest.mark.broker
 def test_a_release_that_is_not_published_is_refused(tmp_path):
     done = onceproof("trial", "enumerator", "--streams", "9.9.9", ONCEPROOF_HOME=str(tmp_path))

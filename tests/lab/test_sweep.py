@@ -12,7 +12,7 @@ from onceproof.lab import sweep as sweeping
 from onceproof.lab import trial
 from onceproof.lab.in_use import in_use, unless_in_use
 from onceproof.lab.processes import await_condition, marked, spawn
-from onceproof.lab.sweep import _is_of_old_run, sweep, sweep_brokers
+from onceproof.lab.sweep import _is_of_old_run, kept, sweep, sweep_brokers
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder
 from tests.specimens.brokers import given
@@ -30,14 +30,14 @@ def orphan(tmp_path):
 
 
 @pytest.fixture
-def kept(tmp_path):
+def kept_process(tmp_path):
     process = spawn([*SLEEP, f"-Donceproof.mark={tmp_path}/runs/r/clusters/4.3.1"], log=tmp_path / "log")
     yield process
     process.kill()
     process.terminate()
 
 
-def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orphan, kept):
+def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orphan, kept_process):
     unused = tmp_path / "runs" / "r" / "clusters" / "3.9.1" / "data-1"
     in_use = tmp_path / "runs" / "r" / "clusters" / "4.3.1" / "data-1"
     state = tmp_path / "runs" / "r" / "trials" / "t" / "state"
@@ -58,7 +58,7 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
 
     assert f"process {orphan.pid}" in removed
     assert orphan.wait(timeout=5) == -9
-    assert kept.alive()
+    assert kept_process.alive()
     assert not unused.exists()
     assert not state.exists()
     assert not bisected.exists()
@@ -129,6 +129,30 @@ def test_a_trial_is_in_use_as_long_as_it_is_driven(tmp_path, monkeypatch):
         trial.drive(None, None, TrialFolder(tmp_path))
     look()
     assert seen == [False, False, True]
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """The topics of a run that was cut off."""
+    topics = tmp_path / "runs" / "r" / "clusters" / "3.9.1" / "data-1"
+    topics.mkdir(parents=True)
+    os.utime(topics, (0, 0))
+    (tmp_path / "runs" / "r" / "run.json").write_text("{}")
+    return topics
+
+
+def test_the_topics_of_a_run_that_can_be_resumed_stay_unless_they_are_asked_for(tmp_path, interrupted):
+    runs = tmp_path / "runs"
+    assert list(sweep(runs)) == []
+    assert [run.run_id for run in kept(runs)] == ["r"]
+    assert list(sweep(runs, topics=True)) == [str(interrupted)]
+    assert not interrupted.exists()
+    assert kept(runs) == []
+
+
+def test_nothing_is_told_of_a_run_at_work(tmp_path, interrupted, kept_process):
+    await_condition("its broker to be seen", lambda: list(marked(tmp_path / "runs")), timeout=5)
+    assert kept(tmp_path / "runs") == []
 
 
 def test_who_begins_to_drive_waits_for_a_sweep_that_is_at_it(tmp_path):

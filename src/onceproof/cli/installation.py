@@ -93,20 +93,34 @@ def preflight(brokers: RequiredBrokersOption) -> None:
 
 
 @group.command()
-def sweep(brokers: BrokersOption = None) -> None:
+def sweep(
+    brokers: BrokersOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also the topics of runs that could be resumed; afterwards they cannot.")
+    ] = False,
+) -> None:
     """Remove leftovers of Onceproof: processes without an owner, data of brokers, state of instances.
+
+    The topics of an interrupted run stay, so that `run --resume` can go on with it, unless --all is given.
 
     With --brokers, topics, groups and quotas there, too, of runs that began more than an hour ago and have no member.
     """
     from onceproof.lab.given import GivenCluster
+    from onceproof.lab.sweep import kept, sweep_brokers
     from onceproof.lab.sweep import sweep as sweep_lab
-    from onceproof.lab.sweep import sweep_brokers
     from onceproof.pipeline.left_over import end_left_over
 
     settings = get_settings()
     cluster = None if brokers is None else GivenCluster.read(settings.installation, brokers)
-    for removed in chain(end_left_over(settings.home), sweep_lab(settings.runs), sweep_lab(settings.explorations)):
+    of_runs = sweep_lab(settings.runs, topics=everything)
+    for removed in chain(end_left_over(settings.home), of_runs, sweep_lab(settings.explorations)):
         out.print(f"removed {removed}", soft_wrap=True)
+    for run in kept(settings.runs):
+        out.print(
+            f"kept the topics of run {run.run_id}: `onceproof run --resume {run.run_id}` goes on with it, "
+            "`onceproof sweep --all` removes them",
+            soft_wrap=True,
+        )
     if cluster is not None:
         cluster.check_reached()
         for removed in sweep_brokers(cluster):

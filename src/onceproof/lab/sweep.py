@@ -22,6 +22,7 @@ from onceproof.model.cell import MARK, is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
 
 TIMEOUT = 30.0
 CLIENT = Release.parse(BROKER)  # of the Java clients that ask for quotas
@@ -39,11 +40,11 @@ PLACES = (
 )
 
 
-def sweep(runs: Path) -> Iterator[str]:
+def sweep(runs: Path, *, topics: bool = False) -> Iterator[str]:
     """Kill processes of these runs that have no reaper, then delete data of brokers and state that nobody uses.
 
     And what replays have left in memory. In use is what belongs to a process with a reaper, or to a trial that is
-    driven.
+    driven. The `topics` of runs that can be resumed stay, unless they are asked for.
 
     Yields:
         What was removed, in words.
@@ -56,7 +57,10 @@ def sweep(runs: Path) -> Iterator[str]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
             yield f"process {process.pid}"
+    needed = () if topics else tuple(run.path / "clusters" for run in _resumable(runs))
     for data in chain.from_iterable(runs.glob(f"*/{place}") for place in PLACES):
+        if any(data.is_relative_to(clusters) for clusters in needed):
+            continue
         young = time.time() - data.stat().st_mtime < STARTING
         if young or any(folder.is_relative_to(data.parent) for folder in in_use):
             continue
@@ -67,6 +71,16 @@ def sweep(runs: Path) -> Iterator[str]:
     for scratch in left_scratch():
         shutil.rmtree(scratch, ignore_errors=True)
         yield str(scratch)
+
+
+def kept(runs: Path) -> list[RunFolder]:
+    """Runs whose topics a sweep leaves, because they can be resumed; none that is at work."""
+    at_work = [folder for process, folder in marked(runs) if has_reaper(process)]
+    return [run for run in _resumable(runs) if not any(folder.is_relative_to(run.path) for folder in at_work)]
+
+
+def _resumable(runs: Path) -> list[RunFolder]:
+    return [run for run in map(RunFolder, sorted(runs.glob("*"))) if run.can_be_resumed]
 
 
 def sweep_brokers(cluster: Cluster) -> Iterator[str]:

@@ -284,6 +284,11 @@ class RunFolder:
         """Whether brokers that it started left their data, which `publish` deletes of one that is finished."""
         return any(self.path.glob("clusters/*/data-1"))
 
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether it is a run of the matrix that still has its topics: one that is finished and stored has none."""
+        return self.run_file.exists() and self.has_topics
+
     def set_aside(self, trial: Trial) -> None:
         """Keep what an attempt at a trial left under another name, so that nothing of it is mistaken for the next."""
         folder = self.trial(trial).path

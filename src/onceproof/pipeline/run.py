@@ -114,7 +114,7 @@ def find_interrupted(wanted: str) -> tuple[str, Request]:
         UsageError: there is none of this id, or it is finished and stored, or its brokers' data is gone.
     """
     runs = [RunFolder(file.parent) for file in sorted(get_settings().runs.glob("*/run.json"), reverse=True)]
-    can = [run for run in runs if run.has_topics]
+    can = [run for run in runs if run.can_be_resumed]
     found = next((run for run in can if wanted in (run.run_id, "last")), None)
     begun = found or next((run for run in runs if wanted in (run.run_id, "last") and not run.is_finished), None)
     if begun is not None:
@@ -123,7 +123,7 @@ def find_interrupted(wanted: str) -> tuple[str, Request]:
         there_is = f"there is {', '.join(run.run_id for run in can)}" if can else "there is none"
         raise UsageError(
             f"There is no interrupted run {wanted!r} that could be resumed: {there_is}. A run can be resumed until "
-            "another one is planned, which deletes its topics."
+            "another one is planned or `onceproof sweep --all` is called, which delete its topics."
         )
     return found.run_id, request_from_params(read_json(found.run_file)["request"])
 
