@@ -278,7 +278,9 @@ def shrink(
     if as_json:
         print(json.dumps(shrunk))
     elif shrunk["red"]:
-        out.print(f"[bold]{shrunk['program']}[/] on {streams}: red in {shrunk['red']} of {shrunk['trials']} trials")
+        seen = ", ".join(f"{name} in {times}" for name, times in shrunk["anomalies"].items())
+        rate = f"{shrunk['red']} of {shrunk['trials']} trials"
+        out.print(f"[bold]{shrunk['program']}[/] on {streams}: red in {rate} ({seen})")
         out.print("  " + ", ".join(f"{n} {shrunk['parameters'][n]:,}" for n in shrunk["parameters"] if n != "program"))
         out.print(f"  {shrunk['tried']} candidates in {shrunk['seconds']:.0f} s. Run it again:")
         out.print(f"  {shrunk['command']}", soft_wrap=True)

@@ -86,7 +86,7 @@ def probing(
             return Probe(red=False, green=False, reason=reason)
         said = "red" if seen.red else "green" if outcome.exercised else "not exercised"
         report(f"trial {tried}: {release} {said}")
-        return Probe(red=seen.red, green=outcome.exercised and not seen.red, reason=outcome.reason)
+        return Probe(red=bool(seen.red), green=outcome.exercised and not seen.red, reason=outcome.reason)
 
     try:
         yield probe

@@ -139,10 +139,10 @@ def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
 class Sighting:
     """What a trial shows of the anomalies that are searched for.
 
-    `others` are those beside them that keep a trial which does not show them from being green.
+    `red` are those that turn it red for it; `others`, beside them, what keeps a trial from being green that shows none.
     """
 
-    red: bool
+    red: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
 
@@ -170,10 +170,10 @@ def sighting(
     chance = {name for name in registry.by_chance(cell) - provoked if not unexplained.get(name)}
     seen = set(anomalies)
     sought = seen - chance if wanted is None else seen.intersection(wanted)
-    if is_red(cell, sought, registry):
-        return Sighting(red=True)
     others = seen - sought if wanted is None else seen - sought - chance
-    return Sighting(red=False, others=tuple(sorted(others)) if is_red(cell, others, registry) else ())
+    if is_red(cell, sought, registry):
+        return Sighting(red=tuple(sorted(name for name in sought if is_red(cell, [name], registry))))
+    return Sighting(others=tuple(sorted(others)) if is_red(cell, others, registry) else ())
 
 
 def _decide(
