@@ -20,12 +20,12 @@ CRASH = {
 KEYS = {0: 7, 2_999: 8, 3_000: 9, 19_999: 10, 20_000: 11}  # by offset of the input
 
 
-def scene(*events):
-    return Scene(events, lambda: [(0, offset, key, offset % 10) for offset, key in KEYS.items()])
+def scene(*events, **parameters):
+    return Scene(events, lambda: [(0, offset, key, offset % 10) for offset, key in KEYS.items()], parameters)
 
 
-def witness(anomaly, *places, key=None, partition=0):
-    return Witness(anomaly, partition, key, (), places, "", "")
+def witness(anomaly, *places, key=None, partition=0, observed=""):
+    return Witness(anomaly, partition, key, (), places, "", observed)
 
 
 def explained(witness_, scene_, issue, variant="DEFAULT_CONFIG"):
@@ -125,9 +125,55 @@ def test_a_fault_explains_only_what_it_can_do():
 
 def test_a_window_comes_out_again_only_where_records_came_too_late():
     again = witness("duplicate-output", "output/0@70", key=7)
-    late = {"t": 1, "source": "driver", "event": "too-late", "share": 0.9}
-    assert explained(again, scene(late), "KAFKA-20099 (documented)", "LATE")
+    assert explained(again, scene(late=0.9), "KAFKA-20099 (documented)", "LATE")
+    assert not explained(again, scene(late=0.0), "KAFKA-20099 (documented)", "LATE")
     assert not explained(again, scene(struck("instance-kill")), "KAFKA-20099 (documented)", None)
+
+
+@pytest.mark.parametrize(
+    ("issue", "variant", "event", "message"),
+    [
+        (
+            "KAFKA-20731",
+            "TOPOLOGY_PAUSED",
+            "resumed",
+            "The changelog reader is not restoring active tasks (is STANDBY_",
+        ),
+        ("KAFKA-20808", "SESSION", "crash", "Store seen.1795415400000 is currently closed"),
+        ("KAFKA-21034", "KILLED", "crash", "Tasks [-1_-1] are corrupted and hence need to be re-initialized"),
+        ("KIP-889 (no JIRA)", "RESTARTED", "reopened", "Timestamp is too large to be found in this segment."),
+    ],
+)
+def test_a_thread_that_dies_of_something_else_is_not_explained(issue, variant, event, message):
+    there = scene({"t": 1, "source": "driver", "event": event})
+    assert explained(witness("thread-died", "instance-1", observed=f"T-1 died of X: {message}"), there, issue, variant)
+    other = witness("thread-died", "instance-1", observed="T-1 died of java.lang.NullPointerException: null")
+    assert not explained(other, there, issue, variant)
+
+
+def restore(partition, end):
+    return {"t": 3, "source": "i", "event": "restore", "store": "s", "partition": partition, "from": 0, "end": end}
+
+
+def test_a_version_that_was_deleted_comes_back_only_where_a_store_was_restored():
+    key, wrong = "KIP-889, restored (no JIRA)", witness("wrong-value", "output/1@5", key=1, partition=1)
+    assert explained(wrong, scene(restore(1, 1_757), ended=0.5), key, "REVIVED")
+    assert not explained(wrong, scene(restore(1, 0), restore(0, 1_757), ended=0.5), key, "REVIVED")
+    assert not explained(wrong, scene(restore(1, 1_757), ended=0), key, "REVIVED")
+
+
+def test_more_stale_results_than_a_cache_ever_left_are_something_else():
+    key, given = "KIP-213 (no JIRA)", {"no.key": True, "caching": True}
+    rows = [row for issue in registry().issues if issue.key == key for row in issue.explanations("CACHED")]
+    stale = [witness("unexpected-record", f"output/0@{key}", key=key) for key in range(4)]
+
+    def left(number, **more):
+        inputs = [(0, offset, offset, 0) for offset in range(4)]
+        return unexplained(stale[:number], rows, Scene([], lambda: inputs, {**given, **more}))
+
+    assert left(3) == {}
+    assert left(4) == {"unexpected-record": 4}
+    assert left(4, absent=0.1) == {}
 
 
 def test_of_each_anomaly_the_unexplained_are_counted():

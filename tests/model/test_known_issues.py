@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from onceproof.advice.uses import features_of
+from onceproof.model.application import Application
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import parse_registry, registry
@@ -62,6 +63,7 @@ def test_a_row_says_of_each_scenario_which_variants_show_it():
         (ROW.replace('["JIRA"]', "[]"), "it has no source"),
         (ROW.replace(", returned = true", ""), "an explanation says nothing of its witnesses"),
         (ROW.replace("returned = true", 'under = "crash"'), "there is no field 'under'"),
+        (ROW.replace("returned = true", 'says = "["'), r"says is '\[', which is no regular expression"),
         (ROW.replace('{ anomalies = ["duplicate-id"], returned = true }', ""), "it explains nothing"),
         (ROW + 'afected = "3.9.1"', "there is no field 'afected'"),
         (ROW.replace('symptom = "s."', ""), "KAFKA-1 lacks the field 'symptom'"),
@@ -100,7 +102,8 @@ def test_what_cannot_strike_under_a_guarantee_explains_nothing_there():
     key, newest = "at_least_once (documented)", Release.parse("4.3.1")
     shown = Cell("at-least-once", "DEFAULT_CONFIG", newest, newest)
     explains = {
-        g: key in [i.key for i in registry().explaining(shown, g)] for g in ("at_least_once", "exactly_once_v2")
+        g: key in [i.key for i in registry().explaining(shown, Application({"guarantee": (g,)}))]
+        for g in ("at_least_once", "exactly_once_v2")
     }
     assert explains == {"at_least_once": True, "exactly_once_v2": False}
 

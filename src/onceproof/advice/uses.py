@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
 
 from onceproof.model.application import FEATURES, Value
 from onceproof.model.cell import Cell, Trial
@@ -20,32 +19,7 @@ BINDING = ("caching", "standbys", "quotas", "global_tables", "grouped_tables")
 @cache
 def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
     """What the application of a variant uses: for each feature the values that apply."""
-    scenario_, trial = scenario(name), _trial(name, variant)
-    config, app = scenario_.config(trial), scenario_.app(trial)
-    is_cached = bool(app.get("caching")) and config.get(trial.cell.running.cache_size_config) != "0"
-    return {
-        "guarantee": (config["processing.guarantee"],),
-        "stores": _stores_of(app),
-        "caching": (is_cached,),
-        "standbys": (config["num.standby.replicas"] != "0",),
-        "static_membership": ("group.instance.id" in config,),
-        "protocol": (config.get("group.protocol", "classic"),),
-        "quotas": (name == "quota",),
-        "joins": scenario_.system(trial).joins,
-        "global_tables": (name == "global-join",),
-        "grouped_tables": ("grouped" in scenario_.system(trial).promises,),
-        "windows": ("windows" in scenario_.system(trial).promises,),
-        "punctuators": ("punctuate.ms" in app,),
-    }
-
-
-def _stores_of(app: Mapping[str, Any]) -> tuple[Value, ...]:
-    if "caching" not in app:  # which every topology with a store is told
-        return ()
-    kind = app.get("stores")
-    if kind == "versioned":
-        return ("rocksdb", kind)
-    return ("in-memory" if kind == "in-memory" else "rocksdb",)
+    return scenario(name).uses(_trial(name, variant))
 
 
 @cache

@@ -53,6 +53,7 @@ from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import is_red
 from onceproof.scenarios import SCENARIOS, scenario
+from onceproof.scenarios.explaining import concerned_in
 from onceproof.scenarios.exploring import refusal, story
 from onceproof.scenarios.shrinking import shrink
 
@@ -295,8 +296,7 @@ class Explorer:
         if not is_red(cell, reading.anomalies, registry()):
             return seen
         explained = {name for name, count in reading.anomalies.items() if reading.unexplained.get(name, 0) < count}
-        known = registry().concerned(cell, explained, varied=trial.is_varied)
-        issues = tuple(issue.key for issue in known if explained & set(issue.anomalies))
+        issues = tuple(issue.key for issue in concerned_in(trial, explained))
         return {**seen, "anomalies": reading.anomalies, "unexplained": reading.unexplained, "issues": issues}
 
     def _attributed(self, tried: Tried) -> Tried:

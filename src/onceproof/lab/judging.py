@@ -11,19 +11,15 @@ from onceproof.lab.input import Input
 from onceproof.lab.reading import OPEN_FOR, Read, SegmentReading, TopicReading, logs_of
 from onceproof.lab.replay import asks_for_replay, write_input
 from onceproof.lab.site import Site
-from onceproof.model.anomaly import Comparison, Findings
+from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import KafkaFailedError
-from onceproof.model.explaining import Scene, unexplained
 from onceproof.model.files import Reading
-from onceproof.model.known_issues import registry
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
 from onceproof.readers.application import check_application, declared_as, oracle_records
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.stores import compare_stores
-from onceproof.scenarios.declared import GUARANTEE
-
-AT_LEAST_ONCE = "at_least_once"  # Kafka Streams' default
+from onceproof.scenarios.explaining import unexplained_in
 
 
 def judge(
@@ -69,7 +65,9 @@ def judge(
             produced.compare(read.records)
         observed = observe()
         findings.add(observed)
-        return Reading.of(findings, _unexplained(site, findings, read.records)), observed
+        inputs = (record[:4] for role in site.plan.inputs for record in read.records[role])
+        odd = unexplained_in(site.trial, findings.witnesses, site.events, lambda: inputs)
+        return Reading.of(findings, odd), observed
 
 
 @contextmanager
@@ -80,14 +78,6 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-def _unexplained(site: Site, findings: Findings, records: Mapping[str, list[Record]]) -> Mapping[str, int]:
-    """The witnesses that no known issue of the trial's cell explains."""
-    trial, guarantee = site.trial, site.plan.streams_config.get(GUARANTEE, AT_LEAST_ONCE)
-    known = registry().explanations(trial.cell, guarantee, varied=trial.is_varied)
-    inputs = (record[:4] for role in site.plan.inputs for record in records[role])
-    return unexplained(findings.witnesses, known, Scene(site.events, lambda: inputs))
 
 
 def _beside_oracle(site: Site, read: Read) -> Read:

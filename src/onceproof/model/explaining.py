@@ -1,14 +1,16 @@
 """Whether a known issue explains a witness: by the name of its anomaly, and by what the issue's mechanism can do.
 
 A row of the registry says what must hold of a witness of its anomalies, in a few words that are evaluated on the
-witness and on the timeline of its trial (`Explanation`). What no row explains is a regression, even on an affected
-release.
+witness, on the timeline of its trial and on its parameters (`Explanation`). What no row explains is a regression, even
+on an affected release.
 """
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.timeline import Event, returns, stayed_beside_revoked
@@ -20,9 +22,21 @@ Input = tuple[int, int, int | None, int | None]
 class Scene:
     """What is known about a trial besides its witnesses."""
 
-    def __init__(self, events: Sequence[Event], inputs: Callable[[], Iterable[Input]]) -> None:
-        """`inputs` gives the records of the input; called once, and only if a witness must be found by its key."""
+    def __init__(
+        self,
+        events: Sequence[Event],
+        inputs: Callable[[], Iterable[Input]],
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        """What is known.
+
+        Args:
+            events: the timeline.
+            inputs: gives the records of the input; called once, and only if a witness must be found by its key.
+            parameters: the value of each parameter of the trial.
+        """
         self.events = events
+        self.parameters = parameters or {}
         self._inputs = inputs
         self._open_keys: dict[str, frozenset[int | None]] = {}
 
@@ -49,6 +63,12 @@ class Scene:
     def stayed(self) -> frozenset[int]:
         """The partitions whose task stayed on a thread from which another was taken."""
         return frozenset(int(task.partition("_")[2]) for task in stayed_beside_revoked(self.events))
+
+    @cached_property
+    def restored(self) -> frozenset[int]:
+        """The partitions of which a store was restored, for which its changelog had records."""
+        restores = (event for event in self.events if event["event"] == "restore")
+        return frozenset(int(event["partition"]) for event in restores if event["end"] > event["from"])
 
     def is_open(self, name: str, role: str, partition: int, offset: int) -> bool:
         """Whether a place was open when something happened: beyond what was committed then."""
@@ -84,14 +104,18 @@ class Explanation:
 
     Attributes:
         anomalies: their names.
+        says: a regular expression that is found in what was observed, such as the message of an exception.
+        given: parameters of the trial that must not be 0, false or empty.
         after: an event that the timeline must have.
         faults: one of these must have struck; empty where none has to.
         open_at: an event; a place of the witness, or the record that its key came in with, was not committed then.
         where: the role of the topic in which one of its places must be.
         returned: its partition's task came back to a thread that had left it.
         stayed: its partition's task stayed on a thread from which another was taken.
+        restored: a store of its partition was restored.
         sent: a value that its key came in with.
         changed: its key came in with several values.
+        most: so many witnesses of a trial at most; of more it explains none.
         variants: in which it holds, beside trials that are varied; None for all of the issue's.
     """
 
@@ -105,11 +129,21 @@ class Explanation:
     changed: bool = False
     faults: tuple[str, ...] = ()
     variants: tuple[str, ...] | None = None
+    says: str | None = None
+    given: tuple[str, ...] = ()
+    restored: bool = False
+    most: int | None = None
 
     def explains(self, witness: Witness, scene: Scene) -> bool:
-        """Whether it explains a witness."""
+        """Whether it explains a witness, if there are not too many."""
         places = witness.places
         if witness.anomaly not in self.anomalies or (self.after is not None and not scene.has(self.after)):
+            return False
+        if self.says is not None and not re.search(self.says, witness.observed):
+            return False
+        if not all(scene.parameters.get(name) for name in self.given):
+            return False
+        if self.restored and witness.partition not in scene.restored:
             return False
         if self.faults and scene.faults.isdisjoint(self.faults):
             return False
@@ -130,8 +164,9 @@ class Explanation:
 
 def unexplained(witnesses: Iterable[Witness], explanations: Sequence[Explanation], scene: Scene) -> Counter[str]:
     """For each anomaly, the witnesses that nothing explains."""
-    return Counter(
-        witness.anomaly
-        for witness in witnesses
-        if not any(explanation.explains(witness, scene) for explanation in explanations)
-    )
+    left = list(witnesses)
+    for explanation in sorted(explanations, key=lambda one: one.most is None):  # who counts, counts all
+        rest = [witness for witness in left if not explanation.explains(witness, scene)]
+        if explanation.most is None or len(left) - len(rest) <= explanation.most:
+            left = rest
+    return Counter(witness.anomaly for witness in left)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from onceproof.model.application import Value, check_needs
+from onceproof.model.application import Application, Value, check_needs
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.explaining import Explanation
@@ -19,6 +19,7 @@ from onceproof.model.release import Release
 MIXED = "mixed"  # the culprit of an issue that no release has alone
 OF_BROKERS = "broker"  # the culprit of an issue of brokers, whatever release of Kafka Streams uses them
 LATER = Release(999, 0, 0)  # the last of a range that is open
+UNKNOWN = Application()  # of which nothing is known, so that it may use anything
 REGISTRY = Path(__file__).with_name("known_issues.toml")
 
 
@@ -134,26 +135,30 @@ class Registry:
         """Known issues that are expected to show in a cell."""
         return tuple(issue for issue in self.explaining(cell) if cell.scenario in issue.provoked)
 
-    def concerned(self, cell: Cell, anomalies: Collection[str], *, varied: bool = False) -> tuple[KnownIssue, ...]:
+    def concerned(
+        self, cell: Cell, anomalies: Collection[str], application: Application = UNKNOWN, *, varied: bool = False
+    ) -> tuple[KnownIssue, ...]:
         """Known issues that are expected to show in a cell, and the incidental ones that have any of the anomalies."""
-        there = self.explaining(cell, varied=varied)
+        there = self.explaining(cell, application, varied=varied)
         return tuple(i for i in there if cell.scenario in i.provoked or set(i.anomalies) & set(anomalies))
 
-    def explaining(self, cell: Cell, guarantee: str | None = None, *, varied: bool = False) -> tuple[KnownIssue, ...]:
+    def explaining(
+        self, cell: Cell, application: Application = UNKNOWN, *, varied: bool = False
+    ) -> tuple[KnownIssue, ...]:
         """Known issues that may explain a red of a cell, expected or not.
 
-        A trial that is `varied` (`Trial.is_varied`) may be as other variants are, and be given another `guarantee`
-        than its own has, under which an issue cannot strike.
+        A trial that is `varied` (`Trial.is_varied`) may be as other variants are, and its `application` may lack what
+        an issue needs.
         """
         here = (issue for issue in self.issues if issue.affects(cell, varied=varied))
-        return tuple(i for i in here if guarantee is None or guarantee in i.needs.get("guarantee", (guarantee,)))
+        return tuple(issue for issue in here if application.lacks(issue.needs) is None)
 
     def explanations(
-        self, cell: Cell, guarantee: str | None = None, *, varied: bool = False
+        self, cell: Cell, application: Application = UNKNOWN, *, varied: bool = False
     ) -> tuple[Explanation, ...]:
         """What these issues explain there."""
         variant = None if varied else cell.variant
-        issues = self.explaining(cell, guarantee, varied=varied)
+        issues = self.explaining(cell, application, varied=varied)
         return tuple(explanation for issue in issues for explanation in issue.explanations(variant))
 
     def by_chance(self, cell: Cell) -> frozenset[str]:
@@ -262,17 +267,22 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
     _check_fields(entry, {f.name for f in fields(Explanation)})
     lists: dict[str, Any] = {
         name: _texts(entry[name])
-        for name in ("anomalies", "faults", "variants")
+        for name in ("anomalies", "faults", "given", "variants")
         if name in entry or name == "anomalies"
     }
     explanation = Explanation(**{**entry, **lists})
-    of_trial = (explanation.after, explanation.faults, explanation.open_at)
-    of_witness = (explanation.returned, explanation.stayed, explanation.changed, explanation.sent is not None)
-    if not any((*of_trial, *of_witness)):
+    of_trial = (explanation.after, explanation.faults, explanation.given, explanation.open_at)
+    of_partition = (explanation.returned, explanation.stayed, explanation.restored)
+    of_witness = (explanation.says, explanation.changed, explanation.sent is not None)
+    if not any((*of_trial, *of_partition, *of_witness)):
         raise ValueError(
-            "an explanation says nothing of its witnesses; give it after, faults, open_at, returned, stayed, sent or "
-            "changed."
+            "an explanation says nothing of its witnesses; give it says, after, faults, given, open_at, returned, "
+            "stayed, restored, sent or changed."
         )
+    try:
+        re.compile(explanation.says or "")
+    except re.error as error:
+        raise ValueError(f"says is {explanation.says!r}, which is no regular expression: {error}.") from None
     return explanation
 
 

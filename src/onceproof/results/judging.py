@@ -9,7 +9,7 @@ from pyarrow.dataset import field
 
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.explaining import Input, Scene, unexplained
+from onceproof.model.explaining import Input
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.known_issues import registry
@@ -20,6 +20,7 @@ from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
 from onceproof.results.controls import Past, past_of, placed, weighed
 from onceproof.results.spark_tables import rows_of, rows_of_trial, witnesses_in
+from onceproof.scenarios.explaining import unexplained_in
 
 SEES = seen_by_suite()
 
@@ -161,14 +162,12 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
     Raises:
         HarnessError: the witnesses or the timeline cannot be read.
     """
-    known = registry().explanations(trial.cell)
-    if not anomalies or not known:
+    if not anomalies:
         return {}
     witnesses = witnesses_in(run, trial)
     if witnesses is None:
         raise HarnessError(f"{trial.key}: its witnesses cannot be read; see the log of the task check.")
-    scene = Scene(read_timeline(run.trial(trial).timeline), lambda: _inputs(run, trial))
-    return unexplained(witnesses, known, scene)
+    return unexplained_in(trial, witnesses, read_timeline(run.trial(trial).timeline), lambda: _inputs(run, trial))
 
 
 def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:

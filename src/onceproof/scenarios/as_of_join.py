@@ -197,8 +197,6 @@ def drive(lab: Lab) -> Exercise:
         if fault:  # before there is a history, so that no store is left in good order on the way
             start_other(lab)
     with lab.phase("first"):
-        if own["ended"]:
-            lab.note("ended-versions", share=own["ended"])
         lab.produce("first", records[first], timestamps=times[first])
         lab.await_(f"{own['first']:,} records to be committed", lambda: lab.committed() >= own["first"])
     if fault:

@@ -15,6 +15,7 @@ from onceproof.faults import OF_DISK, chosen, refuse_fault, rolling_bounce
 from onceproof.faults.base import Ground, Instance
 from onceproof.faults.rolling_bounce import BACK, STATIC, UPGRADE_FROM
 from onceproof.model.anomaly import Comparison
+from onceproof.model.application import Value
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
@@ -376,6 +377,26 @@ class Scenario:
         by_protocol = {Capability.CONFIGURE_GROUPS} if self.config(trial).get(PROTOCOL) == "streams" else set()
         return self.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
 
+    def uses(self, trial: Trial) -> dict[str, tuple[Value, ...]]:
+        """What its application uses in a trial: for each feature (`model.application`) the values that apply."""
+        config, app, system = self.config(trial), self.app(trial), self.system(trial)
+        is_cached = bool(app.get("caching")) and config.get(trial.cell.running.cache_size_config) != "0"
+        return {
+            "guarantee": (config["processing.guarantee"],),
+            "stores": _stores_of(app),
+            "caching": (is_cached,),
+            "standbys": (config["num.standby.replicas"] != "0",),
+            "static_membership": ("group.instance.id" in config,),
+            "state_updater": ("__state.updater.enabled__" not in config,),
+            "protocol": (config.get(PROTOCOL, "classic"),),
+            "quotas": (self.name == "quota",),
+            "joins": system.joins,
+            "global_tables": (self.name == "global-join",),
+            "grouped_tables": ("grouped" in system.promises,),
+            "windows": ("windows" in system.promises,),
+            "punctuators": ("punctuate.ms" in app,),
+        }
+
     def variant(self, name: str) -> Variant:
         """The variant of this name.
 
@@ -405,6 +426,15 @@ class Scenario:
                 )
             values[name] = self.parameters[name].parse(name, value)
         return values
+
+
+def _stores_of(app: Mapping[str, Any]) -> tuple[Value, ...]:
+    if "caching" not in app:  # which every topology with a store is told
+        return ()
+    kind = app.get("stores")
+    if kind == "versioned":
+        return ("rocksdb", kind)
+    return ("in-memory" if kind == "in-memory" else "rocksdb",)
 
 
 def values_of(trial: Trial, parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]) -> dict[str, Any]:

@@ -187,8 +187,6 @@ def drive(lab: Lab) -> Exercise:
     """Make both tables, change them, wait for the results of the last records."""
     own = lab.parameters
     lab.measure(join=JOINS.index(own["join"]))
-    if own["no.key"] and (own["caching"] or own["absent"]):
-        lab.note("overtaken", caching=own["caching"], absent=own["absent"])
     first, second = lab.workload.first, lab.workload.second
     with lab.phase("tables"):
         instance = lab.start_instance(NAME)

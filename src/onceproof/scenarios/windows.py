@@ -193,8 +193,6 @@ def drive(lab: Lab) -> Exercise:
     samples = [(lab.now(), lab.committed())]
     with lab.phase("fault" if fault else "rebalance"):
         bulk = produce("flow", slice(first, -last), RATE)
-        if own["late"]:
-            lab.note("too-late", share=own["late"])
 
         def flow() -> None:
             bulk.make_last(fault.lasts if fault else LASTS)

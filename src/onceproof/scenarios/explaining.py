@@ -1,0 +1,37 @@
+"""What of a trial known issues explain: one strikes only where it finds what it needs, as parameters have it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from onceproof.model.anomaly import Witness
+from onceproof.model.application import Application
+from onceproof.model.cell import Trial
+from onceproof.model.explaining import Input, Scene, unexplained
+from onceproof.model.known_issues import KnownIssue, registry
+from onceproof.model.timeline import Event
+from onceproof.scenarios import SCENARIOS
+
+
+def unexplained_in(
+    trial: Trial, witnesses: Iterable[Witness], events: Sequence[Event], inputs: Callable[[], Iterable[Input]]
+) -> Counter[str]:
+    """For each anomaly of a trial, the witnesses that no known issue explains.
+
+    Args:
+        trial: whose they are.
+        witnesses: of either reader.
+        events: its timeline.
+        inputs: gives the records of the input.
+    """
+    scenario = SCENARIOS.get(trial.cell.scenario)
+    if scenario is None:  # of your own application nothing is known
+        return Counter(witness.anomaly for witness in witnesses)
+    known = registry().explanations(trial.cell, Application(scenario.uses(trial)), varied=trial.is_varied)
+    return unexplained(witnesses, known, Scene(events, inputs, scenario.values(trial)))
+
+
+def concerned_in(trial: Trial, anomalies: Iterable[str]) -> tuple[KnownIssue, ...]:
+    """The known issues that explain any of these anomalies of a trial of a scenario."""
+    names, application = set(anomalies), Application(SCENARIOS[trial.cell.scenario].uses(trial))
+    there = registry().concerned(trial.cell, names, application, varied=trial.is_varied)
+    return tuple(issue for issue in there if names & set(issue.anomalies))
