@@ -1,6 +1,7 @@
 """A run as other people's tools read it."""
 
 import io
+import json
 import os
 import stat
 import xml.etree.ElementTree as ET
@@ -9,12 +10,16 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 from rich.markdown import Markdown
+from typer.testing import CliRunner
 
-from onceproof.model.errors import UsageError
+from onceproof import cli
+from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import TrialPlan, VerdictRow
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.exports import annotations, told_of, vote, write_junit, write_summary
+from onceproof.pipeline.run import Finished
+from onceproof.settings import get_settings
 from tests.page.conftest import NEWEST, SCRIPT
 from tests.page.test_page_report import onceproof
 
@@ -88,6 +93,36 @@ def test_an_annotation_is_one_command_whatever_it_says(told):
 def test_a_folder_is_no_file(told, tmp_path):
     with pytest.raises(UsageError, match="is a folder: name a file"):
         write_summary(told, tmp_path)
+
+
+@pytest.fixture
+def ended(settings, monkeypatch):
+    """Has the next run end with an exit code."""
+    monkeypatch.setenv("ONCEPROOF_HOME", str(settings.home))
+    get_settings.cache_clear()
+    run = RunFolder(settings.runs / NEWEST)
+    yield lambda code: monkeypatch.setattr("onceproof.pipeline.run.run", lambda _, **__: Finished(run, code, ()))
+    get_settings.cache_clear()
+
+
+@pytest.mark.parametrize("option", ["--junit", "--summary"])
+def test_a_folder_is_refused_before_a_run(tmp_path, monkeypatch, option):
+    monkeypatch.setattr("onceproof.pipeline.run.run", lambda *_, **__: pytest.fail("it was run"))
+    refused = CliRunner().invoke(cli.app, ["run", option, str(tmp_path)])
+    assert isinstance(refused.exception, UsageError)
+    assert "is a folder: name a file" in str(refused.exception)
+
+
+@pytest.mark.parametrize(("code", "then"), [(ExitCode.ANOMALY, 1), (ExitCode.INCONCLUSIVE, 4), (ExitCode.OK, 4)])
+def test_an_export_that_fails_hides_no_regression(ended, tmp_path, monkeypatch, code, then):
+    ended(code)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    done = CliRunner().invoke(cli.app, ["run", "--json", "--junit", str(tmp_path / "file" / "onceproof.xml")])
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["exit_code"]) == (then, then)
+    assert "onceproof.xml could not be written" in told["failures"][0]
+    assert done.stderr.startswith("::error title=regression%3A ")
 
 
 def test_others_may_read_what_is_exported(told, tmp_path):

@@ -23,12 +23,13 @@ from onceproof.cli.asking import (
 )
 from onceproof.cli.results import write_exports
 from onceproof.cli.terminal import err, out, print_failures
-from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.files import VerdictRow
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import check_target, encoded
 from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, Matrix, read_matrix
 from onceproof.model.matrix import Request, expand
 from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
 from onceproof.results.table import change_line, places, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
@@ -133,6 +134,8 @@ def run(
     from onceproof.pipeline import run as pipeline
     from onceproof.results.history import changes_of
 
+    for target in (junit, summary):
+        check_target(target)
     if plant_ is not None:
         raise UsageError(
             f"{plant_!r} cannot be planted into a run: its cells are evidence about Kafka as it was published. Use "
@@ -168,14 +171,19 @@ def run(
     begin = time.monotonic()
     finished = pipeline.run(request, console=err, interrupted=interrupted, given=given)
     verdicts = VerdictRow.read_all(finished.run.verdicts_file)
-    changes, failures = None, list(finished.failures)
+    code, changes, failures = finished.exit_code, None, list(finished.failures)
     try:
         changes = [change.to_dict() for change in changes_of(finished.run, get_settings().database_url)]
     except HarnessError as error:  # the verdicts stand without it
         failures.append(f"What changed is not known. {error}")
+    try:
+        _export(finished.run, junit, summary)
+    except OnceproofError as error:
+        failures.append(str(error))
+        code = code if code is ExitCode.ANOMALY else ExitCode.ERROR  # what is proved outweighs what failed
     if as_json:
         told = {"verdicts": encoded(verdicts), "changes": changes}
-        shown = {"run": finished.run.run_id, "exit_code": finished.exit_code, **told}
+        shown = {"run": finished.run.run_id, "exit_code": code, **told}
         paths = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
         print(json.dumps({**shown, "failures": failures, **paths, "seconds": _since(begin)}))
     else:
@@ -188,15 +196,19 @@ def run(
         out.print(f"Run folder  {finished.run.path}", markup=False, soft_wrap=True)
         for cell, folder in places(verdicts):
             out.print(f"  {cell}: {folder}", markup=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def _export(run: RunFolder, junit: Path | None, summary: Path | None) -> None:
+    """Tell a build server what a run found, first by what cannot fail."""
+    from onceproof.page.exports import annotations, told_of
+
     annotated = os.environ.get("GITHUB_ACTIONS") == "true"
     if junit or summary or annotated:
-        from onceproof.page.exports import annotations, told_of
-
-        whole = told_of(finished.run)
-        write_exports(whole, junit, summary)
-        for line in annotations(whole) if annotated else ():
+        told = told_of(run)
+        for line in annotations(told) if annotated else ():
             print(line, file=sys.stderr)  # stdout may be JSON
-    raise typer.Exit(finished.exit_code)
+        write_exports(told, junit, summary)
 
 
 def _given(file: Path, releases: Sequence[str]) -> "GivenCluster":

@@ -26,6 +26,16 @@ def unwritable(error: OSError, path: Path | str | None = None) -> HarnessError:
     )
 
 
+def check_target(target: Path | None) -> None:
+    """Check what can be known of a file before there is something to write.
+
+    Raises:
+        UsageError: it is a folder.
+    """
+    if target is not None and target.is_dir():
+        raise UsageError(f"{target} is a folder: name a file to write.")
+
+
 @contextmanager
 def replacing(path: Path, *, named: bool = False) -> Iterator[Path]:
     """A draft to write to, which replaces `path` as a whole or not at all: a file that exists is complete.

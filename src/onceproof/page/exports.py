@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onceproof.model.errors import UsageError
 from onceproof.model.files import TrialPlan, VerdictRow
-from onceproof.model.json_file import decoded, encoded, read_json, replacing
+from onceproof.model.json_file import check_target, decoded, encoded, read_json, replacing
 from onceproof.model.matrices import BROKER
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
@@ -210,7 +209,6 @@ def write_text(target: Path, text: str) -> None:
         UsageError: the target is a folder.
         HarnessError: it cannot be written.
     """
-    if target.is_dir():
-        raise UsageError(f"{target} is a folder: name a file to write.")
+    check_target(target)
     with replacing(target, named=True) as draft:
         draft.write_text(text, encoding="utf-8")
