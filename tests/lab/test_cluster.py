@@ -8,8 +8,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from onceproof.lab import processes
 from onceproof.lab.cluster import REGISTERED, EmbeddedCluster, free_ports
-from onceproof.lab.processes import Process, started_at
+from onceproof.lab.processes import Process, boot_id, started_at
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
@@ -39,6 +40,17 @@ def test_brokers_of_another_machine_are_used_but_not_touched(monkeypatch):
     there.check_alive()
     with pytest.raises(HarnessError, match="do not allow"):
         there.kill_node(1)
+
+
+def test_a_process_of_before_the_machine_was_started_anew_is_not_taken_for_a_broker(monkeypatch, tmp_path):
+    me = Process.attach(os.getpid(), started_at(os.getpid()), Path("log"), boot_id())
+    written = EmbeddedCluster(HERE, Release(3, 9, 1), "lab:1", Path("brokers"), [me]).to_dict()
+    older = {**written, "nodes": [{name: told for name, told in written["nodes"][0].items() if name != "boot"}]}
+    assert EmbeddedCluster.from_dict(HERE, written).nodes[0].alive()
+    (tmp_path / "boot_id").write_text("another\n")
+    monkeypatch.setattr(processes, "BOOT_ID", tmp_path / "boot_id")
+    assert not EmbeddedCluster.from_dict(HERE, written).nodes[0].alive()
+    assert EmbeddedCluster.from_dict(HERE, older).nodes[0].alive()  # as far as it knows
 
 
 def test_brokers_without_data_have_nobody_registered(tmp_path):

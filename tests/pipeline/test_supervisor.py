@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import psutil
 import pytest
 
-from onceproof.lab.processes import started_at
+from onceproof.lab import processes
+from onceproof.lab.processes import boot_id, started_at
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import write_json
 from onceproof.pipeline.supervisor import Airflow, Supervisor, choose_port, is_healthy
@@ -56,9 +57,9 @@ def test_an_old_heartbeat_is_no_health():
     assert is_healthy({"status": "healthy"}, began)  # the database has no heart
 
 
-def state_of(process: psutil.Process, started: float, settings) -> None:
+def state_of(process: psutil.Process, started: float, settings, **told: str) -> None:
     state = {"url": "http://127.0.0.1:1", "home": str(settings.home / "airflow"), "supervisor": process.pid}
-    write_json(settings.home / "airflow" / "running.json", state | {"started": started, "scheduled": True})
+    write_json(settings.home / "airflow" / "running.json", state | {"started": started, "scheduled": True} | told)
 
 
 def test_an_airflow_runs_while_its_supervisor_does(own_settings):
@@ -82,6 +83,20 @@ def test_a_reused_process_id_is_not_taken_for_the_supervisor(own_settings):
     me = psutil.Process()
     state_of(me, started_at(me.pid) - 1000, own_settings)
     assert Airflow.running(own_settings) is None
+
+
+def test_a_supervisor_of_before_the_machine_was_started_anew_is_gone(own_settings, tmp_path, monkeypatch):
+    me = psutil.Process()
+    state_of(me, started_at(me.pid), own_settings, boot=boot_id())
+    assert Airflow.running(own_settings) is not None
+    (tmp_path / "boot_id").write_text("another\n")
+    monkeypatch.setattr(processes, "BOOT_ID", tmp_path / "boot_id")
+    assert Airflow.running(own_settings) is None
+
+
+def test_what_is_written_down_of_a_supervisor_says_since_when_the_machine_runs(own_settings, cardboard):
+    with Supervisor(own_settings, scheduled=False) as supervisor:
+        assert supervisor.start().boot == boot_id()
 
 
 def test_a_state_file_of_another_version_is_nothing(own_settings):

@@ -330,7 +330,7 @@ class EmbeddedCluster(Cluster):
             "host": socket.gethostname(),
             "bootstrap_servers": self.bootstrap_servers,
             "folder": str(self.folder),
-            "nodes": [{"pid": n.pid, "started": n.started, "log": str(n.log)} for n in self.nodes],
+            "nodes": [{"pid": n.pid, "started": n.started, "boot": n.boot, "log": str(n.log)} for n in self.nodes],
         }
 
     @classmethod
@@ -339,7 +339,8 @@ class EmbeddedCluster(Cluster):
     ) -> "EmbeddedCluster":
         """Read what `to_dict` wrote, into this file if any, on whatever machine."""
         are_here = data.get("host", socket.gethostname()) == socket.gethostname()
-        nodes = [Process.attach(n["pid"], n["started"], Path(n["log"])) for n in data["nodes"] if are_here]
+        found = data["nodes"] if are_here else []
+        nodes = [Process.attach(n["pid"], n["started"], Path(n["log"]), n.get("boot")) for n in found]
         release, folder = Release.parse(data["release"]), Path(data["folder"])
         servers = data["bootstrap_servers"]
         return cls(installation, release, servers, folder, nodes, are_here=are_here, file=file, owner=owner)

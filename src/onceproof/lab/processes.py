@@ -17,26 +17,31 @@ from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, OnceproofError
 
 WIDTH = 300  # of a log's line in an error; the log has the rest
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 REAPER = Path(__file__).with_name("reaper.py")
 
 
 @dataclass
 class Process:
-    """A process below a reaper; `pid` and `started` (`started_at`) are the reaper's, the command's only parent."""
+    """A process below a reaper; `pid` and `started` (`started_at`) are the reaper's, the command's only parent.
+
+    `boot` is the `boot_id` by which both count; None if an older version of ours wrote them down.
+    """
 
     pid: int
     started: float
     log: Path
     popen: subprocess.Popen[str] | None = None
+    boot: str | None = None
 
     @classmethod
-    def attach(cls, pid: int, started: float, log: Path) -> "Process":
+    def attach(cls, pid: int, started: float, log: Path, boot: str | None = None) -> "Process":
         """A process that an earlier process of ours started."""
-        return cls(pid, started, log)
+        return cls(pid, started, log, boot=boot)
 
     def alive(self) -> bool:
         """Whether it runs; a zombie, or another process under a reused id, does not count."""
-        return self.popen.poll() is None if self.popen is not None else is_alive(self.pid, self.started)
+        return self.popen.poll() is None if self.popen is not None else is_alive(self.pid, self.started, self.boot)
 
     def poll(self) -> int | None:
         """Exit code, or None while it runs; -1 if it ended and was not our child."""
@@ -133,7 +138,7 @@ def spawn(
             )
     except OSError as error:
         raise HarnessError(f"{argv[0]} could not be started, log {log}: {error.strerror}.") from error
-    return Process(popen.pid, started_at(popen.pid), log, popen)
+    return Process(popen.pid, started_at(popen.pid), log, popen, boot_id())
 
 
 def started_at(pid: int) -> float:
@@ -145,8 +150,18 @@ def started_at(pid: int) -> float:
     return round(psutil.Process(pid).create_time() - psutil.boot_time(), 2)  # in hundredths, as the kernel counts
 
 
-def is_alive(pid: int, started: float) -> bool:
-    """Whether the process that started then (`started_at`) runs: not a zombie, nor another one under a reused id."""
+def boot_id() -> str:
+    """Since when the machine runs, as a name: with each start of it process ids and `started_at` begin anew."""
+    return BOOT_ID.read_text().strip()
+
+
+def is_alive(pid: int, started: float, boot: str | None = None) -> bool:
+    """Whether the process that started then (`started_at`) runs: not a zombie, nor another one under a reused id.
+
+    `boot` is the `boot_id` of then; None if it is not known.
+    """
+    if boot is not None and boot != boot_id():
+        return False
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE and abs(started_at(pid) - started) < 1
     except psutil.NoSuchProcess:

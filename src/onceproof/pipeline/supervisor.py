@@ -25,7 +25,7 @@ from typing import IO, Any, Self
 import httpx
 import psutil
 
-from onceproof.lab.processes import await_condition, is_alive, started_at, tail
+from onceproof.lab.processes import await_condition, boot_id, is_alive, started_at, tail
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.api import AirflowApi
@@ -60,6 +60,7 @@ class Airflow:
     supervisor: int
     started: float
     scheduled: bool
+    boot: str | None = None  # None if an older version of ours started it
 
     @classmethod
     def running(cls, settings: Settings) -> "Airflow | None":
@@ -92,7 +93,7 @@ class Airflow:
 
     def alive(self) -> bool:
         """Whether its supervisor lives (and not another process under a reused id)."""
-        return is_alive(self.supervisor, self.started)
+        return is_alive(self.supervisor, self.started, self.boot)
 
     def check(self) -> None:
         """Raise HarnessError if it is gone."""
@@ -164,6 +165,7 @@ class Supervisor:
             home=self._home,
             supervisor=os.getpid(),
             started=started_at(os.getpid()),
+            boot=boot_id(),
             scheduled=self._scheduled,
         )
         unended = _unended_file(self._home)
