@@ -68,6 +68,7 @@ def test_a_command_goes_by_what_is_set_and_not_by_the_variant(monkeypatch):
     assert cell_of("global-join", "DEFAULT_CONFIG", *asked, ["table=global-store"])[1] == {"table": "global-store"}
     with pytest.raises(UsageError, match="drops records that ask for no key"):
         cell_of("global-join", "GLOBAL_STORE", *asked, ["table=global-table"])
+    assert cell_of("global-join", "GLOBAL_STORE", *asked, ["table=global-store"])[1] == {}  # it is so anyway
 
 
 def test_what_is_promised_of_a_global_store_goes_by_the_trials_own_table():

@@ -80,7 +80,7 @@ def check_own_nodes(brokers: Path | None, nodes: int | None) -> None:
 def cell_of(
     name: str, variant: str, streams: str, broker: str, restart_on: str | None, settings: list[str]
 ) -> tuple[Cell, dict[str, Any]]:
-    """The cell and the parameters that are asked for, when all of it exists and can be run here.
+    """The cell, and the parameters that are asked for and differ from its variant's, when all of it can be run here.
 
     Raises:
         UsageError: it does not, or cannot.
@@ -92,7 +92,8 @@ def cell_of(
     wanted = Request(DEFAULT_MATRIX, (streams,), (broker,), (name,), (variant,), restarts=restarts)
     # Whether it can be run depends on the trial's own values, not on its variant's.
     [cell] = expand(wanted, {name: replace(offer, refuse=lambda _: None) for name, offer in CATALOGUE.items()}).cells
-    parameters = scenario(name).parse(settings)
+    own = scenario(name).values(Trial("", cell, 1, 0))
+    parameters = {name_: value for name_, value in scenario(name).parse(settings).items() if value != own[name_]}
     trial, installation = Trial("", cell, 1, 0, parameters), get_settings().installation
     scenario(name).validate(trial)
     require_javas(installation, [trial])
