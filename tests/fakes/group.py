@@ -29,6 +29,7 @@ class Nature:
     flushes: bool = True  # RocksDB, if its write buffer is small
     keeps_checkpoint: bool = False  # while a task runs (KAFKA-20685)
     refuses: bool = True  # a topic that lacks a replica in sync takes no record
+    gives_up_again: bool = False  # a producer that gave up, soon after
     throttles: bool = True  # a producer beyond its quota
     meets_throttle: bool = True  # a request of a transaction of such a producer
     overloaded: bool = False  # a machine too slow for any pace

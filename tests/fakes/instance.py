@@ -21,6 +21,7 @@ from tests.fakes.group import SESSION, Group, Member, Task
 THROTTLED_AFTER = 3.0  # seconds from the first record under a quota
 THROTTLED_SPEED = 30.0  # records/s under it
 FIRST_RECORDS = 500  # before the one that is valid for ever
+GIVES_UP_AGAIN = 1.0  # seconds of patience that a producer has left
 RECORDS_A_FILE = 2_048  # after which RocksDB flushes, if its write buffer is small
 NOT_LOCKED = "Exception: standby-task [0_0] Failed to lock the state directory for task 0_0"
 FENCED = (
@@ -296,6 +297,8 @@ class FakeInstance(Instance):
             self._restore_all()
         if any(self._group.tried_for(member) >= self._gives_up for member in self._members):
             self._restore_all()
+            if self._nature.gives_up_again:
+                self._gives_up = GIVES_UP_AGAIN
         if self._looks_into_stores and self.processed and "contents" not in self.last:
             self._tell("contents", task="0_0", stores=[])
         if self._joins and self.processed and "joined" not in self.last:

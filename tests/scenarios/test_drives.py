@@ -330,6 +330,14 @@ WAYS = [
     ),
     Way(
         "at-least-once",
+        "its producer gives up again and again",
+        False,
+        r" It gave up 2 times in all, so what it had sent anew may come beside what it sent later\.$",
+        "TIMED_OUT",
+        nature=Nature(gives_up_again=True),
+    ),
+    Way(
+        "at-least-once",
         "it gives up on the output alone",
         True,
         r"^Its producer gave up when [1-9][\d,]* records of the changelog and 0 of the output",
@@ -526,9 +534,24 @@ def test_what_is_concluded(driver: Driver, way: Way) -> None:
     told = driver.scenario.drive(driver.lab)
     assert (told.exercised, bool(re.search(way.reason, told.reason))) == (way.exercised, True), told.reason
     assert way.all_steps_tried in (None, told.all_steps_tried)
-    assert driver.site.events[-1]["action"] == "closed"
+    *_, last = [event for event in driver.site.events if event["event"] == "instance"]
+    assert last["action"] == "closed"
     *_, drained = [event for event in driver.site.events if event["event"] == "drained"]
     assert drained["committed"] == driver.lab.end("input") > 0
+
+
+@pytest.mark.parametrize(
+    ("driver", "told"),
+    [
+        (Way("at-least-once", "", False, "", "TIMED_OUT", nature=Nature(gives_up_again=again)), told)
+        for again, told in ((True, [(2, {"input": {"0": [3_000, None]}})]), (False, []))
+    ],
+    indirect=["driver"],
+)
+def test_what_was_open_when_a_producer_gave_up_again_is_told(driver: Driver, told: list[Any]) -> None:
+    driver.drive()
+    found = [(e["times"], e["open"]) for e in driver.site.events if e["event"] == "gave-up-again"]
+    assert found == told
 
 
 @pytest.mark.parametrize("driver", [Way("far-future", "", False, "", nature=Nature(halts_after=700))], indirect=True)
