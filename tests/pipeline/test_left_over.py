@@ -1,18 +1,24 @@
 """What a killed Airflow left is found by its environment and ended, and nothing else is."""
 
+import ctypes
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
 from typer.testing import CliRunner
 
 from onceproof import cli
-from onceproof.lab.processes import started_at
+from onceproof.lab.processes import await_condition, started_at
+from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.environment import OWNER, OWNER_STARTED
-from onceproof.pipeline.left_over import end_left_over
+from onceproof.pipeline.left_over import end_left_over, note_session, sessions_file
 from onceproof.pipeline.services import down
 from onceproof.pipeline.supervisor import Supervisor
 
@@ -31,6 +37,103 @@ def worker(home):
     yield process
     process.kill()
     process.wait()
+
+
+NOBODY = 65534
+PR_SET_DUMPABLE = 4
+
+
+def as_nobody(does: Callable[[], object]) -> int:
+    """A process without root's rights that does something, and whose exit code says whether that was true."""
+    if child := os.fork():
+        return child
+    try:
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        os._exit(0 if does() else 1)
+    finally:  # whatever happens, never a second pytest
+        os._exit(2)
+
+
+def is_true(check: Callable[[], bool]) -> bool:
+    """What a check says where root's rights are not at hand."""
+    code = os.waitstatus_to_exitcode(os.waitpid(as_nobody(check), 0)[1])
+    assert code in (0, 1)
+    return code == 0
+
+
+@pytest.fixture
+def open_home():
+    """A home that anybody may read."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "airflow").mkdir()
+        yield Path(folder)
+
+
+@pytest.fixture
+def hidden(open_home):
+    """A task of an Airflow, whose environment only root can read."""
+
+    def hide() -> None:
+        os.setsid()
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)  # as Airflow's tasks do
+        os.kill(os.getpid(), signal.SIGSTOP)  # it is ready, and does nothing
+
+    process = psutil.Process(as_nobody(hide))
+    await_condition("it to hide", lambda: process.status() == psutil.STATUS_STOPPED, timeout=5)
+    note_session(open_home, process.pid)
+    yield process
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+        process.wait()
+
+
+def noted(home: Path, change: Callable[[dict], None]) -> None:
+    told = read_json(sessions_file(home))
+    change(told)
+    write_json(sessions_file(home), told)
+    sessions_file(home).chmod(0o644)
+
+
+def reuse_owner(told: dict) -> None:
+    """The id of the supervisor is ours by now."""
+    told["owner"]["started"] -= 1000
+
+
+def reuse_leader(told: dict) -> None:
+    reuse_owner(told)
+    told["sessions"][0]["started"] -= 1000
+
+
+def start_anew(told: dict) -> None:
+    reuse_owner(told)
+    told["owner"]["boot"] = "another"
+
+
+def test_a_task_that_hides_its_environment_is_recognised_by_its_session(open_home, hidden):
+    noted(open_home, reuse_owner)
+    assert is_true(lambda: end_left_over(open_home) == [f"process {hidden.pid}"])
+    assert hidden.wait(5) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("change", [lambda _: None, reuse_leader, start_anew], ids=["owner", "leader", "machine"])
+def test_a_session_of_somebody_who_lives_is_left_alone(open_home, hidden, change):
+    noted(open_home, change)
+    assert is_true(lambda: end_left_over(open_home) == [])
+    assert hidden.status() == psutil.STATUS_STOPPED
+
+
+def test_a_supervisor_notes_its_sessions_and_forgets_those_of_the_last_one(own_settings):
+    note_session(own_settings.home, os.getpid())
+    with Supervisor(own_settings, scheduled=False) as supervisor:
+        supervisor.prepare()
+        supervisor._environment = dict(os.environ)
+        supervisor._spawn("version", ("version",))
+        [session] = read_json(sessions_file(own_settings.home))["sessions"]
+        assert os.getsid(session["leader"]) == session["leader"] == supervisor._processes["version"].pid
 
 
 def prepare(settings) -> None:

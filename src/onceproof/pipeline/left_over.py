@@ -1,15 +1,33 @@
-"""What an Airflow left running whose supervisor is gone, recognised by the environment that all of it inherits."""
+"""What an Airflow left running whose supervisor is gone, recognised by the environment that all of it inherits.
 
-from collections.abc import Iterator
+Airflow's tasks hide theirs from all but root. They are recognised by their session, each of which is written down.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from onceproof.lab.processes import is_alive
+from onceproof.lab.processes import boot_id, is_alive, started_at
+from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.environment import OWNER, OWNER_STARTED
 
 ROUNDS = 5  # of killing: what is killed may have started others meanwhile
+
+
+def note_session(home: Path, leader: int) -> None:
+    """Write down that this process is responsible for a session, by the process that leads it."""
+    file = sessions_file(home)
+    known = read_json(file)["sessions"] if file.exists() else []
+    owner = {"pid": os.getpid(), "started": started_at(os.getpid()), "boot": boot_id()}
+    write_json(file, {"owner": owner, "sessions": [*known, {"leader": leader, "started": started_at(leader)}]})
+
+
+def sessions_file(home: Path) -> Path:
+    """The sessions of the last supervisor of a home."""
+    return home / "airflow" / "sessions.json"
 
 
 def end_left_over(home: Path) -> list[str]:
@@ -19,7 +37,7 @@ def end_left_over(home: Path) -> list[str]:
         if not (found := list(_left_over(home))):
             break
         for process in found:
-            with suppress(psutil.NoSuchProcess):
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 process.kill()
                 removed.append(f"process {process.pid}")
         psutil.wait_procs(found, timeout=1)
@@ -28,10 +46,39 @@ def end_left_over(home: Path) -> list[str]:
 
 def _left_over(home: Path) -> Iterator[psutil.Process]:
     """Never ourselves, nor what has started us."""
-    me = psutil.Process()
+    me, sessions = psutil.Process(), _sessions_without_owner(home)
     for process in set(psutil.process_iter()) - {me, *me.parents()}:
-        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            told = process.environ()
-            ours = told.get("ONCEPROOF_HOME") == str(home) and OWNER_STARTED in told
-            if ours and not is_alive(int(told[OWNER]), float(told[OWNER_STARTED])):
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            try:
+                told = process.environ()
+            except psutil.AccessDenied:
+                is_ours = os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE
+            else:
+                is_ours = told.get("ONCEPROOF_HOME") == str(home) and _has_no_owner(told)
+            if is_ours:
                 yield process
+
+
+def _has_no_owner(told: Mapping[str, str]) -> bool:
+    """Whether an environment is of an Airflow whose supervisor is gone."""
+    return OWNER_STARTED in told and not is_alive(int(told[OWNER]), float(told[OWNER_STARTED]))
+
+
+def _sessions_without_owner(home: Path) -> set[int]:
+    """Ids of the sessions that a supervisor left which is gone."""
+    file = sessions_file(home)
+    if not file.exists():
+        return set()
+    told = read_json(file)
+    owner = told["owner"]
+    if owner["boot"] != boot_id() or is_alive(owner["pid"], owner["started"]):
+        return set()
+    return {one["leader"] for one in told["sessions"] if _may_still_be(one["leader"], one["started"])}
+
+
+def _may_still_be(leader: int, started: float) -> bool:
+    """Whether no other process has the id of a session's leader: none can, as long as somebody is in the session."""
+    try:
+        return abs(started_at(leader) - started) < 1
+    except psutil.NoSuchProcess:
+        return True

@@ -30,7 +30,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.api import AirflowApi
 from onceproof.pipeline.environment import DRIVE_POOL, USER, airflow_environment, airflow_home, password_file
-from onceproof.pipeline.left_over import end_left_over
+from onceproof.pipeline.left_over import end_left_over, note_session, sessions_file
 from onceproof.settings import Settings
 
 DAG = "regression"
@@ -195,6 +195,7 @@ class Supervisor:
         if not (file := password_file(self._home)).exists():
             write_json(file, {USER: secrets.token_urlsafe(12)})  # readable by its owner only, and never half of it
         end_left_over(self._settings.home)  # it would work on our database
+        sessions_file(self._settings.home).unlink(missing_ok=True)  # whoever was in those has ended
 
     def check(self) -> None:
         """Raise HarnessError if a component has ended."""
@@ -288,6 +289,7 @@ class Supervisor:
                 # Ctrl-C reaches us alone, and we end the components in an orderly way.
                 start_new_session=True,
             )
+            note_session(self._settings.home, self._processes[name].pid)
 
     def _log(self, name: str) -> Path:
         return self._home / "logs" / f"{name}.log"
