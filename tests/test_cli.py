@@ -105,6 +105,20 @@ def test_help_and_list_show_what_there_is():
             ["trial", "enumerator", "--streams", "4.4.0", "--maven-repo", "http://127.0.0.1:9"],
             "The Maven repository http://127.0.0.1:9 does not answer",
         ),
+        (["sensitivity", "--streams", "/dev"], "/dev holds no kafka-streams: `./gradlew publish"),
+        (["sensitivity", "--streams", "4.3.1", "--broker", "/dev"], "/dev holds no kafka_2.13"),
+        (
+            ["sensitivity", "--streams", "4.4.0", "--maven-repo", "http://127.0.0.1:9"],
+            "The Maven repository http://127.0.0.1:9 does not answer",
+        ),
+        (
+            ["shrink", "multirunner", "--program", "1 2", "--streams", "/dev"],
+            "/dev holds no kafka-streams: `./gradlew publish",
+        ),
+        (
+            ["shrink", "multirunner", "--program", "1 2", "--streams", "4.4.0", "--maven-repo", "http://127.0.0.1:9"],
+            "The Maven repository http://127.0.0.1:9 does not answer",
+        ),
         (["bisect", "enumerator", "--to", "/no/build"], "/no/build is neither a folder nor the URL"),
         (["verify-fix", "KAFKA-1", "--build", "4.3.1"], "'KAFKA-1' is no known issue: choose from KAFKA-14172, "),
         (["verify-fix", "KAFKA-19510", "--build", "4.3.1"], "KAFKA-19510 shows by chance, and no scenario provokes it"),

@@ -10,9 +10,12 @@ from rich.table import Table
 from onceproof.cli.asking import (
     BrokerOption,
     JsonOption,
+    MavenRepoOption,
     ScenariosOption,
     SeedOption,
     StreamsOption,
+    named_brokers,
+    named_streams,
     new_run_id,
     seed_or_random,
 )
@@ -49,6 +52,7 @@ def sensitivity(
     ] = [],
     trials: Annotated[int, typer.Option(min=1, help="Trials of each plant in each scenario.")] = 1,
     broker: BrokerOption = BROKER,
+    maven_repo: MavenRepoOption = [],
     seed: SeedOption = None,
     again: Annotated[bool, typer.Option("--again", help="Start afresh, even if such a call was interrupted.")] = False,
     as_json: JsonOption = False,
@@ -60,6 +64,7 @@ def sensitivity(
     from onceproof.lab.processes import interruptible
     from onceproof.pipeline import sensing
 
+    [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
     params = {"streams": streams, "broker": broker, "scenario": scenario_, "plant": plant_}
     asked = sensing.sense_from_params({**params, "trials": trials, "seed": seed}, seed_or_random(seed))
     begun = None if again else sensing.unfinished(asked, seed)

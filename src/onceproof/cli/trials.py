@@ -252,6 +252,7 @@ def shrink(
     streams: StreamsOption,
     program: Annotated[str, typer.Option(metavar="'1 2 3'", help="A program that is red.")],
     broker: BrokerOption = BROKER,
+    maven_repo: MavenRepoOption = [],
     variant: VariantOption = "DEFAULT_CONFIG",
     set_: Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="As in `trial`; repeatable.")] = [],
     trials: Annotated[int, typer.Option(min=1, help="Trials of a smaller program, all of which must be red.")] = 2,
@@ -270,6 +271,7 @@ def shrink(
 
     if name != "multirunner":
         raise UsageError(f"{name!r} has no program that could be shrunk; multirunner has.")
+    [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
     cell, parameters = cell_of(name, variant, streams, broker, None, [*set_, f"program={program}"])
     first = Trial(new_run_id(), cell, 1, seed_or_random(seed), parameters)
     run, installation = RunFolder(get_settings().runs / first.run), get_settings().installation
