@@ -106,6 +106,19 @@ def test_a_red_that_is_not_what_a_control_must_show_is_none(anomaly):
     assert "was not red as expected in this run" in said[1].sentence
 
 
+def test_what_a_control_shows_by_chance_is_no_hit():
+    """KAFKA-18943 tears a transaction of 3.4.0 now and then, which says nothing of how visible KAFKA-14172 is there."""
+    told = {"exercised": True, "commit": COMMIT, "harness": HARNESS}
+    torn = [TrialEvidence(f"t{n}", n, anomalies={"torn-transaction": 1}, **told) for n in range(6)]
+    both = TrialEvidence("b", 1, anomalies={"torn-transaction": 1, "duplicate-id": 3}, **told)
+    green, where = judged(GREEN, green=1), cell("3.4.0")
+    control = judge(where, [*torn, both], registry())
+    assert (str(control.verdict), control.rated, control.hits) == ("known", Tally(7, 7), 1)
+    assert control_of(GREEN, {GREEN: green, where: control}, registry(), NOTHING, 0.05).now == Tally(1, 7)
+    said = weighed([judge(where, torn, registry()), green], registry(), NOTHING, 0.05)
+    assert "was not red as expected in this run" in said[1].sentence
+
+
 def test_a_control_that_stays_green_takes_the_greens_of_its_scenario_with_it():
     green, silent = judged(GREEN, green=9), judged(cell("3.3.2"), green=9)
     other = [judged(cell("4.1.2", scenario="crash"), red=3), judged(cell("3.6.2", scenario="crash"), green=2)]
@@ -278,7 +291,9 @@ def test_red_avoided_and_error_need_no_control():
 RUN, TONIGHT = "20261120T084500-3f2a", "20261121T084500-3f2a"
 
 
-def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN, broker=CONTROL.broker):
+def stored(
+    home, url, trials, verdict="known", streams="3.3.1", run_id=RUN, broker=CONTROL.broker, anomaly="duplicate-id"
+):
     """A judged run of one cell; for each trial: red, exercised, planned, harness, commit."""
     run, where = RunFolder(home / run_id), replace(cell(streams), broker=broker)
     of_run = [Trial(run_id, where, n, n) for n in range(1, len(trials) + 1)]
@@ -290,7 +305,7 @@ def stored(home, url, trials, verdict="known", streams="3.3.1", run_id=RUN, brok
         attested = {"a": {"streams_version": streams, "streams_commit": commit}}
         outcome = an_outcome(trial, exercised=exercised, attested=attested, harness=harness)
         outcome.write(run.trial(trial).outcome_file)
-        a_reading(anomalies={"duplicate-id": 1} if red else {}).write(run.trial(trial).reader_file)
+        a_reading(anomalies={anomaly: 1} if red else {}).write(run.trial(trial).reader_file)
     VerdictRow.write_all(run.verdicts_file, [a_verdict(where, verdict, red=1)])
     store_run(run, url)
 
@@ -314,6 +329,11 @@ def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(
     assert past.controls == {place(CONTROL): Tally(2, 4), place(CONTROL, commit="abad1dea"): Tally(1, 1)}
     [one] = past.plants
     assert (one.plant, one.tally) == ("stale-cache", Tally(2, 3))
+
+
+def test_what_the_past_shows_by_chance_is_no_hit_either(database_url, tmp_path):
+    stored(tmp_path, database_url, [FINE, FINE], streams="3.4.0", anomaly="torn-transaction")  # KAFKA-18943
+    assert past_of(database_url, TONIGHT, registry()).controls == {place(cell("3.4.0")): Tally(0, 2)}
 
 
 def test_what_claimed_brokers_showed_stands_for_nothing_in_another_run_and_plants_for_nothing_there(

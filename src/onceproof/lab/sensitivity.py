@@ -14,10 +14,12 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import write_json
+from onceproof.model.known_issues import registry
 from onceproof.model.plants import Claim, Plant
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.sensitivity import PlantedTrial, commit_of
+from onceproof.model.verdict import by_chance
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,14 @@ class Planting:
         """Of the scenario, beside the variant's."""
         return self.claim.parameters if self.claim else {}
 
-    def shown_by(self, anomalies: Iterable[str]) -> bool:
-        """Whether some of the anomalies show it: those of the promises that it must break, or any if it cannot show."""
-        return bool(self.claim.breaches(anomalies) if self.claim else list(anomalies))
+    def shown_by(self, anomalies: Iterable[str], unexplained: Mapping[str, int]) -> bool:
+        """Whether some of the anomalies show it: those of the promises that it must break, or any if it cannot show.
+
+        What a known issue explains that shows there by chance, to its last witness, does not: `unexplained` are the
+        witnesses that none explains.
+        """
+        own = set(anomalies) - by_chance(self.cell, unexplained, registry())
+        return bool(self.claim.breaches(own) if self.claim else own)
 
 
 def planned(run_id: str, plantings: Sequence[Planting], trials: int, seed: int) -> list[tuple[Planting, Trial]]:
@@ -115,7 +122,8 @@ def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster
 def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | None = None) -> PlantedTrial:
     """What a trial showed, by the files that it left."""
     outcome = Outcome.read(folder.outcome_file) if folder.outcome_file.is_file() else None
-    anomalies = Reading.read(folder.reader_file).anomalies if error is None else {}
+    found = Reading.read(folder.reader_file) if error is None else None
+    anomalies = found.anomalies if found else {}
     fired = outcome.plant.fired if outcome and outcome.plant else 0
     return PlantedTrial(
         run=trial.run,
@@ -127,7 +135,7 @@ def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | N
         seed=trial.seed,
         fired=fired,
         exercised=fired > 0 and outcome is not None and outcome.exercised,
-        found=fired > 0 and planting.shown_by(anomalies),
+        found=fired > 0 and found is not None and planting.shown_by(anomalies, found.unexplained),
         anomalies=anomalies,
         seconds=outcome.seconds["total"] if outcome else None,
         error=error,

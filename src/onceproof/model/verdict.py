@@ -93,6 +93,7 @@ class CellVerdict:
     issues: tuple[str, ...]
     errors: Mapping[str, str]  # trial -> what failed
     rated: Tally = NOTHING
+    hits: int = 0  # of the rated, that show an anomaly of an issue that is expected there: what it counts as a control
     place: Place | None = None  # of its trials; None if none came up
     interval: tuple[float, float] | None = None  # of the rate of red trials, 95 %; None if none counts
     missed: float | None = None  # of a green: the probability that a bug would have been missed, at most
@@ -121,12 +122,14 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
 
     rated = [trial for trial in exercised if trial.planned]
     tally = Tally(sum(trial in red for trial in rated), len(rated))
+    provoked = expected(cell, registry)
+    hits = sum(not provoked.isdisjoint(trial.anomalies) for trial in rated)
     attested = next((trial for trial in sound if trial.commit and trial.harness), None)
     place = Place.of(cell, attested.commit, attested.harness) if attested else None
     verdict, sentence = _decide(cell, sound, broken, red, exercised, anomalies, registry)
     errors = {trial.key: trial.error for trial in broken if trial.error is not None}
     told = (cell, verdict, sentence, len(red), len(exercised), len(trials), anomalies, issues, errors)
-    return CellVerdict(*told, rated=tally, place=place)
+    return CellVerdict(*told, rated=tally, hits=hits, place=place)
 
 
 def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
@@ -146,6 +149,19 @@ class Sighting:
     others: tuple[str, ...] = ()
 
 
+def expected(cell: Cell, registry: Registry) -> frozenset[str]:
+    """Anomalies of the known issues that are expected to show in a cell."""
+    return frozenset(name for issue in registry.affecting(cell) for name in issue.anomalies)
+
+
+def by_chance(cell: Cell, unexplained: Mapping[str, int], registry: Registry) -> frozenset[str]:
+    """Anomalies that, if a trial of a cell shows them, are there by chance: those of incidental issues, which no other
+    issue has there, and of which it shows no witness that is `unexplained`.
+    """
+    names = registry.by_chance(cell) - expected(cell, registry)
+    return frozenset(name for name in names if not unexplained.get(name))
+
+
 def sighting(
     cell: Cell,
     anomalies: Collection[str],
@@ -155,9 +171,8 @@ def sighting(
 ) -> Sighting:
     """Whether a trial of a cell is red for what is searched for.
 
-    What an incidental issue explains there to the last witness, and no other issue has, is by chance. Where the wanted
-    anomalies have names it says nothing of them. Where any is wanted it is none, and yet the trial is not green: what
-    else it might have shown may be hidden by it.
+    What shows by chance (`by_chance`) says nothing of anomalies that are wanted by name. Where any is wanted it is none
+    of them, and yet the trial is not green: it may hide what else there is.
 
     Args:
         cell: of the trial.
@@ -166,8 +181,7 @@ def sighting(
         registry: the known issues.
         wanted: the names that are searched for; None: any, but for those by chance.
     """
-    provoked = {name for issue in registry.affecting(cell) for name in issue.anomalies}
-    chance = {name for name in registry.by_chance(cell) - provoked if not unexplained.get(name)}
+    chance = by_chance(cell, unexplained, registry)
     seen = set(anomalies)
     sought = seen - chance if wanted is None else seen.intersection(wanted)
     others = seen - sought if wanted is None else seen - sought - chance

@@ -252,7 +252,8 @@ def read_by_both(planted: RunFolder, tried: Sequence[tuple["Planting", PlantedTr
         if error or counts is None:
             return replace(trial, found=False, exercised=False, error=error)
         seen = {INDEPENDENT: reader.anomalies, SPARK: counts.anomalies}
-        found_by = [name for name, anomalies in seen.items() if trial.fired and planting.shown_by(anomalies)]
+        odd = reader.unexplained  # of Spark's witnesses, too: they are the same
+        found_by = [name for name, anomalies in seen.items() if trial.fired and planting.shown_by(anomalies, odd)]
         return replace(trial, found=len(found_by) == len(seen), found_by=tuple(found_by))
 
     return [both(planting, trial) for planting, trial in tried]

@@ -22,7 +22,7 @@ from onceproof.model.files import Outcome
 from onceproof.model.known_issues import Registry
 from onceproof.model.plants import plants
 from onceproof.model.sensitivity import NOTHING, Place, Sensitivity, Tally, commit_of, sensitivities
-from onceproof.model.verdict import CellVerdict, Standing, TrialEvidence, Verdict
+from onceproof.model.verdict import CellVerdict, Standing, TrialEvidence, Verdict, expected
 from onceproof.results.database import CellRow, TrialRow, database, is_missing
 from onceproof.results.sensitivity import planted_trials
 from onceproof.scenarios import CATALOGUE
@@ -106,7 +106,8 @@ def control_of(
     for other in near_controls(cell, verdicts, registry):
         verdict = verdicts[other]
         before = past.controls.get(verdict.place, NOTHING) if verdict.place else NOTHING
-        one = Control(risk, other, verdict.verdict is Verdict.KNOWN, tally_of(verdict), before)
+        was_red = verdict.verdict is Verdict.KNOWN and not expected(other, registry).isdisjoint(verdict.anomalies)
+        one = Control(risk, other, was_red, tally_of(verdict), before)
         if found.cell is None or one.known.counted > found.known.counted:
             found = one
     return replace(found, plants=_plants_of(cell, verdicts[cell].place, past))
@@ -144,10 +145,12 @@ def plants_in(cell: Cell, harness: str, plants: Iterable[Sensitivity]) -> list[S
 
 
 def tally_of(verdict: CellVerdict) -> Tally:
-    """What the trials of a cell count for as a control: red only if everything was as the registry expects."""
+    """What the trials of a cell count for as a control: red are those that show what the registry expects there, if
+    everything was as it expects. What an issue shows there by chance says nothing of how visible the expected one is.
+    """
     if verdict.verdict is Verdict.ERROR:
         return NOTHING
-    return Tally(verdict.rated.red if verdict.verdict is Verdict.KNOWN else 0, verdict.rated.counted)
+    return Tally(verdict.hits if verdict.verdict is Verdict.KNOWN else 0, verdict.rated.counted)
 
 
 def weighed(verdicts: Sequence[CellVerdict], registry: Registry, past: Past, risk: float) -> list[CellVerdict]:
@@ -276,8 +279,9 @@ def past_of(url: str, run_id: str, registry: Registry) -> Past:
             commit = commit_of(cell, trial.attested)
             # Claimed brokers may be others each time: what was red on them says nothing of those of another run.
             if registry.affecting(cell) and commit and trial.harness and not cell.broker.is_claimed:
-                is_red = row.verdict == Verdict.KNOWN and bool(trial.anomalies)
-                tallies[Place.of(cell, commit, trial.harness)] += Tally(is_red, 1)
+                shown = {anomaly.name for anomaly in trial.anomalies}
+                is_hit = row.verdict == Verdict.KNOWN and not expected(cell, registry).isdisjoint(shown)
+                tallies[Place.of(cell, commit, trial.harness)] += Tally(int(is_hit), 1)
     return Past(dict(tallies), tuple(filter(_stands, sensitivities(planted_trials(url, run_id)))))
 
 
