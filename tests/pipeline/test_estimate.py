@@ -2,8 +2,10 @@
 
 import pytest
 
+from onceproof.advice import asking
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Request
+from onceproof.model.release import Release
 from onceproof.pipeline.estimate import AFTERWARDS, SECONDS, START, about, estimate, table
 from onceproof.results import history
 
@@ -52,3 +54,19 @@ def test_what_is_told_is_a_number_of_cells_and_a_time(lab, home):
 def test_what_cannot_be_run_is_not_estimated(lab, home):
     with pytest.raises(UsageError):
         estimate(Request("nightly", streams=("3.3",)))
+
+
+def test_what_is_not_published_is_not_estimated_and_maven_hears_of_unknown_releases_only(lab, home, monkeypatch):
+    asked = []
+    monkeypatch.setattr(asking, "published_releases", lambda *_, **__: asked.append(1) or [Release.parse("4.4.0")])
+    estimate(Request("nightly"))
+    assert asked == []
+    assert estimate(Request(streams=("4.4.0",)))["cells"]
+    for unknown in (Request(streams=("9.9.9",)), Request(brokers=("9.9.9",))):
+        with pytest.raises(UsageError, match=r"Kafka 9\.9\.9 is not published; `onceproof releases` lists what is"):
+            estimate(unknown)
+
+
+def test_a_build_that_is_not_kept_is_not_estimated(home):
+    with pytest.raises(UsageError, match="is not kept here: name the Maven repository that it is in"):
+        estimate(Request(streams=("4.4.0@ab12cd3",)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from onceproof.model.matrix import Request
+from onceproof.model.matrix import Expansion, Request
 from onceproof.pipeline.steps import plants_due, requested, trials_planned
 from onceproof.scenarios import SCENARIOS
 from onceproof.settings import get_settings
@@ -50,12 +50,13 @@ def estimate(request: Request) -> dict[str, Any]:
 
     Raises:
         UsageError: as of a run.
-        HarnessError: the results database refuses.
+        HarnessError: the results database refuses, or Maven cannot be reached.
     """
     from onceproof.results.history import seconds_by_scenario
 
     settings = get_settings()
-    expansion = requested(request)  # without Maven, which would take longer than everything else
+    expansion = requested(request)
+    _check_releases(expansion)
     trials = trials_planned(expansion, LATER)
     planted = Counter(one.cell.scenario for one in plants_due(expansion, LATER))
     cells = Counter(cell.scenario for cell in expansion.cells)
@@ -87,6 +88,23 @@ def estimate(request: Request) -> dict[str, Any]:
         "refused": len(expansion.refused),
         "scenarios": rows,
     }
+
+
+def _check_releases(expansion: Expansion) -> None:
+    """Check that all releases are published, and builds kept; Maven, which takes seconds, hears of unknown ones only.
+
+    Raises:
+        UsageError: one is not.
+        HarnessError: the results database refuses, or Maven cannot be reached.
+    """
+    from onceproof.advice.asking import check_releases
+    from onceproof.lab.artifacts import check_published
+
+    settings = get_settings()
+    all_ = {r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker) if not r.is_claimed}
+    builds = {release for release in all_ if release.commit}
+    check_releases(sorted(all_ - builds), settings.database_url, settings.installation)
+    check_published(settings.installation, sorted(builds))
 
 
 def about(hours: float) -> str:
