@@ -112,6 +112,16 @@ def test_the_boundaries_are_written_and_told_as_a_table(cardboard):
     assert Brokers.stopped == 1
 
 
+def test_what_begins_is_told_without_the_title_which_stands_before_all_that_is_told(cardboard):
+    for to, told_first in (
+        ("3.4.1", "2 releases, at most 60 trials, seed 7"),
+        ("3.4.0", "1 release, at most 60 trials"),
+    ):
+        said: list[str] = []
+        bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0", "to": to}, seed=7), said.append)
+        assert said[0].startswith(told_first)
+
+
 def test_sigterm_stops_the_brokers(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(KeyboardInterrupt):

@@ -95,7 +95,8 @@ def bisect(
     """
     from onceproof.lab.bisection import bisect_cell
 
-    report(f"{search.title}: {len(search.releases)} releases, at most {search.trials} trials, seed {search.seed}")
+    count = f"{len(search.releases)} release{'' if len(search.releases) == 1 else 's'}"
+    report(f"{count}, at most {search.trials} trials, seed {search.seed}")
     with ended_by_sigterm():
         return bisect_cell(
             get_settings().installation,
