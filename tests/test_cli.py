@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from onceproof.cli import for_git_bisect, trials
+from onceproof.cli.terminal import CLOSED
 from onceproof.model.errors import ExitCode
 from tests.conftest import a_trial
 from tests.specimens.files import a_reading, an_outcome
@@ -178,6 +180,45 @@ def test_with_json_an_error_is_one_object_too(tmp_path):
     done = onceproof("trial", "enumerator", "--streams", "3.3", "--json", ONCEPROOF_HOME=str(tmp_path))
     assert done.returncode == 2
     assert "'3.3'" in json.loads(done.stdout)["error"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["list"],
+        ["--help"],
+        ["schema", "trial"],
+        ["cover", "seed", "--broker", "4.0.1"],
+        ["trial", "none", "--streams", "3.3", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_that_nobody_reads_is_no_anomaly(command):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "onceproof.cli", *command],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == CLOSED
+    assert b"Broken" not in done.stderr
+
+
+def test_an_output_that_is_full_is_no_anomaly():
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "onceproof.cli", "schema", "trial"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == ExitCode.ERROR
+    assert done.stderr.startswith(b"onceproof: The output could not be written (No space left on device)")
 
 
 def test_a_missing_option_is_a_usage_error():

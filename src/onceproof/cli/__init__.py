@@ -22,7 +22,7 @@ from onceproof.cli import (
     trials,
     verifying,
 )
-from onceproof.cli.terminal import err
+from onceproof.cli.terminal import CLOSED, err, flush_output
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.json_file import unwritable
 
@@ -44,7 +44,11 @@ for module in (trials, verifying, exploring, applications, planting, runs, advis
 
 def main() -> None:
     """Entry point: errors of ours end in one sentence and their exit code."""
-    code = _run()
+    try:
+        code = _run()
+        flush_output()
+    except OSError as error:  # of the output, while an error is told
+        code = CLOSED if isinstance(error, BrokenPipeError) else ExitCode.ERROR
     sys.exit(for_git_bisect(code) if "--git-bisect" in sys.argv else code)
 
 
@@ -57,7 +61,7 @@ def _run() -> int:
     """Run the command; returns its exit code."""
     try:
         try:
-            app()
+            _app()
         except OSError as error:
             if error.errno not in UNWRITABLE:
                 raise
@@ -68,11 +72,23 @@ def _run() -> int:
         err.print("[bold red]onceproof:[/] ", end="")
         err.print(str(error), markup=False, soft_wrap=True)
         return error.exit_code
+    except BrokenPipeError:
+        return CLOSED
     except Exception:  # a bug of ours: whatever it is, it must not be taken for an anomaly's exit code
         err.print_exception()
         return ExitCode.ERROR
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
             err.print("onceproof: interrupted; everything that was started has been stopped.")
+        if isinstance(ended.__context__, BrokenPipeError):  # of which Typer makes 1, an anomaly's exit code
+            return CLOSED
         return int(ended.code or 0)
     return ExitCode.OK
+
+
+def _app() -> None:
+    """Run the command until all of its output is written."""
+    try:
+        app()
+    finally:
+        flush_output()

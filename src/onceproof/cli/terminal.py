@@ -1,8 +1,9 @@
 """What the commands print to: results to the output, progress to the error stream."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +11,32 @@ from rich.markup import escape
 from rich.text import Text
 
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
-out, err = Console(highlight=False, width=WIDTH), Console(stderr=True, highlight=False)
+CLOSED = 141  # exit code: nobody reads the output any more, as of a command that SIGPIPE ends
+
+
+class _Console(Console):
+    """Ends the command where nobody reads on, but not with an anomaly's exit code, as Rich does."""
+
+    def on_broken_pipe(self) -> None:
+        with suppress(SystemExit):
+            super().on_broken_pipe()
+        raise SystemExit(CLOSED)
+
+
+out, err = _Console(highlight=False, width=WIDTH), _Console(stderr=True, highlight=False)
+
+
+def flush_output() -> None:
+    """Write what is held back. If that fails it is dropped, as Python would fail with it once more at its end.
+
+    Raises:
+        OSError: nobody reads it, or the disk is full.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 @contextmanager

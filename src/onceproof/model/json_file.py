@@ -21,8 +21,8 @@ SHOWN = 60  # characters of a value that is not what it should be
 def unwritable(error: OSError, path: Path | str | None = None) -> HarnessError:
     """The sentence for a disk that is full or read-only, or a home that is not a folder."""
     return HarnessError(
-        f"{path or error.filename} could not be written ({error.strerror}): make room, or set ONCEPROOF_HOME to a "
-        "writable folder."
+        f"{path or error.filename or 'The output'} could not be written ({error.strerror}): make room, or set "
+        "ONCEPROOF_HOME to a writable folder."
     )
 
 
