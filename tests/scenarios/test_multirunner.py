@@ -259,7 +259,7 @@ def test_every_default_can_be_given(name):
     ("setting", "said"),
     [
         ("speed=1", "'speed=1' sets no parameter of multirunner"),
-        ("keys", "'keys' sets no parameter"),
+        ("keys", "keys has no value: write keys=VALUE. It is distinct keys."),
         ("keys=many", "a whole number"),
         ("keys=1.5", "a whole number"),
         ("keys=0", "at least 1"),

@@ -326,7 +326,7 @@ def test_every_default_can_be_given(name):
     ("setting", "said"),
     [
         ("quota=1", "'quota=1' sets no parameter of quota"),
-        ("rate", "'rate' sets no parameter"),
+        ("rate", "rate has no value: write rate=VALUE. It is "),
         ("rate=0", "at least 1"),
         ("rate=35k", "a whole number"),
         ("record.bytes=3", "at least 4"),

@@ -14,7 +14,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.matrices import DEFAULT_MATRIX
 from onceproof.model.matrix import Request, expand
-from onceproof.scenarios import CATALOGUE, scenario
+from onceproof.scenarios import CATALOGUE, parse_settings, scenario
 from onceproof.settings import get_settings
 
 StreamsOption = Annotated[
@@ -93,7 +93,7 @@ def cell_of(
     # Whether it can be run depends on the trial's own values, not on its variant's.
     [cell] = expand(wanted, {name: replace(offer, refuse=lambda _: None) for name, offer in CATALOGUE.items()}).cells
     own = scenario(name).values(Trial("", cell, 1, 0))
-    parameters = {name_: value for name_, value in scenario(name).parse(settings).items() if value != own[name_]}
+    parameters = {name_: value for name_, value in parse_settings(name, settings).items() if value != own[name_]}
     trial, installation = Trial("", cell, 1, 0, parameters), get_settings().installation
     scenario(name).validate(trial)
     require_javas(installation, [trial])

@@ -1,5 +1,7 @@
 """The errors a person sees: one sentence that names the value, the reason and the remedy."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from enum import IntEnum
 
 
@@ -44,3 +46,11 @@ class StoodStillError(OnceproofError):
     """The machine, or a process of the trial, got no CPU time: the trial is void."""
 
     exit_code = ExitCode.INCONCLUSIVE
+
+
+def choice(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that there is not: the one that may be meant, and those that there are."""
+    names = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), names, 1)
+    there_are = ", ".join(names.values())
+    return f"did you mean {names[near[0]]}? Choose from {there_are}." if near else f"choose from {there_are}."

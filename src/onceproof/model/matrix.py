@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from onceproof.model.cell import Cell
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import UsageError, choice
 from onceproof.model.known_issues import Registry
 from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, MAX_TRIALS, Block, Matrix
 from onceproof.model.release import Release
@@ -141,12 +141,12 @@ def _matrix(wanted: str | Matrix) -> Matrix:
 def _check_names(scenarios: tuple[str, ...], variants: Iterable[str], catalogue: Mapping[str, Offer]) -> None:
     for scenario in scenarios:
         if scenario not in catalogue:
-            raise UsageError(f"There is no scenario {scenario!r}; choose from {', '.join(catalogue)}.")
+            raise UsageError(f"There is no scenario {scenario!r}; {choice(scenario, catalogue)}")
     known = {variant for scenario in scenarios for variant in catalogue[scenario].variants}
     for variant in variants:
         if variant not in known:
             raise UsageError(
-                f"There is no variant {variant!r} of {', '.join(scenarios)}; choose from {', '.join(sorted(known))}."
+                f"There is no variant {variant!r} of {', '.join(scenarios)}; {choice(variant, sorted(known))}"
             )
 
 

@@ -1,7 +1,10 @@
 """The systems of reproductions and further known issues, one module each, always the same parts in the same order."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from onceproof.faults import fault, rolling_bounce
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import UsageError, choice
 from onceproof.model.matrix import Offer
 from onceproof.scenarios import (
     app,
@@ -74,7 +77,24 @@ def scenario(name: str) -> Scenario:
     try:
         return SCENARIOS[name]
     except KeyError:
-        raise UsageError(f"There is no scenario {name!r}; choose from {', '.join(SCENARIOS)}.") from None
+        raise UsageError(f"There is no scenario {name!r}; {choice(name, SCENARIOS)}") from None
+
+
+def parse_settings(name: str, settings: Iterable[str]) -> dict[str, Any]:
+    """The parameters of a scenario that texts `name=value` set.
+
+    Raises:
+        UsageError: a text has another form, or names no parameter, or no value that it can have; says which scenarios
+            have a parameter that this one lacks.
+    """
+    own, texts = scenario(name), tuple(settings)
+    for text in texts:
+        parameter = text.partition("=")[0]
+        having = [other.name for other in SCENARIOS.values() if parameter in other.parameters]
+        if having and parameter not in own.parameters:
+            has = f"only {having[0]} has" if len(having) == 1 else f"{', '.join(having)} have"
+            raise UsageError(f"{text!r} sets no parameter of {name}: {has} the parameter {parameter}.")
+    return own.parse(texts)
 
 
 def check_fault(name: str, fault_name: str) -> None:

@@ -18,7 +18,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.application import Value
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import UsageError, choice
 from onceproof.model.files import Declared, Suffered, TopicPlan
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, proved_returns
@@ -407,7 +407,7 @@ class Scenario:
             return self.variants[name]
         except KeyError:
             raise UsageError(
-                f"Scenario {self.name} has no variant {name!r}; it has {', '.join(self.variants)}."
+                f"Scenario {self.name} has no variant {name!r}; {choice(name, self.variants)}"
             ) from None
 
     def parse(self, settings: Iterable[str]) -> dict[str, Any]:
@@ -419,11 +419,10 @@ class Scenario:
         values = {}
         for text in settings:
             name, equals, value = text.partition("=")
-            if not equals or name not in self.parameters:
-                raise UsageError(
-                    f"{text!r} sets no parameter of {self.name}: write NAME=VALUE with one of "
-                    f"{', '.join(self.parameters)}."
-                )
+            if name not in self.parameters:
+                raise UsageError(f"{text!r} sets no parameter of {self.name}; {choice(name, self.parameters)}")
+            if not equals:
+                raise UsageError(f"{name} has no value: write {name}=VALUE. It is {self.parameters[name].description}.")
             values[name] = self.parameters[name].parse(name, value)
         return values
 
