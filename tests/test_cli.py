@@ -41,7 +41,10 @@ def test_help_and_list_show_what_there_is():
         (["trial", "enumerator", "--streams", "2.8.0"], "Kafka 2.8.0 is too old"),
         (["trial", "enum", "--streams", "3.3.1"], "There is no scenario 'enum'"),
         (["trial", "enumerator", "--streams", "3.3.1", "--variant", "X"], "There is no variant 'X' of enumerator"),
-        (["trial", "crahs", "--streams", "3.3.1"], "There is no scenario 'crahs'; did you mean crash? Choose from enum"),
+        (
+            ["trial", "crahs", "--streams", "3.3.1"],
+            "There is no scenario 'crahs'; did you mean crash? Choose from enum",
+        ),
         (
             ["trial", "enumerator", "--streams", "3.3.1", "--variant", "caching_disable"],
             "There is no variant 'caching_disable' of enumerator; did you mean CACHING_DISABLED? Choose from CACHE_SIZE",
@@ -76,7 +79,10 @@ def test_help_and_list_show_what_there_is():
             ["trial", "crash", "--streams", "3.9.1", "--roll-to", "4.3.1", "--restart-on", "4.3.1"],
             "--roll-to 4.3.1 and --restart-on 4.3.1 are two ways to go on: take one.",
         ),
-        (["trial", "quota", "--streams", "4.3.1", "--nodes", "3"], "'nodes=3' sets no parameter of quota: enumerator, "),
+        (
+            ["trial", "quota", "--streams", "4.3.1", "--nodes", "3"],
+            "'nodes=3' sets no parameter of quota: enumerator, ",
+        ),
         (
             ["trial", "enumerator", "--streams", "4.3.1", "--program", "1 2"],
             "'program=1 2' sets no parameter of enumerator: only multirunner has the parameter program.",

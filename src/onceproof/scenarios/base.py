@@ -406,9 +406,7 @@ class Scenario:
         try:
             return self.variants[name]
         except KeyError:
-            raise UsageError(
-                f"Scenario {self.name} has no variant {name!r}; {choice(name, self.variants)}"
-            ) from None
+            raise UsageError(f"Scenario {self.name} has no variant {name!r}; {choice(name, self.variants)}") from None
 
     def parse(self, settings: Iterable[str]) -> dict[str, Any]:
         """Parameters from texts `name=value`.
