@@ -419,6 +419,8 @@ class FakeInstance(Instance):
         Where stores are not wiped, they lack nothing, and that is told.
         """
         for member in self._members:
+            for task in member.active:
+                self._group.on_disk[task.name] = task.position  # as it was closed
             self._group.abort(member)
             for directory, task in self._directories(member):
                 if self._nature.wipes:

@@ -25,7 +25,8 @@ up it still sends what it had not sent, and only then learns that the task is no
 A producer that gives up (`delivery.timeout.ms`; TIMED_OUT) takes the task from its thread without a crash, too: it is
 corrupted, so it must be closed and its store made anew from the changelog. There neither topic takes records, so
 nothing of a request is published, and when both take them again each one must be answered with true. From 3.8.0 on the
-store is kept, with deletions that nobody was told of (docs/findings/corrupted-task-keeps-its-store.md). If the producer
+store is kept, with deletions that nobody was told of (docs/findings/corrupted-task-keeps-its-store.md): nothing of its
+changelog is restored, and it lacks keys that the changelog has, before any request is processed again. If the producer
 gives up again, as on a slow machine, what it has sent anew by then is published beside what it sends the next time, and
 answers come twice, or are false: at-least-once allows that, so such a trial is not exercised.
 
@@ -39,6 +40,7 @@ that the first answer causes, so a key gets two answers, which may be true and t
 """
 
 import random
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,7 +74,7 @@ PROCESSED_WITHIN = 0.8  # commit intervals in which a process usually gets throu
 HELD = 2.2  # commit intervals for which a topic refuses on: who processes has tried to commit twice
 SESSION = 4.0  # seconds after which a frozen process is missed
 SETTLED = 0.2  # seconds without growth after which a topic is considered still
-NAME, OTHER = "instance-1", "instance-2"
+NAME, OTHER, KEPT = "instance-1", "instance-2", "instance-1-when-restored"  # the last one has a copy of its stores
 TASK, STORE = "0_0", "records"
 CHANGELOG, OUTPUT = "records-changelog", "output"
 REFUSING = {"changelog": (OUTPUT,), "output": (CHANGELOG,), "neither": (CHANGELOG, OUTPUT)}  # by what is published
@@ -268,6 +270,9 @@ def drive(lab: Lab) -> Exercise:
         on_disk = {STORE: _deleted_on_disk(lab, committed)} if own["guarantee"] == "exactly_once_v2" else {}
         lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
         begin = len(puts) + committed
+        trusted = timed_out and _is_trusted(instance)
+        if trusted:
+            _keep_directory(lab)
         # One that gave up sends anew what was not published.
         open_ = {"input": {"0": [begin, begin + max(grown.values()) if timed_out else None]}}
         told = {"published": grown, "committed": committed, "open": open_}
@@ -288,6 +293,9 @@ def drive(lab: Lab) -> Exercise:
         flushes.tell()
     with lab.phase("leave"):
         lab.close_instances()
+    lacking = _lacking(lab, grown[CHANGELOG]) if trusted else 0
+    if trusted:
+        lab.note("store-kept", records=before[CHANGELOG] + grown[CHANGELOG], lacking=lacking)
     gave_up = _restorations(lab) - restorations if timed_out else 0
     if gave_up > 1:
         lab.note("gave-up-again", times=gave_up, open={"input": {"0": [begin, None]}})
@@ -300,6 +308,8 @@ def drive(lab: Lab) -> Exercise:
     )
     if on_disk:
         reason += f" On disk were {on_disk[STORE]:,} deletions of the open transaction."
+    if trusted:
+        reason += f" Nothing of the changelog was restored, though the store on disk lacked {lacking:,} of its keys."
     if gave_up > 1:
         reason += f" It gave up {gave_up} times in all, so what it had sent anew may come beside what it sent later."
     return Exercise(parted and all(on_disk.values()) and gave_up <= 1, reason)
@@ -328,6 +338,30 @@ def _take_task_away(lab: Lab, instance: Instance, flushes: "Flushes") -> None:
             lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
         case _:
             lab.kill_instance(NAME)
+
+
+def _is_trusted(instance: Instance) -> bool:
+    """Whether the store of a corrupted task was not restored at all, but kept as it was."""
+    restored = instance.last["restore"]
+    return bool(restored["from"] == restored["end"])
+
+
+def _keep_directory(lab: Lab) -> None:
+    """Copy what the process has on disk of its task; its producer's patience runs on, so it is looked into later."""
+    lab.freeze_instance(NAME)
+    shutil.copytree(lab.state_directory(NAME) / TASK, lab.state_directory(KEPT) / TASK)
+    lab.thaw_instance(NAME)
+
+
+def _lacking(lab: Lab, published: int) -> int:
+    """How many keys of its changelog, with this many deletions published, a store lacked that was kept.
+
+    It was closed before, so on disk as a whole. Of a store that is restored the records are in memory at first, so what
+    is on disk says nothing.
+    """
+    there = lab.on_disk(KEPT, TASK).get(STORE, {}).keys()
+    deleted = {key for key, _ in lab.workload.second[:published]}
+    return len({key for key, _ in lab.workload.first} - deleted - there)
 
 
 def _deleted_on_disk(lab: Lab, committed: int) -> int:
