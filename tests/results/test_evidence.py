@@ -11,11 +11,13 @@ import socket
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from markdown_it import MarkdownIt
 from typer.main import get_command
 
 from onceproof.cli import app
@@ -196,7 +198,7 @@ def test_the_archive_tells_the_red_trial_whole(tmp_path, run):
         "| instance-1 | 4.1.2 | c82fd9b934b4c1e6 | 4.1.2 |  | 17.0.15 |",
         "processing.guarantee=exactly_once_v2",
         "| 1 | lost-record | 0 | 7 |  | 1 record | 0 records \\| none | input/0@50 |",
-        "| wipe | task 0_0 | wiped | all is well | as expected |",
+        "| wipe | task 0\\_0 | wiped | all is well | as expected |",
         "  12.000  driver      crash       during=running",
         "   3.000  instance-1  restore     2 partitions of seen: 6 offsets to replay",
         "| 1 | 11 | yes | none |",
@@ -210,6 +212,26 @@ def test_the_archive_tells_the_red_trial_whole(tmp_path, run):
 def test_the_first_records_are_in_the_archive(tmp_path, run, name):
     (run.trial(f"{RED.key}-t2").path / name).write_text('{"t": 1}\n')
     assert f"trial/{name}" in contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
+
+
+def test_nothing_of_others_is_markdown_in_the_first_page(tmp_path, run):
+    script, path = "<script>alert(1)</script>", "/srv/their_own/secret_place"
+    folder = run.trial(f"{RED.key}-t2")
+    witness = replace(decoded(Witness, LOST), expected=f"[x](http://y) {script}", observed=f"in {path} | `a`")
+    a_reading(records=100, keys=100, anomalies={"lost-record": 1}, witnesses=(witness,)).write(folder.reader_file)
+    an_outcome(Trial(RUN, RED, 2, 12), reason=f"*bold* {script} in {path}").write(folder.outcome_file)
+    a_plan(Trial(RUN, RED, 2, 12), streams_config={"a": "```", "b": "````"}).write(folder.trial_file)
+    thrown = {"t": T0, "source": "instance-1", "event": "exception", "message": f"no\n```\n# {script}"}
+    folder.timeline.write_text(json.dumps(thrown) + "\n")
+    page = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))["README.md"]
+    html = MarkdownIt("commonmark").enable("table").render(page)
+    assert "<script" not in html
+    assert not any(tag in html for tag in ("<a ", "<em>", "<h1>&lt;"))
+    assert "in [path] | `a`</td>" in html
+    assert "What happened: *bold* &lt;script&gt;alert(1)&lt;/script&gt; in [path]</p>" in html
+    assert "message=no ``` # &lt;script&gt;" in html
+    assert "b=````\n</code>" in html
+    assert "secret" not in page.replace("Values of secrets", "")
 
 
 def test_the_command_repeats_the_trial_that_is_shown(tmp_path, run):

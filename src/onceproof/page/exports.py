@@ -13,10 +13,10 @@ from onceproof.model.matrices import BROKER
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.report import redaction_of
+from onceproof.results.evidence.text import escaped
 from onceproof.results.table import seen
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,6 @@ def _missing(told: Told) -> list[str]:
 
 def _legal(text: str) -> str:
     return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def escaped(text: str) -> str:
-    """A text in a cell of a Markdown table, as it is."""
-    return " ".join(_MARKDOWN.sub(r"\\\1", text).split())
 
 
 def write_text(target: Path, text: str) -> None:

@@ -9,7 +9,8 @@ from rich.text import Text
 from onceproof.model.fix import Compared, FixAnswer, Proof
 from onceproof.model.json_file import decoded, encoded
 from onceproof.model.run_folder import RunFolder
-from onceproof.page.exports import escaped, write_text
+from onceproof.page.exports import write_text
+from onceproof.results.evidence.text import escaped
 from onceproof.results.redaction import Redaction
 
 SIGNS = {Proof.PROVEN: "\N{HEAVY CHECK MARK}", Proof.NOT_FIXED: "\N{HEAVY BALLOT X}", Proof.UNKNOWN: "?"}

@@ -31,7 +31,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.results.evidence.case import Case, find_case
 from onceproof.results.evidence.readme import readme
 from onceproof.results.evidence.records import findings, records_near
-from onceproof.results.evidence.text import as_csv, moment
+from onceproof.results.evidence.text import as_csv, escaped, moment
 from onceproof.results.evidence.window import cut, window_of
 from onceproof.results.redaction import Redaction
 
@@ -72,15 +72,23 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
     target = target or run.path / "evidence" / f"{run.run_id}-{case.cell.key}.zip"
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name a file for the archive.")
+    redaction = Redaction.of(run)
+
+    def told(text: str) -> str:
+        """As Markdown; redacted before, since with backslashes in it no path and no secret would be known."""
+        return escaped(redaction.text(text))
+
     try:
-        members = sorted(_members(case), key=lambda member: member.name)
+        members = list(_members(case))
+        for member in members:
+            redaction.learn(member.content)
+        tables = any(member.name.startswith("tables/") for member in members)
+        members.append(Member("README.md", readme(case, window_of(case.events), tables, told)))
     except (OSError, ValueError) as error:
         raise HarnessError(
             f"A file of run {run.run_id} could not be read ({error}): it is incomplete or damaged."
         ) from error
-    redaction = Redaction.of(run)
-    for member in members:
-        redaction.learn(member.content)
+    members.sort(key=lambda member: member.name)
     _write(target, [(member.name, member.redacted(redaction)) for member in members])
     return target
 
@@ -131,7 +139,6 @@ def _members(case: Case) -> Iterator[Member]:
             other = case.run.trial(trial)
             for file in (other.trial_file, other.outcome_file, other.reader_file):
                 yield from _json_member(file, f"other-trials/{trial.key}/{file.name}")
-    yield Member("README.md", readme(case, window, any(table is not None for table in tables.values())))
 
 
 def _json_member(file: Path, name: str) -> Iterator[Member]:

@@ -1,7 +1,7 @@
 """The first page of an archive: what it is and how to repeat it, in a minute."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -13,58 +13,62 @@ from onceproof.model.files import Outcome, TrialPlan, VerdictRow, read_observati
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Event
 from onceproof.results.evidence.case import WITNESSES, Case
-from onceproof.results.evidence.text import joined, moment
+from onceproof.results.evidence.text import fenced, joined, moment
 from onceproof.results.evidence.window import Window
 
 LINES = 100  # of the condensed timeline
 OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "exception"}
+Told = Callable[[str], str]  # a text that may be of others, as Markdown
 
 
-def readme(case: Case, window: Window | None, tables: bool) -> str:
-    """The first page: what it is and how to repeat it, in a minute."""
+def readme(case: Case, window: Window | None, tables: bool, told: Told) -> str:
+    """The first page: what it is and how to repeat it, in a minute.
+
+    What stands in a fence is not passed through `told`.
+    """
     folder = case.folder
     plan, outcome = TrialPlan.known(folder.trial_file), Outcome.known(folder.outcome_file)
     parts = [
-        *_judged(case),
-        *([f"What the variant is: {plan.description}"] if plan and plan.description else []),
-        *([f"What happened: {outcome.reason}"] if outcome and outcome.reason else []),
+        *_judged(case, told),
+        *([f"What the variant is: {told(plan.description)}"] if plan and plan.description else []),
+        *([f"What happened: {told(outcome.reason)}"] if outcome and outcome.reason else []),
         "## Repeat it",
-        f"```\n{case.shown.command}\n```",
+        fenced([case.shown.command]),
         "The seed gives the same schedule of records and steps; the threads and brokers stay free, so expect the rate "
         "above and not every trial to be red.",
         "## What really ran",
-        _versions(outcome, case.cell),
+        _versions(outcome, case.cell, told),
         "## Configuration of Kafka Streams",
         _config({**plan.streams_config, **plan.group_config} if plan else {}),
         "## Witnesses",
-        _witnesses(case, tables),
+        _witnesses(case, tables, told),
         "## State directories and promises",
-        _observed(folder),
+        _observed(folder, told),
         "## Timeline",
         _timeline(case.events, window),
     ]
     if len(case.trials) > 1:
-        parts += ["## All trials of the cell", _trials(case)]
+        parts += ["## All trials of the cell", _trials(case, told)]
     parts += ["## Files", FILES]
     return "\n\n".join(parts) + "\n"
 
 
-def _judged(case: Case) -> Iterator[str]:
+def _judged(case: Case, told: Told) -> Iterator[str]:
     """What is judged, how, and by what."""
     verdict, shown = case.verdict, f"Shown here: trial {case.shown.number}, seed {case.shown.seed}."
     if isinstance(verdict, VerdictRow):
         yield f"# {case.cell.title}: {verdict.verdict.sign} {verdict.verdict}"
-        yield verdict.sentence
+        yield told(verdict.sentence)
         rate = f"{verdict.red}/{verdict.counted}"
         yield f"Red/counted: **{rate}** (of {verdict.trials} in run {case.run.run_id}). {shown}"
-        yield from [verdict.arithmetic] if verdict.arithmetic else []
+        yield from [told(verdict.arithmetic)] if verdict.arithmetic else []
     else:
         name = Path(case.shown.parameters[OF_APPLICATION]).name
-        yield f"# {name} on Kafka Streams {verdict.releases}, broker {case.cell.broker}: {verdict.judgement}"
-        yield verdict.reason
+        yield f"# {told(name)} on Kafka Streams {verdict.releases}, broker {case.cell.broker}: {verdict.judgement}"
+        yield told(verdict.reason)
         yield f"The other trials of run {case.run.run_id} are its oracle and its controls. {shown}"
         agreed = "; ".join(f"{topic}: {output.agreed}" for topic, output in verdict.outputs.items())
-        yield from [f"What runs without a fault agree on: {agreed}."] if agreed else []
+        yield from [f"What runs without a fault agree on: {told(agreed)}."] if agreed else []
         if verdict.plant:
             yield f"The bug {verdict.plant.name} was planted into the release: this is no evidence about Kafka."
 
@@ -91,27 +95,26 @@ Values of secrets are `***`. Paths, hosts and accounts are `[run]`, `[project]`,
 loopback addresses stay."""
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    cells = [[" ".join(joined(cell).split()).replace("|", "\\|") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], told: Told) -> str:
+    lines = [header, ["---"] * len(header), *([told(joined(cell)) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _versions(outcome: Outcome | None, cell: Cell) -> str:
+def _versions(outcome: Outcome | None, cell: Cell, told: Told) -> str:
     """What each start of an instance reported about itself."""
     columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
     attested = outcome.attested if outcome else {}
-    rows = [[name, *(told.get(column) for column in columns)] for name, told in sorted(attested.items())]
+    rows = [[name, *(of.get(column) for column in columns)] for name, of in sorted(attested.items())]
     header = ("instance", "Kafka Streams", "commit", "clients", "commit", "Java")
-    told = _table(header, rows) if rows else "No instance came so far as to tell."
-    return f"{told}\n\nBrokers: Kafka {cell.broker}. Onceproof {version('onceproof')}."
+    table = _table(header, rows, told) if rows else "No instance came so far as to tell."
+    return f"{table}\n\nBrokers: Kafka {cell.broker}. Onceproof {version('onceproof')}."
 
 
 def _config(config: Mapping[str, str]) -> str:
-    return "\n".join(["```", *(f"{name}={value}" for name, value in sorted(config.items())), "```"])
+    return fenced(f"{name}={value}" for name, value in sorted(config.items()))
 
 
-def _witnesses(case: Case, tables: bool) -> str:
+def _witnesses(case: Case, tables: bool, told: Told) -> str:
     reader = case.reader(case.shown)
     if reader is None:
         return "The independent reader did not come to read this trial."
@@ -125,10 +128,10 @@ def _witnesses(case: Case, tables: bool) -> str:
     ]
     header = ("#", "anomaly", "partition", "key", "ids", "expected", "observed", "where")
     around = "the records around them are in `tables/`." if tables else "Spark has not collected the records."
-    return f"{counts} The first {WITNESSES} of each; {around}\n\n{_table(header, rows)}"
+    return f"{counts} The first {WITNESSES} of each; {around}\n\n{_table(header, rows, told)}"
 
 
-def _observed(folder: TrialFolder) -> str:
+def _observed(folder: TrialFolder, told: Told) -> str:
     """The comparisons with the timeline, those that are wrong first."""
     file = folder.observations_file
     try:
@@ -139,12 +142,12 @@ def _observed(folder: TrialFolder) -> str:
         return "This scenario looked at none."
     chosen = sorted(comparisons, key=lambda c: c.anomaly is None)[:WITNESSES]
     rows = [(c.promise, c.place, c.expected, c.observed, c.anomaly or "as expected") for c in chosen]
-    table = _table(("promise", "place", "expected", "observed", ""), rows)
+    table = _table(("promise", "place", "expected", "observed", ""), rows, told)
     more = len(comparisons) - len(chosen)
     return f"{table}\n\n{more:,} more are in `trial/observations.json`." if more else table
 
 
-def _trials(case: Case) -> str:
+def _trials(case: Case, told: Told) -> str:
     rows = []
     for trial in case.trials:
         outcome, reader = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial)
@@ -152,7 +155,7 @@ def _trials(case: Case) -> str:
         error = case.errors.get(trial.key)
         exercised = "yes" if outcome and outcome.exercised else "no"
         rows.append((trial.number, trial.seed, exercised, error or seen or "none"))
-    return _table(("trial", "seed", "exercised", "anomalies"), rows)
+    return _table(("trial", "seed", "exercised", "anomalies"), rows, told)
 
 
 def _timeline(events: Sequence[Event], window: Window | None) -> str:
@@ -168,7 +171,7 @@ def _timeline(events: Sequence[Event], window: Window | None) -> str:
         alike = list(group)
         merged = [alike] if name in ("restore", "restored", "stale-read") else [[event] for event in alike]
         lines += [
-            f"{(e[0]['t'] - zero) / 1000:8.3f}  {source:<11} {name:<11} {_told(name, e)}".rstrip() for e in merged
+            f"{(e[0]['t'] - zero) / 1000:8.3f}  {source:<11} {name:<11} {_line(name, e)}".rstrip() for e in merged
         ]
     shown = lines[:LINES]
     if len(lines) > LINES:
@@ -178,11 +181,11 @@ def _timeline(events: Sequence[Event], window: Window | None) -> str:
         begin, end = window
         until = f"to {(end - zero) / 1000:.1f} s" if end is not None else "to their end"
         told += f" The logs are cut from {max(0, begin - zero) / 1000:.1f} s {until}."
-    return "\n".join([told, "", "```", *shown, "```"])
+    return f"{told}\n\n{fenced(shown)}"
 
 
-def _told(name: str, events: Sequence[Event]) -> str:
-    """What an event says besides its kind; for restores and stale reads, what several say together."""
+def _line(name: str, events: Sequence[Event]) -> str:
+    """What an event says besides its kind, on one line; for restores and stale reads, what several say together."""
     event = events[0]
     if name == "restore":
         offsets = sum(e["end"] - e["from"] for e in events)
@@ -192,9 +195,8 @@ def _told(name: str, events: Sequence[Event]) -> str:
     if name == "state":
         return f"{event['from']} to {event['to']}"
     rest = {field: value for field, value in event.items() if field not in ("t", "source", "event")}
-    told = " ".join(
-        f"{field}={value if isinstance(value, str) else json.dumps(value)}" for field, value in rest.items()
-    )
+    fields = (f"{field}={value if isinstance(value, str) else json.dumps(value)}" for field, value in rest.items())
+    told = " ".join(" ".join(fields).splitlines())
     return f"{told} (and {len(events) - 1:,} more)" if len(events) > 1 else told
 
 

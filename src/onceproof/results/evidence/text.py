@@ -2,9 +2,12 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -19,6 +22,18 @@ def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def moment(milliseconds: float) -> str:
     """A time in UTC to the millisecond."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def escaped(text: str) -> str:
+    """A text in a sentence or a cell of a Markdown table, as it is."""
+    return " ".join(_MARKDOWN.sub(r"\\\1", text).split())
+
+
+def fenced(lines: Iterable[str]) -> str:
+    """Lines as they are, in a fence of Markdown that none of them ends."""
+    text = "\n".join(lines)
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    return f"{fence}\n{text}\n{fence}"
 
 
 def joined(value: Any) -> str:
