@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +34,20 @@ def test_help_and_list_show_what_there_is():
         assert word in listed
 
 
+def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
+    listed = onceproof("list", "quota", "crash").stdout
+    assert re.findall(r"^scenario (\S+):", listed, re.MULTILINE) == ["quota", "crash"]
+    assert listed.count("rolling-bounce.back") == 1
+    assert "pause.seconds" not in listed  # which neither allows
+    assert "nightly" not in listed
+    whole = onceproof("list").stdout
+    assert whole.count("pause.transaction.timeout.ms") == whole.count("state-copied.source") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["list", "crash", "quotas"], "There is no scenario 'quotas'; did you mean quota? Choose from enumerator, "),
         (["trial", "enumerator", "--streams", "3.3"], "'3.3' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "3.3.1; rm -rf /"], "'3.3.1; rm -rf /' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "2.8.0"], "Kafka 2.8.0 is too old"),

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,7 @@ from onceproof.cli.asking import (
 )
 from onceproof.cli.results import write_exports
 from onceproof.cli.terminal import err, out, print_failures
+from onceproof.faults import FAULTS
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import check_target, encoded
@@ -31,34 +32,62 @@ from onceproof.model.matrix import Request, expand
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.table import change_line, places, verdict_table
-from onceproof.scenarios import CATALOGUE, SCENARIOS
+from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
+from onceproof.scenarios.base import Scenario
 from onceproof.settings import get_settings
 
 if TYPE_CHECKING:
     from onceproof.lab.given import GivenCluster
 
 group = typer.Typer()
+FAULT = "fault"  # the parameter that names the fault that strikes
 MATRIX, WHICH_MATRIX = "NAME|FILE", "One that `onceproof list` names, or a TOML file with yours."
 
 
 @group.command("list")
-def list_() -> None:
-    """Show scenarios, variants, matrices."""
-    for one in SCENARIOS.values():
-        table = Table(
-            "variant",
-            "what it changes",
-            title=f"scenario {one.name}: {one.title}",
-            title_justify="left",
-            box=None,
-        )
-        for variant in one.variants.values():
-            table.add_row(variant.name, variant.description)
-        out.print(table)
-        table = Table("parameter", "default", "what it is", box=None)
-        for name, parameter in one.parameters.items():
-            table.add_row(name, str(parameter.default), parameter.description)
+def list_(
+    names: Annotated[
+        list[str], typer.Argument(metavar="SCENARIO", show_default=False, help="Show these only, and no matrices.")
+    ] = [],
+) -> None:
+    """Show scenarios with their variants and parameters, then faults with theirs, then matrices."""
+    shown = [scenario(name) for name in names] or list(SCENARIOS.values())
+    for one in shown:
+        _list_scenario(one)
+    _list_faults({name for one in shown if FAULT in one.parameters for name in one.parameters[FAULT].choices})
+    if not names:
+        _list_matrices()
+
+
+def _list_scenario(one: Scenario) -> None:
+    table = Table(
+        "variant", "what it changes", title=f"scenario {one.name}: {one.title}", title_justify="left", box=None
+    )
+    for variant in one.variants.values():
+        table.add_row(variant.name, variant.description)
+    out.print(table)
+    of_faults = {name for fault in FAULTS.values() for name in fault.parameters}
+    table = Table("parameter", "default", "what it is", box=None)
+    for name, parameter in one.parameters.items():
+        if name not in of_faults:
+            may_be = f": {', '.join(parameter.choices)}" if name == FAULT else ""
+            table.add_row(name, str(parameter.default), f"{parameter.description}{may_be}")
+    out.print(table, "")
+
+
+def _list_faults(names: Collection[str]) -> None:
+    """The faults of these names, each with its parameters: once for all scenarios that allow it."""
+    table = Table("fault", "parameter", "default", "what it is", box=None)
+    for fault in FAULTS.values():
+        if fault.name in names:
+            table.add_row(fault.name, "", "", fault.effect)
+            for name, parameter in fault.parameters.items():
+                table.add_row("", name, str(parameter.default), parameter.description)
+    if table.row_count:
         out.print(table, "")
+
+
+def _list_matrices() -> None:
     table = Table("matrix", "cells", "what it is for", title_justify="left", box=None)
     for matrix in MATRICES.values():
         cells = expand(Request(matrix.name), CATALOGUE).cells
