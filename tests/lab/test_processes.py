@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import psutil
 import pytest
 
-from onceproof.lab.processes import REAPER, await_condition, open_pipes, spawn, tail
+from onceproof.lab.processes import REAPER, Process, await_condition, boot_id, open_pipes, spawn, tail
 from onceproof.model.errors import HarnessError
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -41,6 +42,7 @@ def test_a_command_is_stopped_in_good_order(kept):
 
 def test_a_command_is_killed_as_by_a_crash(kept):
     command_of(kept)
+    assert kept.boot == boot_id()
     kept.kill()
     await_condition("the reaper to end", lambda: not kept.alive(), timeout=5)
     assert kept.poll() == 128 + signal.SIGKILL
@@ -89,6 +91,68 @@ def test_a_command_dies_with_its_owner(tmp_path):
     owner.kill()
     owner.wait()
     await_condition("the command to die", lambda: gone(command), timeout=5)
+
+
+WRAPPER = ["sh", "-c", "sleep 4245 & sleep 4245; echo unreached"]  # it does not exec, as npm and gradlew do not
+DAEMON = "setsid sleep 4245 & echo $!; exit 7"  # an orphan at once, in a session of its own
+
+
+@pytest.fixture
+def wrapped(tmp_path):
+    """A script that waits for what it started, its owner, and what it started."""
+    owner = subprocess.Popen(SLEEP)
+    process = spawn(WRAPPER, log=tmp_path / "log", owner=owner.pid)
+    command = command_of(process)
+    await_condition("both", lambda: len(command.children()) == 2, timeout=5)
+    started = command.children()
+    yield process, owner, started
+    for one in (owner, *started):
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    owner.wait()
+
+
+def test_what_a_script_started_dies_with_its_owner(wrapped):
+    process, owner, started = wrapped
+    owner.kill()
+    await_condition("what it started to die", lambda: all(map(gone, started)), timeout=5)
+    await_condition("the reaper to end", lambda: not process.alive(), timeout=5)
+
+
+@pytest.mark.parametrize("end", [Process.kill, Process.terminate])
+def test_what_a_script_started_is_gone_when_its_end_is_known(wrapped, end):
+    process, _, started = wrapped
+    end(process)
+    await_condition("the reaper to end", lambda: not process.alive(), timeout=5)
+    assert all(map(gone, started))
+
+
+def test_what_a_script_started_is_frozen_and_thawed_with_it(wrapped):
+    process, _, started = wrapped
+    process.freeze()
+    await_condition("all to stop", lambda: {p.status() for p in started} == {psutil.STATUS_STOPPED}, timeout=5)
+    process.thaw()
+    await_condition("all to go on", lambda: {p.status() for p in started} == {psutil.STATUS_SLEEPING}, timeout=5)
+
+
+def test_a_daemon_ends_with_the_command_whose_exit_code_stays(tmp_path):
+    process = spawn(["sh", "-c", DAEMON], log=tmp_path / "log")
+    await_condition("its end", lambda: process.poll() is not None, timeout=5)
+    assert process.poll() == 7
+    assert not psutil.pid_exists(int(tail(process.log)))
+
+
+def test_orphans_that_have_ended_are_reaped_while_the_command_runs(tmp_path):
+    process = spawn(["sh", "-c", "for i in 1 2 3; do (true &); done; exec sleep 4245"], log=tmp_path / "log")
+    reaper = psutil.Process(process.pid)
+
+    def is_alone() -> bool:
+        return [p.name() for p in reaper.children()] == ["sleep"]
+
+    await_condition("them to be reaped", is_alone, timeout=5)
+    process.kill()
+    process.terminate(timeout=2)
+    assert process.poll() == 128 + signal.SIGKILL
 
 
 def test_an_owner_that_is_gone_already_keeps_nothing(tmp_path):

@@ -13,6 +13,7 @@ from typing import IO
 
 import psutil
 
+from onceproof.lab.environment import without_credentials
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, OnceproofError
 
@@ -50,36 +51,43 @@ class Process:
         return None if self.alive() else -1
 
     def kill(self) -> None:
-        """SIGKILL the command as a crash would; the reaper then ends by itself.
+        """SIGKILL the command and all that it started, as a crash would; the reaper then ends by itself.
 
         Does nothing if it has ended, or if its id belongs to somebody else by now.
         """
         if not self.alive():
             return
+        for process in self._command():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def _command(self) -> list[psutil.Process]:
+        """The command and all below it: it may be a script that waits for what it started. None if it has ended."""
         with suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(self.pid).children():
-                child.kill()
+            return psutil.Process(self.pid).children(recursive=True)
+        return []
 
     def freeze(self) -> None:
-        """SIGSTOP the command: it is frozen, and its connections stay open."""
-        for child in psutil.Process(self.pid).children():
-            child.suspend()
+        """SIGSTOP the command: it is frozen, and its connections stay open; does nothing if it has ended."""
+        for process in self._command():
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
 
     def thaw(self) -> None:
         """SIGCONT the command; does nothing if it has ended."""
-        with suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(self.pid).children():
-                child.resume()
+        for process in self._command():
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     def limit_files(self, size: int | None) -> None:
         """Keep the command from writing files beyond a size (RLIMIT_FSIZE); None lifts the limit.
 
         Only the soft limit is changed, so this takes no privilege and can be undone. Does nothing if it has ended.
         """
-        with suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(self.pid).children():
-                _, hard = child.rlimit(psutil.RLIMIT_FSIZE)
-                child.rlimit(psutil.RLIMIT_FSIZE, (hard if size is None else size, hard))
+        for process in self._command():
+            with suppress(psutil.NoSuchProcess):
+                _, hard = process.rlimit(psutil.RLIMIT_FSIZE)
+                process.rlimit(psutil.RLIMIT_FSIZE, (hard if size is None else size, hard))
 
     def ask_to_end(self) -> None:
         """SIGTERM the command; does nothing if it has ended."""
@@ -113,11 +121,13 @@ def spawn(
     owner: int | None = None,
     piped: bool = False,
     folder: Path | None = None,
+    theirs: bool = False,
 ) -> Process:
     """Start a command under a reaper; it dies with `owner` (default: this process).
 
     Output goes to `log`; with `piped`, stdin and stdout are pipes of `process.popen` and only stderr is logged.
-    `env` is added to our environment. It runs in `folder`, by default in ours.
+    `env` is added to our environment without credentials; of that, code of people's own (`theirs`) sees only what a
+    program needs to run. It runs in `folder`, by default in ours.
 
     Raises:
         HarnessError: the log cannot be written or the process cannot be started.
@@ -130,7 +140,7 @@ def spawn(
                 stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if piped else out,
                 stderr=out,
-                env={**os.environ, **(env or {})},
+                env={**without_credentials(theirs=theirs), **(env or {})},
                 cwd=folder,
                 # Its own session: Ctrl-C reaches us, and we stop what we started in an orderly way.
                 start_new_session=True,

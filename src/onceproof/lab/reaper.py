@@ -4,6 +4,9 @@ Run as a script: `python reaper.py OWNER_PID COMMAND...`. The command shares the
 is killed when the owner is gone, when the reaper is told to stop (SIGTERM: passed on) and, by the kernel, when
 the reaper itself is killed. The reaper ends with the command, with its exit code.
 
+The command may be a script that waits for what it started, which it does not take along when it is killed. The reaper
+adopts every orphan below it (a Linux "child subreaper") and kills what is left when the command has ended.
+
 Standard library only, and started without site-packages: it must cost milliseconds.
 """
 
@@ -14,7 +17,7 @@ import select
 import signal
 import sys
 
-PR_SET_PDEATHSIG = 1  # prctl(2)
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 CANNOT_START = 127
 
 
@@ -45,12 +48,40 @@ def _send(child_fd: int, number: int) -> None:
         signal.pidfd_send_signal(child_fd, number)
 
 
+def _bury_adopted(child: int) -> None:
+    """Reap the orphans that have ended, until it is the child's turn."""
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid != child:
+            os.waitpid(ended.si_pid, 0)
+
+
+def _kill_all() -> None:
+    """Kill all descendants; orphans of the killed become our children, so look until there are none."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for pid in _descendants(os.getpid()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            os.waitpid(-1, 0)
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - pathlib takes longer to load than all else
+            with open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123 - likewise
+                for child in map(int, file.read().split()):
+                    found += [child, *_descendants(child)]
+    return found
+
+
 def reap(owner: int, command: list[str]) -> int:
-    """Start the command and return its exit code; kill it as soon as the owner is gone."""
+    """Start the command and return its exit code; kill it, and all below it, as soon as the owner is gone."""
     try:
         owner_fd = os.pidfd_open(owner)
     except ProcessLookupError:
         return CANNOT_START
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     # Blocked until there is a child to pass it on to: an early SIGTERM is not lost, and does not end the reaper.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = _start(command)
@@ -62,6 +93,8 @@ def reap(owner: int, command: list[str]) -> int:
     child_fd = os.pidfd_open(child)
     signal.signal(signal.SIGTERM, lambda *_: _send(child_fd, signal.SIGTERM))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    signal.signal(signal.SIGCHLD, lambda *_: _bury_adopted(child))
+    _bury_adopted(child)  # those that were quicker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group; the owner decides what it means
     poll = select.poll()
     poll.register(owner_fd, select.POLLIN)
@@ -69,6 +102,9 @@ def reap(owner: int, command: list[str]) -> int:
     if owner_fd in {fd for fd, _ in poll.poll()}:
         _send(child_fd, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # else one that comes while Python ends would become the exit code
+    _kill_all()
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
