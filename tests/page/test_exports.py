@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import stat
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -31,7 +32,8 @@ def told(settings):
 
 def test_junit_has_a_test_case_for_each_cell(settings, told, tmp_path):
     done = onceproof(settings, "report", "--junit", str(tmp_path / "junit.xml"))
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(rf"{tmp_path}/junit\.xml \(\d+ KiB\)\n", done.stdout)
     [suite] = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 - our own
     verdicts = [verdict.verdict for verdict in told.verdicts]
     assert int(suite.get("tests")) == len(suite) == len(verdicts)

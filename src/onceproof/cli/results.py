@@ -176,6 +176,8 @@ def report(
         if vote:
             print(as_vote(told))
             return
+        for written in filter(None, (junit, summary)):
+            print_written(written)
     if html is not None:
         write_report(found, url, html)
         print_written(html)
