@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from onceproof.model.cell import Cell, Trial
@@ -37,6 +39,18 @@ def test_it_is_tried_where_no_known_issue_hides_it():
     cached = plant("put-lost").claim("enumerator")
     with pytest.raises(UsageError, match=r"On 3\.3\.1 KAFKA-14172 shows in enumerator itself"):
         cached.cell(Release.parse("3.3.1"), BROKER)
+
+
+def test_it_is_not_tried_where_a_known_issue_by_chance_explains_whatever_it_shows():
+    """KAFKA-20685 explains each wrong value of as-of-join after a kill, where the table is in RocksDB."""
+    as_of_join = plant("restore-ends-early").claim("as-of-join")
+    assert as_of_join.cell(Release.parse("3.7.2"), BROKER).variant == "DEFAULT_CONFIG"
+    assert as_of_join.cell(Release.parse("3.9.1"), BROKER).variant == "IN_MEMORY"
+    assert as_of_join.cell(Release.parse("4.3.1"), BROKER).variant == "DEFAULT_CONFIG"
+    with pytest.raises(UsageError, match=r"On 3\.9\.1 KAFKA-20685 shows in as-of-join itself"):
+        replace(as_of_join, variants=("DEFAULT_CONFIG",)).cell(Release.parse("3.9.1"), BROKER)
+    told_by_witness = plant("record-twice").claim("enumerator")  # from KAFKA-18943
+    assert told_by_witness.cell(Release.parse("3.9.0"), BROKER).variant == "DEFAULT_CONFIG"
 
 
 def test_only_breaches_of_the_promises_that_must_show_it_count():

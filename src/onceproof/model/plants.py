@@ -9,7 +9,8 @@ from typing import Any
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.known_issues import registry
+from onceproof.model.explaining import Explanation
+from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.promise import PROMISES
 from onceproof.model.release import OLDEST, Release
 
@@ -30,23 +31,40 @@ class Claim:
         """The cell of a release in which it is tried.
 
         Raises:
-            UsageError: a known issue shows in all variants on this release, so that the plant could not be
-                distinguished from it.
+            UsageError: a known issue shows in all variants on this release, or may, and explains there whatever the
+                plant would show, so that the plant could not be distinguished from it.
         """
         cells = [Cell(self.scenario, variant, streams, broker) for variant in self.variants]
         for cell in cells:
-            if not registry().affecting(cell):
+            if not self._hidden_by(cell):
                 return cell
-        known = registry().affecting(cells[0])[0]
+        known = self._hidden_by(cells[0])[0]
         raise UsageError(
             f"On {streams} {known.key} shows in {self.scenario} itself, so a plant cannot be told from it; choose a "
             "release without it."
         )
 
+    def _hidden_by(self, cell: Cell) -> list[KnownIssue]:
+        """Issues from which it cannot be told in a cell: those that must show there, and those by chance that explain
+        each witness that it has. From others by chance it is told by its witnesses (`model.verdict.by_chance`).
+        """
+        by_chance = [
+            issue
+            for issue in registry().explaining(cell)
+            if any(_takes_all(e) and self.breaches(e.anomalies) for e in issue.explanations(cell.variant))
+        ]
+        return [*registry().affecting(cell), *by_chance]
+
     def breaches(self, anomalies: Iterable[str]) -> list[str]:
         """Those of the anomalies that break a promise which must show the plant."""
         wanted = {name for promise in self.promises for name in PROMISES[promise].anomalies}
         return sorted(wanted & set(anomalies))
+
+
+def _takes_all(explanation: Explanation) -> bool:
+    """Whether an explanation takes each witness of its anomalies where a fault strikes: it asks for nothing else."""
+    bare = Explanation(explanation.anomalies, faults=explanation.faults, variants=explanation.variants)
+    return bool(explanation.faults) and explanation == bare
 
 
 @dataclass(frozen=True)
