@@ -47,7 +47,8 @@ class BlackBox(Instance):
         except OSError as error:
             raise unwritable(error, state) from error
         told = {variable: config[name] for variable, name in ENVIRONMENT.items()}
-        self._process = spawn(app["command"], log=self.log, env=told, folder=Path(app["application"]))
+        folder = Path(app["application"])
+        self._process = spawn(app["command"], log=self.log, env=told, folder=folder, theirs=True)
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
 
     def await_hello(self) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from urllib.parse import quote
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
+from onceproof.model.secret import SECRET, SECRET_KEY
 from onceproof.settings import get_settings
 
 HIDDEN = "***"
-SECRET = r"(?:password|secret|token|jaas|credential)"  # noqa: S105 - what the keys of secrets are called
-SECRET_KEY = re.compile(SECRET, re.IGNORECASE)
 # How Kafka prints what is not set, or a secret of its own.
 UNSET = r"(?![ \t]*(?:null|\[hidden\]|\*\*\*)[\"']?[ \t\r]*(?:(?m:$)|[,}]))"
 VALUE = r"(?P<value>(?:\\\r?\n|[^\n])+)"  # to the end of the line, with the lines that continue it

@@ -1,0 +1,31 @@
+"""What processes of ours see of our environment: no credentials, whoever put them there for whatever purpose."""
+
+import os
+import re
+from collections.abc import Mapping
+
+from onceproof.model.secret import SECRET_KEY
+
+# What a program needs to run at all, and what is for us; of names that nobody knows some hold credentials.
+NEEDED = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|(?:LC|JAVA|JDK|LD|FAKETIME|ONCEPROOF)_\w+")
+OF_AIRFLOW = ("AIRFLOW_", "_AIRFLOW_")  # its connections, variables and database
+DATABASE = "ONCEPROOF_DATABASE_URL"  # may name a user and a password, or a place where there are some
+LOGIN = re.compile(r"://[^\s/@]+@")  # in a URL
+
+
+def without_credentials(given: Mapping[str, str] = os.environ, *, theirs: bool = False) -> dict[str, str]:
+    """The variables that a process may see; for code of people's own (`theirs`) only what it needs to run."""
+    return {
+        name: value
+        for name, value in given.items()
+        if not _is_credential(name, value) and (not theirs or NEEDED.fullmatch(name))
+    }
+
+
+def _is_credential(name: str, value: str) -> bool:
+    return (
+        name.upper() == DATABASE
+        or name.startswith(OF_AIRFLOW)
+        or SECRET_KEY.search(name) is not None
+        or LOGIN.search(value) is not None
+    )
