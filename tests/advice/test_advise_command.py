@@ -19,6 +19,7 @@ from tests.conftest import HERE
 from tests.page.conftest import SCRIPT, VERDICTS, make_run
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
 @pytest.fixture
@@ -51,6 +52,20 @@ def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_kn
     assert "onceproof advise 3.4.1 3.5.0 --run" in done.stdout
     assert "KAFKA-17455" in done.stdout
     assert "? 3.5.0: crash. No cell was run here." in done.stdout
+
+
+def test_the_readme_shows_what_is_printed(advise):
+    [shown] = re.findall(
+        r"^\$ \.venv/bin/onceproof advise 3\.9\.1 4\.3\.1\n( .*?)^```", README, re.MULTILINE | re.DOTALL
+    )
+    printed = [_counted(line) for line in advise("3.9.1", "4.3.1").stdout.splitlines()]
+    for line in shown.splitlines():
+        assert line == "…" or _counted(line) in printed
+
+
+def _counted(line):
+    """A line without how many cells and gaps there are, and how long they take, which further scenarios change."""
+    return re.sub(r"\d+ (things|cells|minutes)", r"some \1", line.rstrip())
 
 
 def test_the_table_of_issues_cuts_no_word_and_says_each_remedy_once(advise):
