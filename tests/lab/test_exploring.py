@@ -161,14 +161,15 @@ def test_the_smallest_has_a_rate_of_its_own(tmp_path):
         return showing({"lost-record": 1} if trial.parameters else {})
 
     search, folder, _ = explorer(tmp_path, Decreed(shows))
-    [finding] = search.explore(1_000).findings
+    finding, *_ = search.explore(1_000).findings
     assert len(finding.parameters) == 1
-    rated = [line for line in lines_of(folder) if line["purpose"] == "rate"]
-    first = next(line for line in lines_of(folder) if line["finding"])
+    of_it = [line for line in lines_of(folder) if line["finding"] == finding.number]
+    rated = [line for line in of_it if line["purpose"] == "rate"]
+    first = of_it[0]
     if first["schedule"]["parameters"] != finding.parameters:
         assert finding.smallest_rate == Tally(3, 3)
         assert len(rated) == 3
-    shrunk = {line["schedule"]["seed"] for line in lines_of(folder) if line["purpose"] == "shrink"}
+    shrunk = {line["schedule"]["seed"] for line in of_it if line["purpose"] == "shrink"}
     assert shrunk.isdisjoint(line["schedule"]["seed"] for line in rated)
 
 
@@ -381,6 +382,39 @@ def test_reds_that_look_alike_are_one_finding_and_others_are_others(tmp_path):
         [{"caching": False}, {"stores": "in-memory"}],
         [{"stores": "in-memory"}, {"caching": False}],
     )
+
+
+def test_one_anomaly_of_two_causes_is_two_findings(tmp_path):
+    def shows(trial):
+        own = trial.parameters
+        return showing({"lost-record": 1} if own.get("caching") is False or own.get("stores") == "in-memory" else {})
+
+    search, folder, _ = explorer(tmp_path, Decreed(shows))
+    one, other = search.explore(2_000).findings
+    assert sorted([*one.parameters.items(), *other.parameters.items()]) == [("caching", False), ("stores", "in-memory")]
+    assert one.others > 0
+    for line in lines_of(folder):
+        if line["purpose"] == "search" and line["finding"]:
+            finding = one if line["finding"] == one.number else other
+            assert finding.parameters.items() <= line["schedule"]["parameters"].items()
+
+
+def test_a_finding_that_slid_to_another_bug_as_it_was_shrunk_takes_no_reds_along(tmp_path):
+    plain = count()
+
+    def shows(trial):
+        if not trial.parameters:  # once, and not in the first trial
+            return showing({"lost-record": 1} if next(plain) == 2 else {})
+        return showing({"lost-record": 1} if trial.parameters.keys() & {"caching", "stores"} else {})
+
+    search, folder, _ = explorer(tmp_path, Decreed(shows))
+    found = search.explore(2_000).findings
+    slid = next(finding for finding in found if not finding.parameters)
+    assert (slid.rate, slid.smallest_rate) == (Tally(3, 3), Tally(0, 3))
+    first = next(line["schedule"]["parameters"] for line in lines_of(folder) if line["finding"] == slid.number)
+    of_it = [line for line in lines_of(folder) if (line["finding"], line["purpose"]) == (slid.number, "search")]
+    assert all(first.items() <= line["schedule"]["parameters"].items() for line in of_it)
+    assert len(found) > 1
 
 
 def test_what_a_known_issue_explains_is_counted_and_the_search_goes_on(tmp_path):

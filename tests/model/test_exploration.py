@@ -1,6 +1,7 @@
 """The grammar and the corpus of a search, with made-up scenarios."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -246,3 +247,19 @@ def test_what_was_not_exercised_is_varied_less_often():
 def test_the_search_goes_round_what_is_known_to_show():
     signature = Signature("shop", ("lost-record",))
     assert parents(signature, 3)[1] < parents(None, 3)[1] / 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (Schedule("shop", "DEFAULT_CONFIG", (), 1), Schedule("shop", "UNCACHED", (("fault", "pause"),), 2), True),
+        (Schedule("shop", "UNCACHED", (), 1), Schedule("shop", "UNCACHED_ALOS", (), 2), True),
+        (Schedule("shop", "UNCACHED", (), 1), Schedule("shop", "DEFAULT_CONFIG", (("caching", False),), 2), True),
+        (Schedule("shop", "UNCACHED_ALOS", (), 1), Schedule("shop", "UNCACHED", (), 2), False),
+        (Schedule("shop", "DEFAULT_CONFIG", (("fault", "pause"),), 1), Schedule("shop", "UNCACHED", (), 2), False),
+        (Schedule("shop", "DEFAULT_CONFIG", (("keys", 50),), 1), Schedule("shop", "UNCACHED", (), 2), True),  # a size
+    ],
+)
+def test_a_schedule_has_what_another_one_sets(one, other, expected):
+    sized = replace(SHOP, sizes={"keys": 1})
+    assert sized.is_within(one, other) is expected

@@ -300,11 +300,16 @@ class Explorer:
         return {**seen, "anomalies": reading.anomalies, "unexplained": reading.unexplained, "issues": issues}
 
     def _attributed(self, tried: Tried) -> Tried:
-        """With the finding that a red of the search belongs to, a new one if it looks like none."""
+        """With the finding that a red of the search belongs to, a new one if it looks like none.
+
+        An anomaly alone has many causes: what lacks a setting with which a finding is known to show is another one.
+        """
         if tried.purpose is not Purpose.SEARCH or not tried.is_new:
             return tried
+        story = self._grammar.stories[tried.schedule.scenario]
         like = (number for number in self._numbers() if self._first(number).looks_like(tried))
-        return replace(tried, finding=next(like, len(self._numbers()) + 1))
+        same = (number for number in like if story.is_within(self._best(number), tried.schedule))
+        return replace(tried, finding=next(same, len(self._numbers()) + 1))
 
     def _kept(self, tried: Tried, folder: TrialFolder) -> Tried:
         """Keep what a trial left if it is evidence, or says why it failed; of the others there would be thousands."""
@@ -326,6 +331,13 @@ class Explorer:
     def _first(self, number: int) -> Tried:
         return of_finding(self._lines, number, Purpose.SEARCH)[0]
 
+    def _best(self, number: int) -> Schedule:
+        """The schedule that shows a finding oftener, the smallest or the first: shrinking may have slid to another
+        bug, which has the anomaly in common and shows less often.
+        """
+        first = self._first(number).schedule
+        return self._smallest.get(number, first) if self._finding(number).bisected_by == "smallest" else first
+
     def _settle(self, number: int) -> None:
         """Repeat, shrink and rate a finding, from where this stands."""
         first = self._first(number)
@@ -343,7 +355,7 @@ class Explorer:
     def _bisect(self, number: int) -> None:
         """Find the releases on which the schedule of a finding that shows it best does, from where this stands."""
         first = self._first(number)
-        by = self._smallest[number] if self._finding(number).bisected_by == "smallest" else first.schedule
+        by = self._best(number)
         releases = {*self._releases, self._streams}
         one, parameters = scenario(by.scenario), dict(by.parameters)
         refused = {r: refusal(one, r, self._broker, by.variant, parameters) for r in releases - {self._streams}}

@@ -93,6 +93,15 @@ class Story:
         """All settings of a schedule, the variant's among them."""
         return {**self.variants[schedule.variant], **dict(schedule.parameters)}
 
+    def is_within(self, one: Schedule, other: Schedule) -> bool:
+        """Whether a schedule has each setting of `one`, whatever else it sets, but for sizes, which name no cause."""
+        theirs = self.settings(other)
+        return all(
+            theirs.get(name, self.domains.get(name, (None,))[0]) == value
+            for name, value in self.settings(one).items()
+            if name not in self.sizes
+        )
+
 
 @dataclass(frozen=True)
 class Grammar:
