@@ -24,7 +24,7 @@ from onceproof.lab.sweep import sweep_brokers
 from onceproof.lab.trial import run_trial
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import UsageError
-from onceproof.model.files import Outcome, Reading
+from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import RunFolder
 from spark_jobs.collect import collect
@@ -105,6 +105,8 @@ def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tm
         [green] = answer["releases"]
         assert set(green["not_looked_at"]) == {"atomicity", "isolation", "fencing"}
         assert answer["broker"] == "3.9.1-claimed"
+        for folder in green["folders"]:
+            assert TrialPlan.read(Path(folder) / "trial.json").broker_hosts
         assert broker.left() == ({"orders"}, [])
     finally:
         broker.admin.delete_topics(["orders"])["orders"].result(10)

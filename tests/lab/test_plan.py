@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,21 @@ from tests.specimens.brokers import given
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OURS = EmbeddedCluster(HERE, Release(3, 9, 1), "127.0.0.1:1", Path("brokers"))
 VARIANTS = [(name, variant) for name, what in CATALOGUE.items() for variant in what.variants]
+
+
+def test_given_brokers_are_known_by_what_they_call_their_machines(monkeypatch):
+    class Admin:
+        def __init__(self, config):
+            self.asked = config["bootstrap.servers"]
+
+        def list_topics(self, timeout):
+            assert timeout
+            assert self.asked == "SSL://asked-for:9092,b:1"
+            return SimpleNamespace(brokers={1: SimpleNamespace(host="advertised-7"), 2: SimpleNamespace(host="b")})
+
+    monkeypatch.setattr("onceproof.lab.given.AdminClient", Admin)
+    assert given("SSL://asked-for:9092,b:1").hosts() == ("advertised-7", "asked-for", "b")
+    assert OURS.hosts() == ()
 
 
 @pytest.mark.parametrize(("scenario", "variant"), VARIANTS)

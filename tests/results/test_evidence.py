@@ -24,7 +24,7 @@ from onceproof.cli import app
 from onceproof.model.anomaly import Comparison, Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import Outcome, VerdictRow, write_observations
+from onceproof.model.files import Outcome, TrialPlan, VerdictRow, write_observations
 from onceproof.model.json_file import decoded, write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -404,6 +404,29 @@ def test_no_secret_path_host_or_account_is_in_any_member(tmp_path, monkeypatch):
     assert config["broker.properties"] == "a=1\nssl.keystore.password=***\nlog.dirs=[run]/data"
     assert '"password": "***"' in members["trial/timeline.jsonl"]
     assert "ssl.keystore.password=***" in members["README.md"]
+
+
+def test_no_host_of_given_brokers_is_in_any_member_though_no_cluster_file_tells_of_them(tmp_path):
+    log = LOG + "\n".join(
+        [
+            f"{stamp(21)} INFO [Consumer] Discovered group coordinator advertised-7.corp:9093 (id: 2147 rack: null)",
+            f"{stamp(21)} WARN Connection to node 4 (joined-later.corp/10.1.2.3:9093) could not be established",
+            f"{stamp(21)} WARN Bootstrap broker moved.corp/<unresolved>:9093 disconnected, moved-again:9093 (id: -1)",
+            f"{stamp(21)} INFO bootstrap.servers = [asked-for.corp:9092], as ADVERTISED-8",
+        ]
+    )
+    run, trials = make_run(tmp_path / "runs", log=log)
+    run.cluster_file("3.9.1").unlink()  # as of a run of an application
+    for trial in trials:
+        file = run.trial(trial).trial_file
+        replace(TrialPlan.read(file), broker_hosts=("asked-for.corp", "advertised-8.corp")).write(file)
+    members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
+    for name, text in members.items():
+        for host in ("asked-for", "advertised", "joined-later", "moved", "corp"):
+            assert host not in text.lower(), (name, host)
+    whole = members["logs/whole/instance-1.log"]
+    assert "Discovered group coordinator [host]:9093 (id: 2147 rack: null)" in whole
+    assert "Connection to node 4 ([host]/[host]:9093) could" in whole
 
 
 def test_what_this_machine_is_called_is_known(run):

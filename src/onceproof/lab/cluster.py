@@ -76,6 +76,10 @@ class Cluster:
         """Configuration files of the brokers by name; nothing of those that are not ours."""
         return {}
 
+    def hosts(self) -> tuple[str, ...]:
+        """Names of the machines of those that are not ours."""
+        return ()
+
     def segments_folder(self) -> Path:
         """Where the brokers' data lies (READ_SEGMENTS)."""
         self._cannot(Capability.READ_SEGMENTS)

@@ -17,7 +17,7 @@ from onceproof.lab.plan import check_capabilities
 from onceproof.lab.sweep import remove_run
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Trial
-from onceproof.model.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties
+from onceproof.model.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties, host_of
 from onceproof.model.errors import UsageError
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
@@ -70,6 +70,11 @@ class GivenCluster(Cluster):
     def java_client(self, release: Release) -> dict[str, str]:
         """The same of a Java client of this release."""
         return self.properties.java(release)
+
+    def hosts(self) -> tuple[str, ...]:
+        """Where they are looked for, and what they call their machines themselves, which clients log."""
+        told = AdminClient(self.client()).list_topics(timeout=REACHED_WITHIN).brokers.values()
+        return tuple(sorted({*map(host_of, self.bootstrap_servers.split(",")), *(broker.host for broker in told)}))
 
     def check_reached(self) -> None:
         """Check that they answer to these credentials.

@@ -49,7 +49,9 @@ def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
         if plan.group_config:
             topics.alter_group(plan.group_config)
         topics.close()
-    plan = replace(plan, broker_config=cluster.files(), seconds={"provision": _since(begin)})
+        hosts = cluster.hosts()
+    files, seconds = cluster.files(), {"provision": _since(begin)}
+    plan = replace(plan, broker_config=files, broker_hosts=hosts, seconds=seconds)
     plan.write(folder.trial_file)
     return plan
 

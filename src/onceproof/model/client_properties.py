@@ -154,6 +154,11 @@ def java_options(config: Mapping[str, str]) -> tuple[str, ...]:
     return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={config[ENDPOINT]}",) if ENDPOINT in config else ()
 
 
+def host_of(server: str) -> str:
+    """The machine in an address of `bootstrap.servers`, with or without a protocol."""
+    return server.rpartition("://")[2].rpartition(":")[0].strip()
+
+
 class _RefusedError(Exception):
     """What is impossible, without the place."""
 

@@ -175,6 +175,7 @@ class TrialPlan(JsonFile):
     producer_config: Mapping[str, Any]
     broker_config: Mapping[str, str]  # files of embedded brokers by name
     broker_is_claimed: bool = False  # whether the cell's broker release is claimed for given brokers
+    broker_hosts: tuple[str, ...] = ()  # names of the machines of given brokers, which are not told to others
     seconds: Mapping[str, float]  # by phase
     preloaded: int = field(default=0, metadata={"formerly": "seeded"})  # records, when it was
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from onceproof.model.client_properties import host_of
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
@@ -34,6 +35,10 @@ TAIL = r"(?P<tail>(?:/[^\s\"'<>|,;:()\[\]{}]*)?)"
 # Not loopback, not 0.0.0.0, and not a version such as 0.10.2.1.
 ADDRESS = re.compile(
     r"(?<![\w.])(?!127\.|0\.)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.]*\w)"
+)
+# A broker as Kafka's clients write it: `host:9092 (id: 1 rack: null)`, `host/10.1.2.3:9092`; it may be new to us.
+NODE = re.compile(
+    r"(?<![\w.\-\]])(?!localhost\b|127\.|0\.)[\w.\-]+(?=:\d+ \(id: |/(?:(?:\d+\.){3}\d+|<unresolved>):\d)"
 )
 # As names of machines, accounts or secrets these reveal nothing, and the files are full of them.
 COMMON = {"root", "localhost", "kafka", "streams", "onceproof", "true", "false", "null", "none", "required"}
@@ -84,7 +89,9 @@ class Redaction:
                 kept |= {made_in.parents[1]: "[home]", made_in: "[run]"}
             hosts.add(str(cluster.get("host", "")))
             for server in str(cluster.get("bootstrap_servers", "")).split(","):
-                hosts.add(server.rpartition("://")[2].rpartition(":")[0])
+                hosts.add(host_of(server))
+        for plan in _read(run, "trials/*/trial.json"):
+            hosts |= set(map(str, plan.get("broker_hosts", ())))
         hosts |= {str(outcome.get("host", "")) for outcome in _read(run, "trials/*/outcome.json")}
         kept[run.path] = "[run]"
         return cls(kept, other, {*hosts, *(host.partition(".")[0] for host in hosts)}, set(_users()))
@@ -107,6 +114,7 @@ class Redaction:
             text = self._secret.sub(HIDDEN, text)
         text = ASSIGNED.sub(lambda found: f"{found['key']}{HIDDEN}", text)
         text = USER_OF_URL.sub(HIDDEN, text)
+        text = NODE.sub("[host]", text)
         if self._root:
             text = self._root.sub(self._without_root, text)
         text = ADDRESS.sub("[host]", PATH.sub("[path]", text))
