@@ -141,6 +141,21 @@ PEM = (
             SCRAM.replace("ca.pem", "nowhere.pem"),
             r"ssl\.truststore\.location=.*nowhere\.pem could not be read: No such file",
         ),
+        (
+            "bootstrap.servers=a:1\nssl.key.password=topsecret\\ud83d",
+            r"ssl\.key\.password has U\+0000 or half a character",
+        ),
+        (
+            "bootstrap.servers=a:1\nssl.truststore.type=PEM\nssl.truststore.location=topsecret\\u0000",
+            r"ssl\.truststore\.location has U\+0000",
+        ),
+        (
+            SASL
+            + f"sasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}.plain.PlainLoginModule required "
+            + 'username="a" password="topsecret\\\\ud83d";',
+            r"sasl\.jaas\.config has U\+0000 or half",
+        ),
+        (OAUTH.replace("https://id/token", "https://[topsecret"), r"endpoint\.url is no URL"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence_without_credentials(read, text, told):
@@ -148,6 +163,14 @@ def test_what_cannot_be_done_is_refused_in_a_sentence_without_credentials(read, 
         read(text)
     assert "topsecret" not in str(refused.value)
     assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("key", ["bootstrap.servers", "sasl.jaas.config", "security.protocol", "ssl.key.password"])
+@pytest.mark.parametrize("value", [5, ["topsecret:1", "b:1"], None, {"topsecret": 1}], ids=str)
+def test_what_json_has_beside_texts_is_refused_by_its_key(key, value):
+    with pytest.raises(UsageError, match=rf"^The connection x: {re.escape(key)} is no text") as refused:
+        ClientProperties.of({"bootstrap.servers": "a:1", key: value}, "The connection x")
+    assert "topsecret" not in str(refused.value)
 
 
 def test_plain_is_translated_for_all_clients(read):

@@ -26,6 +26,7 @@ from onceproof.results.database import (
     RunRow,
     TrialRow,
     database,
+    is_missing,
     migrate,
     store_run,
 )
@@ -102,6 +103,17 @@ def test_a_run_that_fails_halfway_leaves_the_one_that_was_stored(database_url, j
 def test_a_database_that_refuses_is_named_by_its_setting(url, judged):
     with pytest.raises(HarnessError, match="check ONCEPROOF_DATABASE_URL"):
         store_run(judged, url)
+
+
+def test_a_url_that_cannot_be_read_is_told_without_its_password(judged):
+    url = "postgresql+psycopg://me:topsecret@127.0.0.1:notaport/x"
+    assert not is_missing(url)
+    with pytest.raises(
+        HarnessError, match=r"has a URL that cannot be read, .* correct ONCEPROOF_DATABASE_URL"
+    ) as refused:
+        store_run(judged, url)
+    assert "topsecret" not in str(refused.value)
+    assert refused.value.__cause__ is None
 
 
 def test_a_driver_that_is_missing_is_named(judged, monkeypatch):

@@ -113,6 +113,25 @@ def test_an_export_of_another_schema_is_refused(filled, tmp_path):
         import_from(file, filled)
 
 
+@pytest.mark.parametrize("text", ["root:x:0:0:root", "\udcff", '{"schema": 1}', None])
+def test_what_is_no_export_is_a_usage_error(filled, tmp_path, text):
+    file = tmp_path / "passwd"
+    if text is not None:
+        file.write_text(text, errors="surrogateescape")
+    with pytest.raises(UsageError, match=r"passwd (is no export|could not be read \(No such file or directory\))"):
+        import_from(file, filled)
+
+
+@pytest.mark.parametrize("runs", [None, 1, [1], [{}], [{"id": []}]], ids=str)
+def test_an_export_that_lacks_something_is_none(filled, tmp_path, runs):
+    file = tmp_path / "history.json"
+    export_to(file, filled)
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps({**told, "tables": {**told["tables"], "runs": runs}}))
+    with pytest.raises(UsageError, match="is no export"):
+        import_from(file, filled)
+
+
 def test_the_command(filled, database_url, tmp_path, monkeypatch):
     file = tmp_path / "history.json"
 

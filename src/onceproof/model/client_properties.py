@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from onceproof.model.errors import UsageError
@@ -61,6 +62,7 @@ STORES = {
 }
 _PAIR = re.compile(r"((?:\\.|[^\s=:\\])+)[ \t\f]*[=:\s][ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_UNPRINTABLE = re.compile("[\0\ud800-\udfff]")
 _LOGIN = re.compile(r'\s*([\w.]+)\s+required((?:\s+\w+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s";]+))*)\s*;\s*', re.DOTALL)
 _OPTION = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))', re.DOTALL)
 
@@ -184,8 +186,8 @@ def _unescaped(text: str) -> str:
             chr(int(code[1:], 16)) if len(code) == 5 else {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}.get(code, code)
         )
 
-    # Characters beyond 16 bits are written as two.
-    return _ESCAPE.sub(character, text).encode("utf-16", "surrogatepass").decode("utf-16")
+    # Characters beyond 16 bits are written as two; a half that is alone is refused with its key.
+    return _ESCAPE.sub(character, text).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _escaped(value: str) -> str:
@@ -203,6 +205,8 @@ def _checked(values: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         raise _RefusedError(
             f"{', '.join(unknown)} cannot be given to every client; leave out all but {', '.join(KEYS)}."
         )
+    for key, value in values.items():
+        _check_text(key, value)
     if not values.get(SERVERS):
         raise _RefusedError(f"{SERVERS} is missing; add it.")
     protocol = values.setdefault(PROTOCOL, "PLAINTEXT")
@@ -214,6 +218,14 @@ def _checked(values: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         if key in values:
             values[key] = str(_readable(key, Path(values[key])))
     return values, _login(values) if protocol.startswith("SASL") else _no_login(values)
+
+
+def _check_text(key: str, value: Any) -> None:
+    """Check that it is a text that each client takes; the extra of a connection may hold anything that JSON has."""
+    if not isinstance(value, str):
+        raise _RefusedError(f"{key} is no text; write it as one, between quotation marks.")
+    if _UNPRINTABLE.search(value):
+        raise _RefusedError(f"{key} has U+0000 or half a character (\\ud800 to \\udfff); write whole ones.")
 
 
 def _check_store(values: Mapping[str, str], kind: str, keys: tuple[str, ...]) -> None:
@@ -251,6 +263,8 @@ def _login(values: Mapping[str, str]) -> dict[str, str]:
     if found is None or found[1] != MODULES[mechanism]:
         raise _RefusedError(f'{JAAS} must read `{MODULES[mechanism]} required NAME="VALUE" ...;` for {mechanism}.')
     options = {name: _unescaped(quoted) if quoted else plain for name, quoted, plain in _OPTION.findall(found[2])}
+    for value in options.values():
+        _check_text(JAAS, value)
     known = OAUTH_OPTIONS if mechanism == OAUTH else OPTIONS
     needed = {name for name in known if name != "scope"}
     if not needed <= options.keys() <= known.keys():
@@ -259,7 +273,11 @@ def _login(values: Mapping[str, str]) -> dict[str, str]:
         )
     if mechanism == OAUTH and ENDPOINT not in values:
         raise _RefusedError(f"{ENDPOINT} is missing, from which {OAUTH} gets its token.")
-    if "@" in urlsplit(values.get(ENDPOINT, "")).netloc:  # it is told to the JVM on its command line
+    try:
+        endpoint = urlsplit(values.get(ENDPOINT, ""))
+    except ValueError:
+        raise _RefusedError(f"{ENDPOINT} is no URL; correct it.") from None
+    if "@" in endpoint.netloc:  # it is told to the JVM on its command line
         raise _RefusedError(f"{ENDPOINT} names a user; leave it out: clientId and clientSecret belong into {JAAS}.")
     if mechanism != OAUTH and (idle := [key for key in OF_TOKENS if key in values]):
         raise _RefusedError(f"{idle[0]} has no effect with {MECHANISM}={mechanism}; leave it out.")

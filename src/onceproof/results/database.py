@@ -154,7 +154,7 @@ def database(url: str) -> Iterator[Engine]:
 
     Raises:
         HarnessError: the database refuses, here or in the body; a newer version of Onceproof has migrated it; its
-            driver is not installed.
+            driver is not installed; its URL is none.
     """
     with _refusals_told():
         engine = _engine(url)
@@ -169,7 +169,7 @@ def is_missing(url: str) -> bool:
     """Whether it is an SQLite file that does not exist; looking must not create it."""
     try:
         parts = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         return False  # whoever opens it tells
     return parts.get_backend_name() == "sqlite" and bool(parts.database) and not Path(str(parts.database)).exists()
 
@@ -184,14 +184,19 @@ def _refusals_told() -> Iterator[None]:
 
 
 def _engine(url: str) -> Engine:
-    is_sqlite = make_url(url).get_backend_name() == "sqlite"
     try:
+        is_sqlite = make_url(url).get_backend_name() == "sqlite"
         engine = create_engine(url, connect_args={"timeout": SQLITE_TIMEOUT} if is_sqlite else {})
     except ModuleNotFoundError as error:
         raise HarnessError(
             f"The results database needs the Python module {error.name}, which is not installed: install it, or check "
             "ONCEPROOF_DATABASE_URL."
         ) from error
+    except ValueError:  # without what it says, which may be part of a password
+        raise HarnessError(
+            "The results database has a URL that cannot be read, as with a port that is no number: correct "
+            "ONCEPROOF_DATABASE_URL."
+        ) from None
     if is_sqlite:
         event.listen(engine, "connect", _leave_transactions_to_us)
     event.listen(engine, "begin", _begin)

@@ -1,5 +1,6 @@
 """Moves what is stored from one results database to another, as a file: from the SQLite of `make up` to PostgreSQL."""
 
+import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from sqlalchemy import Column, DateTime, Engine, Table, inspect, select
 from sqlalchemy.orm import Mapper, Session
 
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.json_file import write_json
 from onceproof.results.database import WRITING, Base, database, is_missing
 
 
@@ -42,12 +43,10 @@ def import_from(file: Path, url: str) -> tuple[int, int]:
         How many runs were added, and how many were there.
 
     Raises:
-        UsageError: another version of Onceproof has exported it, or it is not an export.
-        HarnessError: the file cannot be read, or the database refuses.
+        UsageError: another version of Onceproof has exported it, or it is not an export or cannot be read.
+        HarnessError: the database refuses.
     """
-    data = read_json(file)
-    if not isinstance(data, dict) or data.keys() != {"schema", "tables"}:
-        raise UsageError(f"{file} is no export of a results database: name one that `history --export` has written.")
+    data = _read(file)
     with database(url) as engine:
         if data["schema"] != (schema := _schema(engine)):
             raise UsageError(
@@ -56,12 +55,31 @@ def import_from(file: Path, url: str) -> tuple[int, int]:
         counts = {}
         with Session(engine.execution_options(**WRITING)) as session, session.begin():
             for mapper in _roots():
-                rows = [_from_dict(mapper, row) for row in data["tables"][_table(mapper).name]]
+                try:
+                    rows = [_from_dict(mapper, row) for row in data["tables"][_table(mapper).name]]
+                except (AttributeError, KeyError, TypeError, ValueError):
+                    raise _no_export(file) from None
                 there = set(map(tuple, session.execute(select(*mapper.primary_key))))
                 new = [row for row in rows if tuple(mapper.primary_key_from_instance(row)) not in there]
                 session.add_all(new)
                 counts[_table(mapper).name] = len(new), len(rows) - len(new)
     return counts["runs"]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_text())
+    except OSError as error:
+        raise UsageError(f"{file} could not be read ({error.strerror}): name another file.") from error
+    except ValueError:
+        raise _no_export(file) from None
+    if not isinstance(data, dict) or data.keys() != {"schema", "tables"}:
+        raise _no_export(file)
+    return data
+
+
+def _no_export(file: Path) -> UsageError:
+    return UsageError(f"{file} is no export of a results database: name one that `history --export` has written.")
 
 
 def _roots() -> Iterator[Mapper[Any]]:
