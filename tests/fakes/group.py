@@ -28,6 +28,7 @@ class Nature:
     wipes: bool = True  # the stores of a task that is corrupted
     flushes: bool = True  # RocksDB, if its write buffer is small
     keeps_checkpoint: bool = False  # while a task runs (KAFKA-20685)
+    leaves_checkpoint: bool = True  # a task that is closed in good order, of stores on disk
     refuses: bool = True  # a topic that lacks a replica in sync takes no record
     gives_up_again: bool = False  # a producer that gave up, soon after
     throttles: bool = True  # a producer beyond its quota

@@ -113,6 +113,8 @@ class FakeInstance(Instance):
         versions = {f"{jar}_version": self.release.version for jar in ("streams", "clients")}
         commits = {f"{jar}_commit": self.release.commit or "c" for jar in ("streams", "clients")}
         self._tell("hello", topology=topology, java="17", **versions, **commits)
+        if self._has_global_table and not self._stores_are_on_disk:
+            self._tell("restore", store="entries", partition=0, **{"from": 0, "end": self._group.processed})
         for _ in range(int(config["num.stream.threads"])):
             self._add_thread()
         self._tell_process()
@@ -476,7 +478,7 @@ class FakeInstance(Instance):
     def _write_checkpoint(self, directory: Path, task: Task) -> None:
         self._group.on_disk[task.name] = task.position
         stores = list(stores_of(task))
-        if not stores:
+        if not stores or not self._stores_are_on_disk or not self._nature.leaves_checkpoint:
             return
         ends = {store: self._group.ends[f"{store}-changelog", task.partition] for store in stores}
         lines = [f"a-t1-{store}-changelog {task.partition} {end}" for store, end in ends.items()]

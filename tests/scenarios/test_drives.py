@@ -355,8 +355,17 @@ WAYS = [
     Way("at-least-once", "deleted downstream", True, r"[1-9][\d,]* of the changelog were", "DELETE_DOWNSTREAM"),
     Way("global-join", "some ask for no key", True, "^Of 6,000 records .*, 1,[0-9]{3} asked for no key and [1-9]"),
     Way("global-join", "all ask for a key", False, ", 0 asked for no key", "NO_NULL_KEY", all_steps_tried=True),
-    Way("global-join", "a global store is restored", True, "Its processor adds 1,000,000", "GLOBAL_STORE"),
+    Way(
+        "global-join",
+        "a global store is restored",
+        True,
+        "adds 1,000,000; restored from the beginning: entries-0",
+        "GLOBAL_STORE",
+    ),
     Way("global-join", "its processor adds nothing", False, "adds 0", "GLOBAL_STORE_AS_IT_IS", all_steps_tried=True),
+    Way(
+        "global-join", "it is kept", False, "adds 1,000,000; it was not restored", "GLOBAL_STORE", {"stores": "rocksdb"}
+    ),
     Way(
         "global-join",
         "killed",
@@ -500,7 +509,30 @@ WAYS = [
     Way("as-of-join", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced", "PAUSED"),
     Way("as-of-join", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
     Way(
-        "as-of-join", "it starts again", True, "20,000 that followed, 1.,... asked for a version, and 0 w", "RESTARTED"
+        "as-of-join",
+        "it starts again",
+        True,
+        r"opened as it had left them\. Of 20,000 that followed, 1.,... asked for a version, and 0 w",
+        "RESTARTED",
+    ),
+    *(
+        Way(
+            "as-of-join",
+            f"it has lost its store, {variant}",
+            False,
+            "again: restored from the beginning: versions-0, ver",
+            variant,
+            nature=Nature(leaves_checkpoint=False),
+        )
+        for variant in ("RESTARTED", "LATE")
+    ),
+    Way(
+        "as-of-join",
+        "in memory it is restored",
+        True,
+        "again: restored from the beginning: versions-0, ver",
+        "RESTARTED",
+        {"stores": "in-memory"},
     ),
     Way("as-of-join", "it is late", True, "asked for a version, and 1.,... were too old", "LATE", all_steps_tried=True),
     Way("as-of-join", "nobody asks", False, "1 that followed, 0 asked", "RESTARTED", {"first": 1, "records": 1}),
@@ -511,7 +543,23 @@ WAYS = [
     Way("punctuators", "by the wall clock", True, "was killed with", "KILLED_WALL_CLOCK"),
     Way("punctuators", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced", "PAUSED"),
     Way("punctuators", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
-    Way("punctuators", "closed and started again", True, "^Two instances released what another"),
+    *(
+        Way(
+            "punctuators",
+            "closed and started again",
+            True,
+            r"instance-2 \(0_1\) released .* restored from the beginning: buffer-1",
+            variant,
+        )
+        for variant in ("DEFAULT_CONFIG", "WALL_CLOCK")
+    ),
+    Way(
+        "punctuators",
+        "nothing moves",
+        False,
+        r"instance-2 \(no task\) .* no buffer was rest",
+        parameters={"partitions": 1},
+    ),
     Way("punctuators", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
     Way("punctuators", "no other release", False, "did not bite", "ROLLING", all_steps_tried=False),
     *(

@@ -7,7 +7,7 @@ import pytest
 
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_outbox as check
-from onceproof.scenarios.base import partition_of_key
+from onceproof.scenarios.base import partition_of_key, restored_anew
 from onceproof.scenarios.punctuators import SCENARIO, generated, workload
 from tests.conftest import a_trial
 from tests.specimens.outbox import SPECIMENS
@@ -74,3 +74,21 @@ def test_the_topology_is_told_what_the_checks_are_told():
     by_the_wall_clock = {name for name, app in told.items() if app["clock"] == "wall-clock"}
     assert by_the_wall_clock == {"WALL_CLOCK", "KILLED_WALL_CLOCK"}
     assert {app["punctuate.ms"] for app in told.values()} == {20}
+
+
+@pytest.mark.parametrize("variant", SCENARIO.variants)
+def test_the_second_instance_is_given_a_task_however_much_it_must_restore(variant):
+    trial = a_punctuators_trial(variant)
+    own = SCENARIO.values(trial)
+    at_most = 2 * (own["first"] + own["records"])  # a buffer's changelog has a deletion for each record, too
+    assert int(SCENARIO.config(trial)["acceptable.recovery.lag"]) > at_most
+
+
+def test_a_store_that_is_opened_as_it_was_left_is_not_restored_anew():
+    def restore(store, partition, begin, end):
+        return {"event": "restore", "store": store, "partition": partition, "from": begin, "end": end}
+
+    as_left = [restore("buffer", 0, 6_074, 6_075), restore("buffer", 1, 0, 0), {"event": "restored", "records": 0}]
+    assert restored_anew(as_left) == []
+    anew = [restore("buffer", 1, 0, 6_041), restore("buffer", 0, 0, 6_075), restore("buffer", 1, 0, 6_041)]
+    assert restored_anew([*as_left, *anew]) == ["buffer-0", "buffer-1"]

@@ -19,8 +19,8 @@ What is restored in one batch is put as of the time of its last record. A deleti
 the retention is not kept; so a version that came late, and that the deletion had ended already, is taken for the last
 one: what was deleted is back (variant `REVIVED`, in which alone such versions come). That must be red, too.
 
-A trial is *exercised* when the fault bit; without one, when the store was closed in good order and opened again, and
-records asked for versions of it.
+A trial is *exercised* when the fault bit; without one, when the store was closed in good order and opened again as it
+was left, and records asked for versions of it. One in memory must have been restored instead.
 """
 
 import random
@@ -45,6 +45,7 @@ from onceproof.scenarios.base import (
     membership,
     refuse_fault_of_disk,
     rejoining,
+    restored_anew,
     runs_its_task,
     values_of,
     variants_of,
@@ -206,9 +207,12 @@ def drive(lab: Lab) -> Exercise:
         return Exercise.of(suffered)
     with lab.phase("restart"):
         lab.stop_instance(NAME)
+        before = len(lab.events)
         again = lab.start_instance(NAME)
         lab.await_("the instance to be back", lambda: runs_its_task(again))
-        lab.note("reopened", store="versions", committed=lab.committed())
+        anew = restored_anew(lab.events[before:])
+        if not anew:
+            lab.note("reopened", store="versions", committed=lab.committed())
     with lab.phase("flow"):
         lab.produce("flow", records[flow], timestamps=times[flow])
         lab.await_drained()
@@ -218,12 +222,13 @@ def drive(lab: Lab) -> Exercise:
         lab.close_instances()
     asked = sum(record.value > 0 for record in made[flow])
     late = sum(record.at < own["first"] + number - own["retention"] for number, record in enumerate(made[flow]))
-    return Exercise(
-        asked > 0,
-        f"{NAME} was closed in good order with {own['first']:,} records committed, and started again; of "
-        f"{own['records']:,} that followed, {asked:,} asked for a version, and {late:,} were too old.",
-        all_steps_tried=True,
+    stores = f"restored from the beginning: {', '.join(anew)}" if anew else "its stores were opened as it had left them"
+    reason = (
+        f"{NAME} was closed in good order with {own['first']:,} records committed, and started again: {stores}. Of "
+        f"{own['records']:,} that followed, {asked:,} asked for a version, and {late:,} were too old."
     )
+    as_it_should = bool(anew) == (own["stores"] == "in-memory")
+    return Exercise(asked > 0 and as_it_should, reason, all_steps_tried=True)
 
 
 def facts(own: Mapping[str, Any]) -> dict[str, int]:

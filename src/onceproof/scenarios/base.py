@@ -461,6 +461,15 @@ def behind(records: Sequence[tuple[int, int]], partitions: int) -> dict[str, tup
     return {str(partition): (sizes[partition], None) for partition in range(partitions)}
 
 
+def restored_anew(events: Iterable[Event]) -> list[str]:
+    """The stores, each with its partition, that were restored from the beginning of a changelog that is not empty.
+
+    One that is opened as it was left has at most the end of the last transaction to go through.
+    """
+    told = [event for event in events if event["event"] == "restore" and event["from"] == 0 < event["end"]]
+    return sorted({f"{event['store']}-{event['partition']}" for event in told})
+
+
 def runs_its_task(instance: Instance) -> bool:
     """Whether an instance that is alone has begun to work."""
     return instance.state == "RUNNING" and bool(instance.tasks("active"))

@@ -47,6 +47,7 @@ from onceproof.scenarios.base import (
     behind,
     membership,
     rejoining,
+    restored_anew,
     runs_its_task,
     values_of,
     variants_of,
@@ -169,6 +170,7 @@ def drive(lab: Lab) -> Exercise:
         else:
             lab.stop_instance(NAME, leave_group=chosen(lab.parameters) is not None)
     fault, suffered = chosen(lab.parameters), None
+    before = len(lab.events)
     with lab.phase("join"):
         instance = lab.start_instance(NAME)
         lab.note("restored", open={"input": behind(entries, lab.parameters["partitions"])})
@@ -194,8 +196,10 @@ def drive(lab: Lab) -> Exercise:
         f"{found:,} for one that it had."
     )
     if lab.parameters["table"] == "global-store":
-        reason += f" Its processor adds {lab.parameters['added']:,}."
-        return Exercise(found > 0 and lab.parameters["added"] > 0, reason, all_steps_tried=True)
+        anew = restored_anew(lab.events[before:])
+        stores = f"restored from the beginning: {', '.join(anew)}" if anew else "it was not restored"
+        reason += f" Its processor adds {lab.parameters['added']:,}; {stores}."
+        return Exercise(found > 0 and lab.parameters["added"] > 0 and bool(anew), reason, all_steps_tried=True)
     if lab.parameters["killed"]:
         reason += f" The process that made the table was killed when {flushed:,} of its entries were on disk."
         wiped = lab.parameters["guarantee"] == "exactly_once_v2"
