@@ -174,9 +174,16 @@ def test_every_control_must_be_red(name):
 
 @pytest.mark.parametrize(
     ("request_", "expected"),
-    [(Request(), BUDGET), (Request(trials=20), 20), (Request(trials=2, budget=9), 9), (Request(budget=1), 1)],
+    [
+        (Request(), BUDGET),
+        (Request(trials=20), 20),
+        (Request(trials=3), 3),  # exactly: no verdict asks for more
+        (Request(trials=2, budget=9), 9),
+        (Request(budget=1), 1),
+        (Request(replace(MATRICES["seed"], trials=BUDGET + 1)), BUDGET + 1),
+    ],
 )
-def test_a_budget_is_at_least_the_trials(request_, expected):
+def test_a_budget_is_the_trials_if_only_they_are_named_else_that_of_the_matrix(request_, expected):
     assert expand(request_, CATALOGUE).budget == expected
 
 

@@ -22,7 +22,12 @@ from tests.specimens.files import a_verdict
 RUN = "20261121T084500-3f2a"
 CELL = "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1"
 REQUEST = Request(
-    "seed", ("3.3.1", "3.4.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG", "CACHING_DISABLED"), trials=2
+    "seed",
+    ("3.3.1", "3.4.1"),
+    scenarios=("enumerator",),
+    variants=("DEFAULT_CONFIG", "CACHING_DISABLED"),
+    trials=2,
+    budget=6,
 )
 
 
@@ -341,6 +346,15 @@ def test_cells_get_further_trials_until_their_claims_stand(up, lab, monkeypatch)
     # The control was green twice. Once it had been red, the other cells' greens were enough.
     assert [key for name, key in lab.done if name == "further"] == [f"{CELL}-t3"]
     assert len({trial.seed for trial in up.trials()}) == 9
+
+
+def test_where_only_trials_are_named_no_verdict_gets_more(lab):
+    run = steps.plan(RUN, replace(REQUEST, budget=None))
+    planned = len(list(run.trials()))
+    for trial in run.trials():
+        lab.end(trial, run.trial(trial))
+    steps.add_trials(run)
+    assert len(list(run.trials())) == planned
 
 
 def test_a_trial_whose_process_was_killed_is_void_and_another_takes_its_place(up, lab, monkeypatch):

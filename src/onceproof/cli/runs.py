@@ -133,7 +133,12 @@ def run(
     scenario_: ScenariosOption = [],
     variant: Annotated[list[str], typer.Option(metavar="N", help="Repeatable.")] = [],
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Exactly this many trials of each cell, whatever they show.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Exactly this many trials of each cell, whatever they show; more only of positive controls, so that a "
+            "green can be earned, and with --budget.",
+        ),
     ] = None,
     budget: Annotated[
         int | None, typer.Option(min=1, help="At most this many trials of a cell whose verdict needs more.")

@@ -39,7 +39,8 @@ class Request:
     """What a person or the schedule asks for; an empty axis is the matrix's own.
 
     `matrix` is the name of one of ours, or a matrix itself. `trials` are run of each cell, whatever they show, and up
-    to `budget` if its verdict needs more. A green may miss a bug with the probability `risk`.
+    to `budget` if its verdict needs more; without a `budget` no more. Positive controls are run more often than that if
+    greens need it. A green may miss a bug with the probability `risk`.
     """
 
     matrix: str | Matrix = DEFAULT_MATRIX
@@ -79,7 +80,8 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     """
     matrix = _matrix(request.matrix)
     trials = matrix.trials if request.trials is None else request.trials
-    budget = max(trials, matrix.budget) if request.budget is None else request.budget
+    own = max(trials, matrix.budget) if request.trials is None else trials
+    budget = own if request.budget is None else request.budget
     if not 1 <= trials <= MAX_TRIALS:
         raise UsageError(f"{trials} trials cannot be run: ask for 1 to {MAX_TRIALS} a cell.")
     if not trials <= budget <= MAX_TRIALS:

@@ -64,14 +64,16 @@ PARAMS: dict[str, dict[str, Any]] = {
         "type": ["integer", "null"],
         "minimum": 1,
         "maximum": MAX_TRIALS,
-        "description": "Trials of each cell, for example 3, whatever they show. Empty: as many as the matrix says.",
+        "description": "Trials of each cell, for example 3, whatever they show; more only of positive controls, and "
+        "with `budget`. Empty: as many as the matrix says.",
     },
     "budget": {
         "default": None,
         "type": ["integer", "null"],
         "minimum": 1,
         "maximum": MAX_TRIALS,
-        "description": "Trials of a cell whose verdict needs more, at most. Empty: as many as the matrix says.",
+        "description": "Trials of a cell whose verdict needs more, at most. Empty: no more than `trials`; without "
+        "these as many as the matrix says.",
     },
     "risk": {
         "default": None,
