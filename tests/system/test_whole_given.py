@@ -35,11 +35,11 @@ def home(tmp_path_factory):
 
 
 def run(broker: Secured, properties: str, home: Path) -> subprocess.Popen:
-    """`onceproof run` of an affected and a fixed release, once each."""
+    """`onceproof run` of an affected and a fixed release, once each, or more often where a verdict needs it."""
     file = broker.folder / "client.properties"
     file.write_text(properties)
     command = [sys.executable, "-m", "onceproof.cli", "run", "--brokers", str(file), "--json", "--risk", "0.5"]
-    asked = ["--scenario", "enumerator", "--variant", "DEFAULT_CONFIG", "--trials", "1"]
+    asked = ["--scenario", "enumerator", "--variant", "DEFAULT_CONFIG"]
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*command, *asked, "--streams", "3.3.1", "--streams", "3.4.1"], env=environment, **pipes)
