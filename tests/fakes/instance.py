@@ -330,7 +330,7 @@ class FakeInstance(Instance):
         """Tell of tasks that have nothing left to hold back; keys are the numbers of records."""
         ends = {partition: end for (role, partition), end in self._group.ends.items() if role == "input"}
         for task in (task for member in self._members for task in member.active):
-            if task.position == ends[task.partition] > self._told_empty.get(task.name, 0):
+            if task.position == ends.get(task.partition, 0) > self._told_empty.get(task.name, 0):
                 self._told_empty[task.name] = task.position
                 last = (task.partition - 1) % len(ends) + len(ends) * (task.position - 1)
                 self._tell("emptied", task=task.name, last=last)

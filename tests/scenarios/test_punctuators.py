@@ -8,7 +8,7 @@ import pytest
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_outbox as check
 from onceproof.scenarios.base import partition_of_key, restored_anew
-from onceproof.scenarios.punctuators import SCENARIO, generated, workload
+from onceproof.scenarios.punctuators import SCENARIO, generated, released, workload
 from tests.conftest import a_trial
 from tests.specimens.outbox import SPECIMENS
 
@@ -92,3 +92,12 @@ def test_a_store_that_is_opened_as_it_was_left_is_not_restored_anew():
     assert restored_anew(as_left) == []
     anew = [restore("buffer", 1, 0, 6_041), restore("buffer", 0, 0, 6_075), restore("buffer", 1, 0, 6_041)]
     assert restored_anew([*as_left, *anew]) == ["buffer-0", "buffer-1"]
+
+
+@pytest.mark.parametrize(
+    ("anew", "held", "exercised"), [(["buffer-0"], 7, True), (["buffer-0"], 0, False), ([], 7, False)]
+)
+def test_what_is_restored_must_hold_something_back(anew, held, exercised):
+    told = released({"instance-1": ["0_0", "0_1"], "instance-2": []}, anew, held)
+    assert told.exercised is exercised
+    assert told.reason.startswith(f"instance-1 (0_0, 0_1) and instance-2 (no task) released {held} records")
