@@ -13,8 +13,9 @@ from confluent_kafka.admin import NewTopic
 from onceproof.lab import reading
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.load import encode_integer
+from onceproof.lab.log_dump import Logs
 from onceproof.lab.processes import await_condition
-from onceproof.lab.segments import Dump, Logs, read_segments
+from onceproof.lab.segments import Dump, read_segments
 from onceproof.lab.topics import Topics
 from onceproof.lab.trial import run_trial
 from onceproof.model.anomaly import Comparison
@@ -68,7 +69,9 @@ class Application:
             "input": [Record(0, offset, key, 0) for offset, key in enumerate(KEYS)],
             "values-changelog": [Record(0, offset, key, 0) for offset, key in written.items()],
         }
-        return list(compare_segments(Dump(self.cluster, logs, self.folder).finish(), topics, "values", {"ended": 1}))
+        return list(
+            compare_segments(Dump(self.cluster, logs, self.folder).finish(topics), topics, "values", {"ended": 1})
+        )
 
 
 @pytest.fixture

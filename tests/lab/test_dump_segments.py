@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.lab.log_dump import LogDump, Logs
 from onceproof.lab.segments import (
-    Logs,
-    entries_of,
     of_the_trial,
     read_segments,
     said_once,
@@ -39,7 +38,7 @@ def record(offset: int, rest: str) -> str:
 
 
 def entries(*lines: str) -> list[Entry]:
-    return list(entries_of((f"{line}\n".encode() for line in lines), LOGS))
+    return list(LogDump(LOGS).entries(f"{line}\n".encode() for line in lines))
 
 
 def test_markers_of_other_applications_in_the_same_partition_of_positions_are_left_out() -> None:
@@ -123,7 +122,7 @@ def test_decisions_about_transactions_of_the_application(told: str) -> None:
         (batch(1, 1, 0), "is not whole"),
         (batch(0, 1, 0).replace("count: 2", "count: 1"), "is not whole"),
         (batch(0, 1, 0).replace("isvalid: true", "isvalid: false"), "is damaged at offset 0"),
-        ("baseOffset: 0 in other words", "what is not known"),
+        ("baseOffset: 0 in other words", "what Onceproof does not understand"),
     ],
 )
 def test_a_log_that_cannot_be_judged_is_told(line: str, sentence: str) -> None:

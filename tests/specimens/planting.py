@@ -23,8 +23,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.load import PRODUCER_CONFIG
+from onceproof.lab.log_dump import LogDump, Logs
 from onceproof.lab.reader import Reader, Source
-from onceproof.lab.segments import Dump, Logs, entries_of, of_the_trial, segment_files, write_segments
+from onceproof.lab.segments import Dump, of_the_trial, segment_files, write_segments
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison, Findings, Witness
 from onceproof.model.cell import Cell, Trial
@@ -578,7 +579,7 @@ class Segments(Dump):
         for trial in self.planted:
             logs = trial.logs
             lines = (parts[topic] for topic in (*logs.roles, OFFSETS, COORDINATOR))
-            yield of_the_trial(list(entries_of(chain.from_iterable(lines), logs)))
+            yield of_the_trial(list(LogDump(logs).entries(chain.from_iterable(lines))))
 
 
 def read_logs(run: RunFolder, cluster: EmbeddedCluster, planted: Sequence[Planted]) -> dict[str, list[Entry]]:

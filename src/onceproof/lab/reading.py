@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from onceproof.lab.log_dump import Logs
 from onceproof.lab.plan import reads_segments
 from onceproof.lab.reader import Reader, Source
-from onceproof.lab.segments import Dump, Logs, write_segments
+from onceproof.lab.segments import Dump, write_segments
 from onceproof.lab.site import Site
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan
@@ -127,10 +128,11 @@ class SegmentReading:
         for place in filter(None, (Place.parse(comparison.place) for comparison in read.corrupt)):
             undecoded[place.role].append(Record(place.partition, place.offset, key=None, value=None))
         deadline = world.monotonic() + MARKED_WITHIN
+        topics = {role: [*read.records[role], *undecoded[role]] for role in logs_of(plan).roles.values()}
+        positioned = self._site.failure is None and bool(topics.get("input"))
         while self._dump is not None:
-            entries = self._dump.finish()
+            entries = self._dump.finish(topics, positioned=positioned)
             self._dump = None
-            topics = {role: [*read.records[role], *undecoded[role]] for role in logs_of(plan).roles.values()}
             compared = list(compare_segments(entries, topics, plan.check, self._site.facts))
             write_segments(self._site.folder.segments_file, entries)
             is_open = any(comparison.anomaly == "hanging-transaction" for comparison in compared)

@@ -3,13 +3,9 @@
 Written once for each trial into a Parquet file, whose rows are `onceproof.model.segments.Entry`.
 """
 
-import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,18 +13,17 @@ import pyarrow.parquet as pq
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.java import Jvm
+from onceproof.lab.log_dump import LogDump, Logs
 from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import replacing
+from onceproof.model.record import Topics
 from onceproof.model.segments import (
     ABORT,
     COMMIT,
     COORDINATOR,
-    DATA,
     OFFSETS,
     POSITION,
-    PREPARE_ABORT,
-    PREPARE_COMMIT,
     Entry,
     partition_of_name,
 )
@@ -51,29 +46,6 @@ SCHEMA = pa.schema(
         ("position", pa.int64()),
     ]
 )
-_BATCH = re.compile(
-    rb"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) baseSequence: (-?\d+) lastSequence: (-?\d+) "
-    rb"producerId: (-?\d+) producerEpoch: (-?\d+) "
-    rb".*isTransactional: (true|false) isControl: (true|false) .*isvalid: (true|false)"
-)
-_MARKER = re.compile(rb"\| offset: (\d+) .* endTxnMarker: (COMMIT|ABORT) ")
-_RECORD = re.compile(rb"\| offset: (\d+) .*? key: (.*) payload: (.*)")
-# Before 3.9 the records of Kafka's own topics are printed in words of their own, since then as JSON.
-_POSITION = re.compile(r"offset_commit::group=(.*),partition=(.*)-(\d+)")
-_STATE = re.compile(r"producerId:(\d+),producerEpoch:(\d+),state=(\w+),partitions=\[(.*)\],txnLastUpdateTimestamp")
-_STATES = {2: PREPARE_COMMIT, 3: PREPARE_ABORT}
-
-
-@dataclass(frozen=True)
-class Logs:
-    """The logs of one trial: its topics by the roles that they play, and its application id."""
-
-    application_id: str
-    roles: Mapping[str, str]  # topic -> role
-
-    def role(self, topic: str) -> str | None:
-        """The role of a topic; Kafka's own topics keep their names, and those of other trials have no role."""
-        return topic if topic in (OFFSETS, COORDINATOR) else self.roles.get(topic)
 
 
 class Dump:
@@ -91,6 +63,7 @@ class Dump:
             UsageError, HarnessError: the program of the brokers' release cannot be had or started.
         """
         self._cluster, self._logs = cluster, logs
+        self._files: dict[Path, int] = {}  # those that are read, with their sizes
         self.printed, self._errors = folder / "segments.txt", folder / "segments.log"
         self._process = self._start(folder)
 
@@ -107,6 +80,7 @@ class Dump:
     def _runs(self) -> Iterator[str]:
         """The program's arguments: only decoded records and markers are printed one by one."""
         files = segment_files(self._cluster.segments_folder(), self._logs)
+        self._files = {file: file.stat().st_size for _, file in files}
         for wanted, options in (
             (lambda role: role == "input", ()),
             (lambda role: role not in ("input", OFFSETS, COORDINATOR), ("--print-data-log",)),
@@ -117,17 +91,38 @@ class Dump:
             if chosen:
                 yield from ("--run", "--files", ",".join(chosen), *options)
 
-    def finish(self) -> list[Entry]:
+    def finish(self, topics: Topics, *, positioned: bool = False) -> list[Entry]:
         """Wait for it, and read what it printed.
 
+        Args:
+            topics: the records that consumers read, by role: the logs must hold them.
+            positioned: whether the application must have committed positions.
+
         Raises:
-            HarnessError: it failed, or a log is incomplete: records are damaged, or were deleted or compacted.
+            HarnessError: it failed, or prints what is not understood or too little; or a log is incomplete: records
+                are damaged, or were deleted or compacted.
         """
         self.await_printed()
+        dump = LogDump(self._logs)
         with self.printed.open("rb") as lines:
-            entries = said_once(of_the_trial(list(entries_of(lines, self._logs))))
+            entries = said_once(of_the_trial(list(dump.entries(lines))))
+        self._check_files(dump)
+        check_complete(entries, dump.ends, topics, positioned=positioned)
         self.printed.unlink()
         return entries
+
+    def _check_files(self, dump: LogDump) -> None:
+        """That something was printed of each file that holds anything.
+
+        Raises:
+            HarnessError: nothing was printed of one.
+        """
+        for file, size in self._files.items():
+            if size and str(file) not in dump.files:
+                raise HarnessError(
+                    f"DumpLogSegments of {self._cluster.release} printed nothing of {file.parent.name}/{file.name}, "
+                    f"which has {size:,} bytes; {self._errors} ends with:\n{tail(self._errors)}"
+                )
 
     def await_printed(self) -> None:
         """Wait until it has printed everything.
@@ -180,29 +175,41 @@ def _partitions(found: Iterable[str], topic: str) -> int:
     return max(1, sum(name.rpartition("-")[0] == topic for name in found))
 
 
-def entries_of(lines: Iterable[bytes], logs: Logs) -> Iterator[Entry]:
-    """What the program printed, as entries.
+def check_complete(
+    entries: Sequence[Entry], ends: Mapping[tuple[str, int], int], topics: Topics, *, positioned: bool
+) -> None:
+    """That what was understood of the logs is as much as consumers and the application have seen.
+
+    Whoever judged less than that would report that Kafka lost the rest.
+
+    Args:
+        entries: of the trial.
+        ends: by role and partition, the offset behind the last batch of the log.
+        topics: the records that consumers read, by role.
+        positioned: whether the application must have committed positions.
 
     Raises:
-        HarnessError: a log is incomplete.
+        HarnessError: something is missing.
     """
-    role, partition, expected = "", 0, 0
-    batch: re.Match[bytes] | None = None
-    for line in lines:
-        if line.startswith(b"Dumping "):
-            name = Path(line.decode().removeprefix("Dumping ").strip()).parent.name
-            before = (role, partition)
-            role, partition = str(logs.role(name.rpartition("-")[0])), int(name.rpartition("-")[2])
-            expected = expected if (role, partition) == before else 0
-        elif line.startswith(b"baseOffset: "):
-            batch = _BATCH.match(line)
-            if batch is None:
-                raise HarnessError(f"DumpLogSegments prints of {role}-{partition} what is not known: {line[:200]!r}.")
-            expected = _whole(batch, role, partition, expected)
-            if batch[9] == b"false" and role not in (OFFSETS, COORDINATOR):
-                yield _data(batch, role, partition)
-        elif line.startswith(b"| offset: ") and batch is not None:
-            yield from _decoded(line, batch, role, partition, logs)
+    for role, records in topics.items():
+        for record in records:
+            if record.offset >= (end := ends.get((role, record.partition), 0)):
+                raise HarnessError(
+                    f"The log segments of {role}-{record.partition} end at offset {end}, but a consumer read the "
+                    f"record at {record.offset}: DumpLogSegments printed too little."
+                )
+    if not any(entry.role == COORDINATOR for entry in entries) and (
+        marker := next((entry for entry in entries if entry.kind in (COMMIT, ABORT)), None)
+    ):
+        raise HarnessError(
+            f"The log {marker.role}-{marker.partition} has the marker {marker.kind} at offset {marker.first}, but no "
+            f"record of {COORDINATOR} prepares any transaction of the trial: what is printed of it was not understood."
+        )
+    if positioned and not any(entry.kind == POSITION for entry in entries):
+        raise HarnessError(
+            f"The application has processed its input, but no record of {OFFSETS} commits a position of it: what is "
+            "printed of it was not understood."
+        )
 
 
 def of_the_trial(entries: Sequence[Entry]) -> list[Entry]:
@@ -243,80 +250,6 @@ def said_once(entries: Sequence[Entry]) -> list[Entry]:
 
 def _is_marker_of_offsets(entry: Entry) -> bool:
     return entry.role == OFFSETS and entry.kind in (COMMIT, ABORT)
-
-
-def _whole(batch: re.Match[bytes], role: str, partition: int, expected: int) -> int:
-    """The offset that must follow a batch."""
-    first, last, count = (int(batch[n]) for n in (1, 2, 3))
-    if batch[10] != b"true":
-        raise HarnessError(f"The log {role}-{partition} is damaged at offset {first}: its checksum does not fit.")
-    if first != expected or count != last - first + 1:
-        raise HarnessError(
-            f"The log {role}-{partition} is not whole: the batch of {count} records at offset {first} to {last} stands "
-            f"where {expected} is due, so the cleaner was here; take a shorter trial."
-        )
-    return last + 1
-
-
-def _data(batch: re.Match[bytes], role: str, partition: int) -> Entry:
-    first, last, _, sequence, last_sequence, producer, epoch = (int(batch[n]) for n in range(1, 8))
-    transactional = batch[8] == b"true"
-    return Entry(DATA, role, partition, first, last, producer, epoch, sequence, last_sequence, transactional)
-
-
-def _decoded(line: bytes, batch: re.Match[bytes], role: str, partition: int, logs: Logs) -> Iterator[Entry]:
-    """The marker, the position or the decision that a record holds; nothing of other records."""
-    producer, epoch = int(batch[6]), int(batch[7])
-    if batch[9] == b"true":
-        if found := _MARKER.match(line):
-            offset = int(found[1])
-            yield Entry(COMMIT if found[2] == b"COMMIT" else ABORT, role, partition, offset, offset, producer, epoch)
-    elif role in (OFFSETS, COORDINATOR) and (found := _RECORD.match(line)):
-        offset, key, value = int(found[1]), found[2].decode(), found[3].decode().strip()
-        if role == OFFSETS:
-            for topic, of, position in _positions(key, value, logs.application_id):
-                yield Entry(
-                    POSITION, role, partition, offset, offset, producer, epoch,
-                    transactional=batch[8] == b"true", of_role=logs.role(topic), of_partition=of, position=position,
-                )  # fmt: skip
-        elif decision := _decision(key, value, logs.application_id):
-            producer, epoch, state, places = decision
-            for topic, of in places:
-                yield Entry(
-                    state, role, partition, offset, offset, producer, epoch,
-                    of_role=logs.role(topic), of_partition=of,
-                )  # fmt: skip
-
-
-def _positions(key: str, value: str, group: str) -> Iterator[tuple[str, int, int]]:
-    """Topic, partition and offset that a record of `__consumer_offsets` commits for the group; deletions do not."""
-    if key.startswith("{"):
-        told = json.loads(key)
-        if told["type"] in ("0", "1") and told["data"]["group"] == group and value.startswith("{"):
-            yield told["data"]["topic"], told["data"]["partition"], json.loads(value)["data"]["offset"]
-    elif (found := _POSITION.fullmatch(key)) and found[1] == group and value.startswith("offset="):
-        yield found[2], int(found[3]), int(value.removeprefix("offset=").partition(",")[0])
-
-
-Decision = tuple[int, int, str, list[tuple[str, int]]]
-
-
-def _decision(key: str, value: str, application_id: str) -> Decision | None:
-    """Producer, epoch, decision and logs that a record of `__transaction_state` has for a transaction of the trial."""
-    if key.startswith("{"):
-        told: dict[str, Any] = json.loads(key)["data"]
-        if not told["transactionalId"].startswith(f"{application_id}-") or not value.startswith("{"):
-            return None
-        data = json.loads(value)["data"]
-        state = _STATES.get(data["transactionStatus"])
-        places = [(t["topic"], p) for t in data["transactionPartitions"] or () for p in t["partitionIds"]]
-        return (data["producerId"], data["producerEpoch"], state, places) if state else None
-    found = _STATE.match(value)
-    if not key.partition("transactionalId=")[2].startswith(f"{application_id}-") or found is None:
-        return None
-    named = [place.strip().rpartition("-") for place in found[4].split(",") if place]
-    state = found[3] if found[3] in _STATES.values() else None
-    return (int(found[1]), int(found[2]), state, [(t, int(p)) for t, _, p in named]) if state else None
 
 
 def write_segments(file: Path, entries: Iterable[Entry]) -> None:
