@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.readers.checks import check_dedup, check_enumerator
 from onceproof.readers.state import compare_state
@@ -206,7 +206,6 @@ def test_a_trusted_store_that_had_it_all_replayed_nothing():
     ("text", "offsets"),
     [
         pytest.param("0\n0\n", {}, id="empty"),
-        pytest.param("", {}, id="being written"),
         pytest.param(
             "0\n2\nonceproof.20260101T000000-abcd.crash-ENUMERATOR-s3.9.1-b3.9.1-t1-counter-changelog 0 12\n"
             "onceproof.20260101T000000-abcd.crash-ENUMERATOR-s3.9.1-b3.9.1-t1-ids-changelog 0 34\n",
@@ -214,11 +213,28 @@ def test_a_trusted_store_that_had_it_all_replayed_nothing():
             id="two stores",
         ),
         pytest.param("0\n1\nelsewhere 0 5\n", {"elsewhere": 5}, id="a topic that is not a trial's"),
-        pytest.param("0\n2\na-t1-seen-changelog 0 5\na-t1-ot", {"seen-changelog": 5}, id="cut off"),
     ],
 )
 def test_a_checkpoint_file_is_read(text, offsets):
     assert checkpointed(text) == offsets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0\n",
+        "1\n1\na-t1-seen-changelog 0 5\n",
+        "0\n2\na-t1-seen-changelog 0 5\n",
+        "0\n2\na-t1-seen-changelog 0 5\na-t1-ot",
+        "0\n1\na-t1-seen-changelog 0 five\n",
+        "0\n1\na-t1-seen-changelog 0 5 clean\n",
+        "0\n1\na-t1-seen-changelog-0 5\n",
+    ],
+)
+def test_a_checkpoint_file_of_another_form_is_an_error(text):
+    with pytest.raises(HarnessError, match="form that Onceproof does not understand"):
+        checkpointed(text)
 
 
 class Notes(list):

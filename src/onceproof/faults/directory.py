@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.faults.base import WORKS, Ground, Instance, Strike, draw_busy, tasks_come_back, told_in
+from onceproof.model.errors import HarnessError
 from onceproof.model.timeline import Event
 
 WRITE_BUFFER = 65_536  # bytes: the least that RocksDB takes
@@ -34,6 +35,7 @@ PROCESS_FILE = "kafka-streams-process-metadata"
 WIPED = re.compile(r"Tasks \[([^]]+)\] are corrupted")
 TRUSTED = re.compile(r"State store (\S+) initialized from checkpoint with offset (\d+) at changelog \S+-(\d+)\b")
 ANEW = re.compile(r"State store (\S+) did not find checkpoint offset, hence would default .* changelog \S+-(\d+)\b")
+CHECKPOINT = re.compile(r"(\S+) \d+ (-?\d+)")  # a line of `OffsetCheckpoint`, behind its version and their number
 PROCESS = re.compile(r"Reading UUID from process file: (\S+)")
 # What a thread may die of when its disk refuses writes: the system's words, and Kafka Streams' about a directory.
 REFUSED = re.compile(
@@ -59,9 +61,16 @@ def config(_values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def checkpointed(text: str) -> dict[str, int]:
-    """Offsets by topic from a checkpoint file: its version, the number of lines, then `topic partition offset`."""
-    lines = [line.split() for line in text.splitlines()[2:]]
-    return {line[0].rpartition("-t")[2].partition("-")[2] or line[0]: int(line[2]) for line in lines if len(line) == 3}
+    """Offsets by topic from a checkpoint file: its version, the number of lines, then `topic partition offset`.
+
+    Raises:
+        HarnessError: the file has another form.
+    """
+    header, lines = text.splitlines()[:2], text.splitlines()[2:]
+    rows = [found for line in lines if (found := CHECKPOINT.fullmatch(line))]
+    if header != ["0", str(len(lines))] or len(rows) < len(lines):
+        raise HarnessError(f"A checkpoint file has a form that Onceproof does not understand: {text[:200]!r}.")
+    return {row[1].rpartition("-t")[2].partition("-")[2] or row[1]: int(row[2]) for row in rows}
 
 
 def held(directory: Path) -> dict[str, Any]:

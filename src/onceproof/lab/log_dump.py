@@ -36,6 +36,7 @@ _BATCH = re.compile(
 )
 _MARKER = re.compile(rb"\| offset: (\d+) .* endTxnMarker: (COMMIT|ABORT) coordinatorEpoch: -?\d+\s*")
 _RECORD = re.compile(rb"\| offset: (\d+) .*? key: (.*) payload: (.*?)\s*")
+_OFFSET_OF_RECORD = re.compile(rb"\| offset: (\d+) ")
 _START = re.compile(rb"(Log starting|Starting) offset: \d+\s*|\s*")
 _TOMBSTONES = ("<DELETE>", "null")
 # In words of their own, before 3.9.
@@ -118,7 +119,7 @@ class LogDump:
         if line.startswith(b"Dumping "):
             self._check_all_seen()
             self._begin(line)
-        elif line.startswith(b"baseOffset: "):
+        elif line.startswith(b"baseOffset: ") and self._role:
             self._check_all_seen()
             self._batch = batch = self._read_batch(line)
             if not batch.control and not self._decoded:
@@ -128,17 +129,20 @@ class LogDump:
                 )  # fmt: skip
         elif self._batch is not None and self._prints_records(self._batch):
             yield from self._record(line, self._batch)
-        elif not self._is_bytes and not _START.fullmatch(line):
+        elif not self._may_be_bytes(line) and not _START.fullmatch(line):
             raise self._not_understood(line)
 
     def _prints_records(self, batch: _Batch) -> bool:
         """Whether the records of a batch are printed as text: those of Kafka's own topics, and markers."""
         return self._decoded or (batch.control and self._role != "input")
 
-    @property
-    def _is_bytes(self) -> bool:
-        """Whether the line belongs to a record of one of the trial's topics: its bytes may look like anything."""
-        return self._batch is not None and not self._batch.control and not self._decoded and self._role != "input"
+    def _may_be_bytes(self, line: bytes) -> bool:
+        """Whether the line may belong to a record of one of the trial's topics, whose bytes may look like anything."""
+        batch = self._batch
+        if batch is None or batch.control or self._decoded or self._role == "input":
+            return False
+        record = _OFFSET_OF_RECORD.match(line)
+        return record is None or batch.first <= int(record[1]) <= batch.last
 
     def _begin(self, line: bytes) -> None:
         found = _DUMPING.fullmatch(line)

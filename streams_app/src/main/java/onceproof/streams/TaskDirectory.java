@@ -114,6 +114,10 @@ public final class TaskDirectory {
             try (BufferedWriter lines = Files.newBufferedWriter(folder.resolve(store + ".csv"))) {
                 for (Path database : databases) {
                     try (Store opened = new Store(database)) {
+                        if (form == Form.INTEGERS && !opened.isKnown()) {
+                            throw new IOException(database + " has column families whose form is not known: "
+                                    + opened.families.keySet());
+                        }
                         entries += opened.write(form, lines);
                         known &= opened.isKnown();
                         Long own = opened.last();
@@ -161,16 +165,26 @@ public final class TaskDirectory {
         }
     }
 
-    /** Changelog topic to the last offset in its store; after two header lines: {@code topic partition offset}. */
+    /**
+     * Changelog topic to the last offset in its store, by {@code OffsetCheckpoint}: its version, the number of lines, then
+     * {@code topic partition offset}.
+     */
     private static Map<String, Long> checkpoint(Path file) throws IOException {
         Map<String, Long> offsets = new HashMap<>();
-        if (Files.exists(file)) {
-            for (String line : Files.readAllLines(file)) {
-                String[] parts = line.split(" ");
-                if (parts.length == 3) {
-                    offsets.put(parts[0], Long.parseLong(parts[2]));
-                }
+        if (!Files.exists(file)) {
+            return offsets;
+        }
+        List<String> lines = Files.readAllLines(file);
+        int header = 2;
+        if (lines.size() < header || !lines.get(0).equals("0") || !lines.get(1).equals(String.valueOf(lines.size() - header))) {
+            throw new IOException(file + " has a form that is not known: " + lines);
+        }
+        for (String line : lines.subList(header, lines.size())) {
+            String[] parts = line.split(" ");
+            if (parts.length != 3) {
+                throw new IOException(file + " has a line that is not known: " + line);
             }
+            offsets.put(parts[0], Long.parseLong(parts[2]));
         }
         return offsets;
     }

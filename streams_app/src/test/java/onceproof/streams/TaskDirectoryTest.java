@@ -102,6 +102,16 @@ class TaskDirectoryTest {
     }
 
     @Test
+    void a_checkpoint_of_another_form_is_an_error() throws Exception {
+        empty("ids");
+        for (String text : List.of("", "1\n1\napp-ids-changelog 0 4\n", "0\n2\napp-ids-changelog 0 4\n",
+                "0\n1\napp-ids-changelog 0 4 clean\n")) {
+            Files.writeString(task.resolve(".checkpoint"), text);
+            assertThrows(IOException.class, () -> TaskDirectory.dump(INTEGERS, task, out), text);
+        }
+    }
+
+    @Test
     void a_directory_without_stores_has_none() throws Exception {
         Files.createDirectories(task);
         assertEquals(List.of(), TaskDirectory.dump(INTEGERS, task, out));
