@@ -21,10 +21,11 @@ from onceproof.lab.trial import run_trial
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan
 from onceproof.model.record import Record
+from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.segments import partition_of_name
 from onceproof.readers.segments import compare_segments
-from tests.conftest import a_trial, undisturbed
+from tests.conftest import HERE, a_trial, undisturbed
 
 pytestmark = pytest.mark.broker
 
@@ -74,19 +75,27 @@ class Application:
         )
 
 
+# The first and the last release of each form in which DumpLogSegments prints Kafka's own topics.
+@pytest.fixture(params=["3.0.0", "3.8.1", "3.9.0", "4.3.1", "4.4.0"])
+def brokers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    started = EmbeddedCluster.start(HERE, Release.parse(request.param), tmp_path / "brokers")
+    yield started
+    started.stop()
+
+
 @pytest.fixture
-def application(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Application]:
-    own = Application(cluster, tmp_path)
+def application(brokers: EmbeddedCluster, tmp_path: Path) -> Iterator[Application]:
+    own = Application(brokers, tmp_path)
     yield own
     own.group.close()
 
 
 @pytest.fixture
-def neighbour(cluster: EmbeddedCluster, tmp_path: Path, application: Application) -> Iterator[Application]:
+def neighbour(brokers: EmbeddedCluster, tmp_path: Path, application: Application) -> Iterator[Application]:
     """Another one, whose positions are in the same partition of `__consumer_offsets`."""
     ids = (f"app-{secrets.token_hex(3)}" for _ in count())
     wanted = partition_of_name(application.id, GROUP_LOGS)
-    other = Application(cluster, tmp_path, next(one for one in ids if partition_of_name(one, GROUP_LOGS) == wanted))
+    other = Application(brokers, tmp_path, next(one for one in ids if partition_of_name(one, GROUP_LOGS) == wanted))
     yield other
     other.group.close()
 

@@ -30,19 +30,22 @@ from onceproof.model.segments import (
 
 _DUMPING = re.compile(rb"Dumping (.*/([^/]+)-(\d+)/\d+\.log)\s*")
 _BATCH = re.compile(
-    rb"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) baseSequence: (-?\d+) lastSequence: (-?\d+) "
-    rb"producerId: (-?\d+) producerEpoch: (-?\d+) "
-    rb".*isTransactional: (true|false) isControl: (true|false) .*isvalid: (true|false)\s*"
+    rb"baseOffset: (?P<first>\d+) lastOffset: (?P<last>\d+) count: (?P<count>\d+) "
+    rb"baseSequence: (?P<sequence>-?\d+) lastSequence: (?P<last_sequence>-?\d+) "
+    rb"producerId: (?P<producer>-?\d+) producerEpoch: (?P<epoch>-?\d+) "
+    rb".*isTransactional: (?P<transactional>true|false) isControl: (?P<control>true|false) "
+    rb".*position: (?P<position>\d+) .*size: (?P<size>\d+) .*isvalid: (?P<valid>true|false)\s*"
 )
 _MARKER = re.compile(rb"\| offset: (\d+) .* endTxnMarker: (COMMIT|ABORT) coordinatorEpoch: -?\d+\s*")
 _RECORD = re.compile(rb"\| offset: (\d+) .*? key: (.*) payload: (.*?)\s*")
+_INVALID = re.compile(rb"Found (\d+) invalid bytes at the end of \S+\s*")  # of a batch that was not written whole
 _OFFSET_OF_RECORD = re.compile(rb"\| offset: (\d+) ")
 _START = re.compile(rb"(Log starting|Starting) offset: \d+\s*|\s*")
 _TOMBSTONES = ("<DELETE>", "null")
 # In words of their own, before 3.9.
 _POSITION = re.compile(r"offset_commit::group=(.*),partition=(.*)-(\d+)")
 _GROUP = re.compile(r"group_metadata::group=.*")
-_OFFSET = re.compile(r"offset=(\d+),metadata=.*")
+_OFFSET = re.compile(r"offset=(\d+)(?:,metadata=.*)?")
 _TRANSACTION = re.compile(r"transaction_metadata::transactionalId=(.*)")
 _STATE = re.compile(r"producerId:(\d+),producerEpoch:(\d+),state=(\w+),partitions=\[(.*)\],txnLastUpdateTimestamp=.*")
 # `TransactionState` of Kafka, by the numbers under which it is stored.
@@ -84,13 +87,14 @@ class LogDump:
 
     Attributes:
         logs: of the trial.
-        files: the files of which something was printed.
+        files: by path, how many of the file's bytes were printed.
         ends: by role and partition, the offset behind the last batch.
     """
 
     logs: Logs
-    files: set[str] = field(default_factory=set)
+    files: dict[str, int] = field(default_factory=dict)
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    _file: str = ""
     _role: str = ""
     _partition: int = 0
     _batch: _Batch | None = None
@@ -116,6 +120,8 @@ class LogDump:
         return self._role in (OFFSETS, COORDINATOR)
 
     def _line(self, line: bytes) -> Iterator[Entry]:
+        if not line.endswith(b"\n"):
+            raise self._not_understood(line)
         if line.startswith(b"Dumping "):
             self._check_all_seen()
             self._begin(line)
@@ -127,6 +133,8 @@ class LogDump:
                     DATA, self._role, self._partition, batch.first, batch.last, batch.producer, batch.epoch,
                     batch.sequence, batch.last_sequence, batch.transactional,
                 )  # fmt: skip
+        elif self._file and (invalid := _INVALID.fullmatch(line)):
+            self.files[self._file] += int(invalid[1])
         elif self._batch is not None and self._prints_records(self._batch):
             yield from self._record(line, self._batch)
         elif not self._may_be_bytes(line) and not _START.fullmatch(line):
@@ -149,7 +157,8 @@ class LogDump:
         role = self.logs.role(found[2].decode()) if found else None
         if found is None or role is None:
             raise self._not_understood(line)
-        self.files.add(found[1].decode())
+        self._file = found[1].decode()
+        self.files[self._file] = 0
         self._role, self._partition, self._batch = role, int(found[3]), None
         self.ends.setdefault((self._role, self._partition), 0)
 
@@ -157,8 +166,9 @@ class LogDump:
         found = _BATCH.fullmatch(line)
         if found is None:
             raise self._not_understood(line)
-        first, last, count, sequence, last_sequence, producer, epoch = (int(found[n]) for n in range(1, 8))
-        if found[10] != b"true":
+        number = {name: int(text) for name, text in found.groupdict().items() if text.lstrip(b"-").isdigit()}
+        first, last, count = number["first"], number["last"], number["count"]
+        if found["valid"] != b"true":
             raise HarnessError(f"The log {self._name} is damaged at offset {first}: its checksum does not fit.")
         due = self.ends.get((self._role, self._partition), 0)
         if first != due or count != last - first + 1:
@@ -167,8 +177,17 @@ class LogDump:
                 f"where {due} is due, so the cleaner was here; take a shorter trial."
             )
         self.ends[self._role, self._partition] = last + 1
-        transactional, control = found[8] == b"true", found[9] == b"true"
-        batch = _Batch(first, last, sequence, last_sequence, producer, epoch, transactional, control)
+        self.files[self._file] = number["position"] + number["size"]
+        batch = _Batch(
+            first,
+            last,
+            number["sequence"],
+            number["last_sequence"],
+            number["producer"],
+            number["epoch"],
+            transactional=found["transactional"] == b"true",
+            control=found["control"] == b"true",
+        )
         self._unseen = count if self._prints_records(batch) else 0
         return batch
 

@@ -112,16 +112,16 @@ class Dump:
         return entries
 
     def _check_files(self, dump: LogDump) -> None:
-        """That something was printed of each file that holds anything.
+        """That each file was printed to the end that it had when this began.
 
         Raises:
-            HarnessError: nothing was printed of one.
+            HarnessError: one was not.
         """
         for file, size in self._files.items():
-            if size and str(file) not in dump.files:
+            if (printed := dump.files.get(str(file), 0)) < size:
                 raise HarnessError(
-                    f"DumpLogSegments of {self._cluster.release} printed nothing of {file.parent.name}/{file.name}, "
-                    f"which has {size:,} bytes; {self._errors} ends with:\n{tail(self._errors)}"
+                    f"DumpLogSegments of {self._cluster.release} printed {printed:,} of {size:,} bytes of "
+                    f"{file.parent.name}/{file.name}; {self._errors} ends with:\n{tail(self._errors)}"
                 )
 
     def await_printed(self) -> None:
