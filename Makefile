@@ -7,13 +7,15 @@ BIN := $(VENV)/bin
 JAR := streams_app/target/onceproof-streams-app.jar
 AGENT := streams_agent/target/onceproof-streams-agent.jar
 JARS := .onceproof/artifacts/.installed
+WORKERS := -n 2 --no-loadscope-reorder --durations=15
+UNIT := not spark and not broker and not system and not browser and not docker and not postgresql and not toxiproxy
 ARGS ?=
 SECRETS ?= secrets
 export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down secrets setup lint format test-unit test-java benchmarks lock clean prerequisites
+.PHONY: help run test test-night up down secrets setup lint format test-unit test-java benchmarks lock clean prerequisites
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,9 +24,14 @@ help: ## Print this help
 run: setup ## Run the regression matrix under Airflow and print its verdicts
 	@$(BIN)/onceproof run $(ARGS)
 
-test: setup ## Lint, types, and all tests: real brokers, Spark and Airflow included
+test: setup ## Lint, types, and the tests of each change: real brokers, Spark and Airflow included
+	@$(BIN)/python -m tests.tools
 	@$(MAKE) --no-print-directory -j2 -O lint test-java
-	@$(BIN)/pytest -n 2 --no-loadscope-reorder --durations=15 $(ARGS)
+	@$(BIN)/pytest $(WORKERS) -m "not night" $(ARGS)
+
+test-night: setup ## All that takes long, step by step; called again, it goes on where it was
+	@$(BIN)/python -m tests.tools --night
+	@$(BIN)/python -m tests.night $(ARGS)
 
 up: setup ## Start Airflow with its pages, to browse, trigger and schedule
 	@$(BIN)/onceproof up $(ARGS)
@@ -48,7 +55,7 @@ format: $(VENV)/.installed ## Format the Python code
 	@$(BIN)/ruff format --quiet .
 
 test-unit: $(VENV)/.installed ## The tests that need no JVM, in seconds
-	@$(BIN)/pytest -m "not spark and not broker and not system and not browser and not docker" $(ARGS)
+	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)
 
 test-java: prerequisites ## The application's topology tests, on its oldest and newest Kafka Streams
 	@$(MVN) -f streams_app/pom.xml test

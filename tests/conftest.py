@@ -2,8 +2,10 @@
 
 import gc
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +20,11 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
 from onceproof.pipeline.environment import QUICKLY_COMPILED
 from onceproof.settings import get_settings
+from tests.docker.inputs import passed as containers_passed
+from tests.durations import FILE as DURATIONS
+from tests.durations import Durations
+from tests.durations import read as durations
+from tests.tools import TOOLS, left_out, unavailable
 
 # Tests do not assert times, but Hypothesis would by default: an example that takes 200 ms on a busy machine fails.
 hypothesis.settings.register_profile("onceproof", deadline=None)
@@ -27,23 +34,25 @@ T = TypeVar("T")
 HERE = get_settings().installation  # for real brokers and programs
 UNDISTURBED = 8  # attempts
 ROOT = Path(__file__).parents[1]
+# Folders whose tests share what takes long to start, a Spark session or Airflow: one worker has all of them.
+TOGETHER = ("tests/spark_jobs/", "tests/expectations/", "tests/dags/")
+LONG = 5.0  # seconds: of a unit that is not among the short ones, which are first
 
 
 class Lanes(LoadScopeScheduling):
-    """What each of several workers (`-n`) takes: all trials, since two at once would take each other's time, or a file.
+    """What each of several workers (`-n`) takes: a file, or all files that share a Spark session or an Airflow home.
 
-    The tests of a file share what they need. xdist's own groups do not reach it with pytest 9.2.
+    Trials run on both at once, as in production (`settings.drive_slots`). A file is a unit as its tests share what they
+    need. xdist's own groups do not reach it with pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return "trials" if file.startswith("tests/lab/") and needs_brokers(file) else file
+        return shared_by(nodeid.partition("::")[0])
 
 
-@cache
-def needs_brokers(file: str) -> bool:
-    """Whether a file has tests on brokers. The process that schedules has not imported it."""
-    return "pytest.mark.broker" in (ROOT / file).read_text()
+def shared_by(file: str) -> str:
+    """The unit that a file belongs to."""
+    return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -52,11 +61,45 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
     return Lanes(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what takes milliseconds; late the containers, whose images are built meanwhile."""
-    needs = ("broker", "system", "browser", "docker", "spark")
-    marks = {item: [mark.name for mark in item.iter_markers() if mark.name in needs] for item in items}
-    items.sort(key=lambda item: max(map(needs.index, marks[item])) + 1 if marks[item] else 0)
+    """Order tests for the workers, before any is left out by its markers.
+
+    First the units that take no second, then those that take longest, so that what is left in the end is short. The
+    containers come last, as their images are built meanwhile; they are for the night if they passed as they are.
+    """
+    for item in items:
+        if item.get_closest_marker("docker") and containers_passed():
+            item.add_marker("night")
+    seconds = durations()
+    units: dict[str, float] = defaultdict(float)
+    for item in items:
+        if not item.get_closest_marker("night"):
+            units[shared_by(item.nodeid.partition("::")[0])] += seconds.get(item.nodeid, 0.0)
+
+    def place(item: pytest.Item) -> tuple[bool, float]:
+        takes = units[shared_by(item.nodeid.partition("::")[0])]
+        return item.get_closest_marker("docker") is not None, -takes if takes >= LONG else -inf
+
+    items.sort(key=place)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test whose tool is missing fails, unless that is left out by name."""
+    for name in TOOLS:
+        if item.get_closest_marker(name) and (reason := unavailable(name)):
+            (pytest.skip if name in left_out() else partial(pytest.fail, pytrace=False))(reason)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One to measure how long tests take."""
+    parser.addoption("--keep-durations", action="store_true", help=f"write {DURATIONS.name}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that schedules measures, or the only one."""
+    if config.getoption("keep_durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations())
 
 
 def pytest_collection_finish() -> None:

@@ -1,13 +1,11 @@
 """Every scenario on real brokers: red where the release has the bug, green on its control."""
 
 import re
-import shutil
 from dataclasses import replace
 
 import pytest
 
 from onceproof.lab.given import own_cluster
-from onceproof.lab.toxiproxy import MODULE
 from onceproof.lab.trial import run_alone, run_trial
 from onceproof.lab.trial_lab import TrialLab
 from onceproof.model.files import Outcome, Reading
@@ -137,7 +135,7 @@ def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_
     assert all("\nmin.insync.replicas=2\n" in config for config in configs)
 
 
-@pytest.mark.skipif(shutil.which(get_settings().toxiproxy) is None, reason=f"no Toxiproxy: go install {MODULE}")
+@pytest.mark.toxiproxy
 def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
     assert run(a_trial("4.3.1", fault="partition"), tmp_path)[0] == {}
     proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed

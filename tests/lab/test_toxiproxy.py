@@ -1,7 +1,6 @@
 """Toxiproxy before a server that echoes what it gets; and what happens where there is none."""
 
 import contextlib
-import shutil
 import socket
 import socketserver
 import threading
@@ -14,7 +13,7 @@ import pytest
 from onceproof.lab.cluster import free_ports
 from onceproof.lab.given import own_cluster
 from onceproof.lab.links import Links
-from onceproof.lab.toxiproxy import MODULE, Toxiproxy
+from onceproof.lab.toxiproxy import Toxiproxy
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.run_folder import TrialFolder
 from onceproof.settings import Settings, get_settings
@@ -42,8 +41,6 @@ def echo() -> Iterator[str]:
 def proxy(tmp_path: Path) -> Iterator[Toxiproxy]:
     """A Toxiproxy."""
     command = get_settings().toxiproxy
-    if shutil.which(command) is None:
-        pytest.skip(f"no {command} on the PATH: go install {MODULE}")
     started = Toxiproxy.start(command, *free_ports(1), tmp_path / "toxiproxy.log")
     yield started
     started.stop()
@@ -57,6 +54,7 @@ def connected(address: str) -> socket.socket:
     return client
 
 
+@pytest.mark.toxiproxy
 def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(proxy: Toxiproxy, echo: str) -> None:
     told: list[dict[str, object]] = []
     links = Links(proxy, lambda event, **fields: told.append({"event": event, **fields}))
@@ -81,6 +79,7 @@ def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(pr
     assert [event["action"] for event in told] == ["cut", "cleared"]
 
 
+@pytest.mark.toxiproxy
 def test_connections_are_reset(proxy: Toxiproxy, echo: str) -> None:
     links, address = Links(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
     links.disturb(1, "reset")
@@ -90,6 +89,7 @@ def test_connections_are_reset(proxy: Toxiproxy, echo: str) -> None:
             client.recv(10)
 
 
+@pytest.mark.toxiproxy
 def test_what_is_slow_comes_late(proxy: Toxiproxy, echo: str) -> None:
     links, address = Links(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
     links.disturb(1, "latency", 5_000)
@@ -99,11 +99,13 @@ def test_what_is_slow_comes_late(proxy: Toxiproxy, echo: str) -> None:
             client.recv(10)
 
 
+@pytest.mark.toxiproxy
 def test_no_broker_answers_through_a_link_to_nowhere(proxy: Toxiproxy) -> None:
     proxy.add("node-1", "127.0.0.1:1")
     assert Links(proxy, lambda *_, **__: None).answered_after(1, 0.1) is None
 
 
+@pytest.mark.toxiproxy
 def test_what_toxiproxy_refuses_and_its_end_are_errors_that_name_its_log(proxy: Toxiproxy) -> None:
     with pytest.raises(HarnessError, match=r"^Toxiproxy did not do GET /proxies/none/toxics \(.*404.*toxiproxy\.log"):
         proxy.toxics("none")

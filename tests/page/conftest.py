@@ -28,6 +28,7 @@ from onceproof.page.app import create_app
 from onceproof.results.database import store_run
 from onceproof.settings import Settings
 from tests.specimens.files import a_plan, a_reading, a_verdict, an_outcome
+from tests.tools import chromium as chromium_found
 
 OLDER, NEWEST = "20261119T021500-aaaa", "20261120T021500-bbbb"
 BROKER = Release(3, 9, 1)
@@ -194,11 +195,8 @@ def age(path: Path, seconds: float) -> None:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """The machine's browser."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        pytest.skip("no Chromium on the PATH: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium_found(), args=["--no-sandbox"])
         yield browser
         browser.close()
 

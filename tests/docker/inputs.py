@@ -1,0 +1,48 @@
+"""What the deployment in containers is made of, and whether its tests passed with exactly that.
+
+When all tests in containers have passed, they write the digest of these files to `passed.txt`, which is committed. As
+long as it is still the digest, only `make test-night` runs them.
+
+    python3 tests/docker/inputs.py    exit code 1 if the tests in containers are due; needs nothing but Python
+"""
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PASSED = Path(__file__).with_name("passed.txt")
+FILES = ("Dockerfile", ".dockerignore", "docker-compose.yml", "requirements-image.lock", "requirements-uv.lock")
+FOLDERS = ("deploy", "tests/docker/postgres", "tests/docker/redis", "tests/docker/kafka")
+TESTS = ("tests/docker/test_containers.py", "tests/docker/conftest.py")
+
+
+def inputs(root: Path = ROOT) -> Iterator[Path]:
+    """Those files."""
+    yield from (root / name for name in (*FILES, *TESTS))
+    for folder in FOLDERS:
+        yield from sorted(file for file in (root / folder).rglob("*") if file.is_file())
+
+
+def digest(root: Path = ROOT) -> str:
+    """A digest of their names and contents."""
+    whole = hashlib.sha256()
+    for file in inputs(root):
+        content = file.read_bytes()
+        whole.update(f"{file.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+    return whole.hexdigest()
+
+
+def passed(root: Path = ROOT, record: Path = PASSED) -> bool:
+    """Whether the tests passed with these files as they are."""
+    return record.exists() and record.read_text().strip() == digest(root)
+
+
+def note(tested: str) -> None:
+    """They did, with files of this digest."""
+    PASSED.write_text(f"{tested}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(0 if passed() else 1)
