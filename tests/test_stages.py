@@ -1,12 +1,16 @@
 """The stages of the tests: what each selects, what it needs, and in which order workers take it."""
 
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
+from rich.console import Console
+from typer.main import get_command
 
-from tests import durations, tools
+from onceproof.cli import app
+from tests import durations, night, tools
 from tests.docker import inputs
 
 
@@ -40,7 +44,9 @@ def test_that_they_are_due_is_seen_before_anything_is_set_up(project):
 def bare(monkeypatch):
     """A machine with PostgreSQL alone."""
     for name, tool in tools.TOOLS.items():
-        monkeypatch.setitem(tools.TOOLS, name, tools.Tool(tool.missing, tool.remedy, lambda name=name: name == "postgresql"))
+        monkeypatch.setitem(
+            tools.TOOLS, name, tools.Tool(tool.missing, tool.remedy, lambda name=name: name == "postgresql")
+        )
     monkeypatch.delenv(tools.SKIP, raising=False)
     return monkeypatch
 
@@ -70,7 +76,9 @@ def test_durations_are_kept_and_those_of_tests_that_did_not_run_stay(tmp_path):
     file = tmp_path / "durations.json"
     kept = durations.Durations(file)
     for test, seconds in (("a.py::x", 2.0), ("a.py::x", 0.5), ("a.py::short", 0.3)):
-        kept.pytest_runtest_logreport(pytest.TestReport(test, (test, 1, test), {}, "passed", None, "call", duration=seconds))
+        kept.pytest_runtest_logreport(
+            pytest.TestReport(test, (test, 1, test), {}, "passed", None, "call", duration=seconds)
+        )
     kept.pytest_sessionfinish()
     assert durations.read(file) == {"a.py::x": 2.5}
     again = durations.Durations(file)
@@ -79,3 +87,86 @@ def test_durations_are_kept_and_those_of_tests_that_did_not_run_stay(tmp_path):
     )
     again.pytest_sessionfinish()
     assert durations.read(file) == {"a.py::x": 2.5, "b.py::y": 9}
+
+
+@pytest.fixture
+def noted(tmp_path):
+    """A command that notes that it ran, and returns a code; and what was noted."""
+    notes = tmp_path / "notes"
+    notes.touch()
+
+    def step(name, code, **more):
+        def says(word, ends):
+            return (sys.executable, "-c", f"open({str(notes)!r}, 'a').write({word + ' '!r}); raise SystemExit({ends})")
+
+        resumed = says(f"{name}-resumed", more.pop("resumes")) if "resumes" in more else ()
+        return night.Step(name, "it", lambda _: says(name, code), resumed, **more)
+
+    return step, lambda: notes.read_text().split()
+
+
+def gone_through(steps, folder, *wanted):
+    console = Console(record=True, width=200)
+    nights = night.Night(steps, folder / "night")
+    code = nights.run(wanted or [step.name for step in steps], console)
+    console.print(nights.table())
+    return code, console.export_text()
+
+
+def test_a_night_repeats_what_failed_and_not_what_passed(tmp_path, noted):
+    step, notes = noted
+    code, told = gone_through([step("good", 0), step("bad", 7), step("not-wanted", 0)], tmp_path, "good", "bad")
+    assert (code, notes()) == (1, ["good", "bad"])
+    assert re.search(r"good .* passed", told)
+    assert re.search(r"bad .* failed \(exit code 7\)", told)
+    assert re.search(r"not-wanted .* not yet", told)
+    assert gone_through([step("good", 0), step("bad", 0)], tmp_path)[0] == 0
+    assert notes() == ["good", "bad", "bad"]
+
+
+@pytest.mark.parametrize(("resumes", "ran"), [(0, ["run-resumed"]), (2, ["run-resumed", "run"])])
+def test_a_run_that_was_cut_short_is_resumed_or_begun_anew_if_it_had_not_begun(tmp_path, noted, resumes, ran):
+    step, notes = noted
+    folder = tmp_path / "night" / "run"
+    folder.mkdir(parents=True)
+    (folder / night.RESULT).write_text('{"begun": true}')  # as a killed one leaves it
+    assert gone_through([step("run", 0, resumes=resumes)], tmp_path)[0] == 0
+    assert notes() == ran
+
+
+def test_a_step_whose_tool_is_left_out_says_so_and_fails_nothing(tmp_path, noted, bare):
+    step, notes = noted
+    bare.setenv(tools.SKIP, "docker")
+    code, told = gone_through([step("containers", 1, needs="docker")], tmp_path)
+    assert (code, notes()) == (0, [])
+    assert "ONCEPROOF_TEST_SKIP leaves out what needs docker." in told
+
+
+def test_results_are_those_of_one_version_of_the_code(tmp_path):
+    def git(*words):
+        command = [shutil.which("git"), "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
+        subprocess.run(command, cwd=tmp_path, check=True)
+
+    git("init", "-q")
+    (tmp_path / "code").write_text("1")
+    git("add", "code")
+    git("commit", "-qm", "1")
+    versions = [night.version_of(tmp_path)]
+    (tmp_path / "tests" / "docker").mkdir(parents=True)
+    (tmp_path / "tests" / "docker" / "passed.txt").write_text("written by a step of the night")
+    assert night.version_of(tmp_path) == versions[0]
+    for file in ("code", "new"):
+        (tmp_path / file).write_text("2")
+        versions.append(night.version_of(tmp_path))
+    git("add", ".")
+    git("commit", "-qm", "2")
+    versions.append(night.version_of(tmp_path))
+    assert len(set(versions)) == 4
+    assert "-" not in versions[0] + versions[-1]
+
+
+@pytest.mark.parametrize("step", night.STEPS, ids=lambda step: step.name)
+def test_commands_of_onceproof_are_some(step, tmp_path):
+    for command in filter(None, (step.command(tmp_path), step.resumed)):
+        if tuple(command[:3]) == night.ONCEPROOF:
+            get_command(app).commands[command[3]].make_context(command[3], list(command[4:]))
