@@ -135,8 +135,8 @@ def test_what_a_keeper_has_taken_in_is_a_stray_unless_it_has_an_owner(tmp_path):
         return sum(words == ["sleep", "60"] for words in Tree.of(below).below.values())
 
     try:
-        await_condition("both to sleep", lambda: asleep() == 2, timeout=10)
-        await_condition("a stray", lambda: list(strays(home, below)), timeout=10)
+        await_condition("both to sleep", lambda: asleep() == 2, timeout=30)
+        await_condition("a stray", lambda: list(strays(home, below)), timeout=30)
         assert [one.cmdline() for one in strays(home, below)] == [["sleep", "60"]]
     finally:
         for process in home.processes():
@@ -201,8 +201,8 @@ def test_keepers_and_their_component_are_told_apart(tmp_path):
     command = subprocess.Popen([sys.executable, "-c", script, *keeper, "sleep", "60"])
     try:
         below = psutil.Process(command.pid)
-        await_condition("all four", lambda: len(below.children(recursive=True)) == 3, timeout=10)
-        await_condition("sleep", lambda: Tree.of(below).component("sleep")[0].name() == "sleep", timeout=10)
+        await_condition("all four", lambda: len(below.children(recursive=True)) == 3, timeout=30)
+        await_condition("sleep", lambda: Tree.of(below).component("sleep")[0].name() == "sleep", timeout=30)
         tree = Tree.of(below)
         assert len(tree.keepers("sleep")) == 2
         assert VICTIMS["command"](tree) == [below]

@@ -75,7 +75,7 @@ def test_brokers_listen_where_others_reach_them(tmp_path):
     host = "127.0.0.7"
     cluster = EmbeddedCluster.start(replace(HERE, host=host), Release.parse("3.9.1"), tmp_path)
     try:
-        metadata = AdminClient(cluster.client()).list_topics(timeout=10)
+        metadata = AdminClient(cluster.client()).list_topics(timeout=30)
         assert {broker.host for broker in metadata.brokers.values()} == {host}
         listening = {
             connection.laddr.ip
@@ -125,6 +125,6 @@ def test_a_broker_is_made_dead_although_whoever_was_at_it_was_killed(tmp_path):
         (tmp_path / REGISTERED).unlink()  # as if killed at the end; its data folder is prepared, as before
         assert cluster.dead_broker() == number
         assert (tmp_path / REGISTERED).exists()
-        assert set(AdminClient(cluster.client()).list_topics(timeout=10).brokers) == {1}
+        assert set(AdminClient(cluster.client()).list_topics(timeout=30).brokers) == {1}
     finally:
         cluster.stop()

@@ -240,7 +240,7 @@ def test_a_sweep_removes_what_an_old_run_left_and_nothing_else(tmp_path, broker:
     broker.allow(USER)  # and to see no quotas
     try:
         assert list(sweep_brokers(cluster)) == [f"topic {old}"]
-        await_condition("the topic to go", lambda: broker.left()[0] == {young, foreign}, timeout=10)
+        await_condition("the topic to go", lambda: broker.left()[0] == {young, foreign}, timeout=30)
         broker.allow_quotas(USER)
         assert list(sweep_brokers(cluster)) == [f"quota of {old}"]
         assert clients_with_quota(cluster, RELEASE, log) == [foreign]

@@ -21,7 +21,7 @@ def gone(process: psutil.Process) -> bool:
 
 def command_of(process) -> psutil.Process:
     reaper = psutil.Process(process.pid)
-    await_condition("the command", reaper.children, timeout=5)
+    await_condition("the command", reaper.children, timeout=30)
     return reaper.children()[0]
 
 
@@ -30,7 +30,7 @@ def kept(tmp_path):
     process = spawn(SLEEP, log=tmp_path / "log")
     yield process
     process.kill()
-    process.terminate(timeout=2)
+    process.terminate(timeout=30)
 
 
 def test_a_command_is_stopped_in_good_order(kept):
@@ -44,7 +44,7 @@ def test_a_command_is_killed_as_by_a_crash(kept):
     command_of(kept)
     assert kept.boot == boot_id()
     kept.kill()
-    await_condition("the reaper to end", lambda: not kept.alive(), timeout=5)
+    await_condition("the reaper to end", lambda: not kept.alive(), timeout=30)
     assert kept.poll() == 128 + signal.SIGKILL
 
 
@@ -74,14 +74,14 @@ def test_a_command_is_refused_to_write_files_until_the_limit_is_lifted(tmp_path)
     process.limit_files(None)
     assert write() == "written"
     process.kill()
-    process.terminate(timeout=2)
+    process.terminate(timeout=30)
     process.limit_files(0)  # nobody is there
 
 
 def test_a_command_dies_with_its_reaper(kept):
     command = command_of(kept)
     os.kill(kept.pid, signal.SIGKILL)
-    await_condition("the command to die", lambda: gone(command), timeout=5)
+    await_condition("the command to die", lambda: gone(command), timeout=30)
 
 
 def test_a_command_dies_with_its_owner(tmp_path):
@@ -90,7 +90,7 @@ def test_a_command_dies_with_its_owner(tmp_path):
     command = command_of(process)
     owner.kill()
     owner.wait()
-    await_condition("the command to die", lambda: gone(command), timeout=5)
+    await_condition("the command to die", lambda: gone(command), timeout=30)
 
 
 WRAPPER = ["sh", "-c", "sleep 4245 & sleep 4245; echo unreached"]  # it does not exec, as npm and gradlew do not
@@ -103,7 +103,7 @@ def wrapped(tmp_path):
     owner = subprocess.Popen(SLEEP)
     process = spawn(WRAPPER, log=tmp_path / "log", owner=owner.pid)
     command = command_of(process)
-    await_condition("both", lambda: len(command.children()) == 2, timeout=5)
+    await_condition("both", lambda: len(command.children()) == 2, timeout=30)
     started = command.children()
     yield process, owner, started
     for one in (owner, *started):
@@ -115,29 +115,29 @@ def wrapped(tmp_path):
 def test_what_a_script_started_dies_with_its_owner(wrapped):
     process, owner, started = wrapped
     owner.kill()
-    await_condition("what it started to die", lambda: all(map(gone, started)), timeout=5)
-    await_condition("the reaper to end", lambda: not process.alive(), timeout=5)
+    await_condition("what it started to die", lambda: all(map(gone, started)), timeout=30)
+    await_condition("the reaper to end", lambda: not process.alive(), timeout=30)
 
 
 @pytest.mark.parametrize("end", [Process.kill, Process.terminate])
 def test_what_a_script_started_is_gone_when_its_end_is_known(wrapped, end):
     process, _, started = wrapped
     end(process)
-    await_condition("the reaper to end", lambda: not process.alive(), timeout=5)
+    await_condition("the reaper to end", lambda: not process.alive(), timeout=30)
     assert all(map(gone, started))
 
 
 def test_what_a_script_started_is_frozen_and_thawed_with_it(wrapped):
     process, _, started = wrapped
     process.freeze()
-    await_condition("all to stop", lambda: {p.status() for p in started} == {psutil.STATUS_STOPPED}, timeout=5)
+    await_condition("all to stop", lambda: {p.status() for p in started} == {psutil.STATUS_STOPPED}, timeout=30)
     process.thaw()
-    await_condition("all to go on", lambda: {p.status() for p in started} == {psutil.STATUS_SLEEPING}, timeout=5)
+    await_condition("all to go on", lambda: {p.status() for p in started} == {psutil.STATUS_SLEEPING}, timeout=30)
 
 
 def test_a_daemon_ends_with_the_command_whose_exit_code_stays(tmp_path):
     process = spawn(["sh", "-c", DAEMON], log=tmp_path / "log")
-    await_condition("its end", lambda: process.poll() is not None, timeout=5)
+    await_condition("its end", lambda: process.poll() is not None, timeout=30)
     assert process.poll() == 7
     assert not psutil.pid_exists(int(tail(process.log)))
 
@@ -149,9 +149,9 @@ def test_orphans_that_have_ended_are_reaped_while_the_command_runs(tmp_path):
     def is_alone() -> bool:
         return [p.name() for p in reaper.children()] == ["sleep"]
 
-    await_condition("them to be reaped", is_alone, timeout=5)
+    await_condition("them to be reaped", is_alone, timeout=30)
     process.kill()
-    process.terminate(timeout=2)
+    process.terminate(timeout=30)
     assert process.poll() == 128 + signal.SIGKILL
 
 
@@ -159,12 +159,12 @@ def test_an_owner_that_is_gone_already_keeps_nothing(tmp_path):
     owner = subprocess.Popen([sys.executable, "-c", ""])
     owner.wait()
     process = spawn(SLEEP, log=tmp_path / "log", owner=owner.pid)
-    await_condition("the reaper to give up", lambda: process.poll() is not None, timeout=5)
+    await_condition("the reaper to give up", lambda: process.poll() is not None, timeout=30)
 
 
 def test_a_command_that_does_not_exist_says_so_in_its_log(tmp_path):
     process = spawn(["no-such-command"], log=tmp_path / "log")
-    await_condition("its end", lambda: process.poll() is not None, timeout=5)
+    await_condition("its end", lambda: process.poll() is not None, timeout=30)
     assert process.poll() == 127
     assert tail(process.log) == "no-such-command could not be started: No such file or directory"
 
@@ -177,7 +177,7 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path):
 
 def test_the_pipes_are_the_commands(tmp_path):
     process = spawn(["cat"], log=tmp_path / "log", piped=True)
-    out, _ = process.popen.communicate("a line\n", timeout=5)
+    out, _ = process.popen.communicate("a line\n", timeout=30)
     assert out == "a line\n"
 
 

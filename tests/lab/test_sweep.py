@@ -52,12 +52,12 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     for folder in (unused, in_use, state, bisected, planted):
         os.utime(folder, (0, 0))
     runs = tmp_path / "runs"
-    await_condition("both to be seen", lambda: len(list(marked(runs))) == 2, timeout=5)
+    await_condition("both to be seen", lambda: len(list(marked(runs))) == 2, timeout=30)
 
     removed = list(sweep(runs))
 
     assert f"process {orphan.pid}" in removed
-    assert orphan.wait(timeout=5) == -9
+    assert orphan.wait(timeout=30) == -9
     assert kept_process.alive()
     assert not unused.exists()
     assert not state.exists()
@@ -151,7 +151,7 @@ def test_the_topics_of_a_run_that_can_be_resumed_stay_unless_they_are_asked_for(
 
 
 def test_nothing_is_told_of_a_run_at_work(tmp_path, interrupted, kept_process):
-    await_condition("its broker to be seen", lambda: list(marked(tmp_path / "runs")), timeout=5)
+    await_condition("its broker to be seen", lambda: list(marked(tmp_path / "runs")), timeout=30)
     assert kept(tmp_path / "runs") == []
 
 
@@ -167,7 +167,7 @@ def test_who_begins_to_drive_waits_for_a_sweep_that_is_at_it(tmp_path):
 
 
 def test_the_runs_of_another_home_are_not_touched(tmp_path, orphan):
-    await_condition("the orphan to be seen", lambda: list(marked(tmp_path / "runs")), timeout=5)
+    await_condition("the orphan to be seen", lambda: list(marked(tmp_path / "runs")), timeout=30)
     assert list(sweep(tmp_path / "elsewhere")) == []
     assert orphan.poll() is None
 

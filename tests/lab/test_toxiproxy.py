@@ -46,11 +46,14 @@ def proxy(tmp_path: Path) -> Iterator[Toxiproxy]:
     started.stop()
 
 
-def connected(address: str) -> socket.socket:
-    """A connection that waits for an answer for a moment."""
+ANSWERS, SILENT = 30.0, 0.2  # seconds: for an answer that comes, and until one counts as not coming
+
+
+def connected(address: str, patience: float = ANSWERS) -> socket.socket:
+    """A connection that waits so long for an answer."""
     host, _, port = address.partition(":")
     client = socket.create_connection((host, int(port)))
-    client.settimeout(0.2)
+    client.settimeout(patience)
     return client
 
 
@@ -67,6 +70,7 @@ def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(pr
         assert links.disturb(1, "cut") == ["timeout-downstream", "timeout-upstream"]
         with connected(address) as meanwhile:
             for client in (before, meanwhile):
+                client.settimeout(SILENT)
                 client.sendall(b"lost")
                 with pytest.raises(TimeoutError):
                     client.recv(10)
@@ -93,7 +97,7 @@ def test_connections_are_reset(proxy: Toxiproxy, echo: str) -> None:
 def test_what_is_slow_comes_late(proxy: Toxiproxy, echo: str) -> None:
     links, address = Links(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
     links.disturb(1, "latency", 5_000)
-    with connected(address) as client:
+    with connected(address, SILENT) as client:
         client.sendall(b"any")
         with pytest.raises(TimeoutError):
             client.recv(10)

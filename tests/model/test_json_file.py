@@ -124,7 +124,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     reader.start()
     write_json(pipe, {"a": 1})
     assert pipe.is_fifo()
-    reader.join(timeout=10)
+    reader.join(timeout=30)
     assert read == ['{\n  "a": 1\n}']
 
 

@@ -83,7 +83,7 @@ def hidden(open_home):
         os.kill(os.getpid(), signal.SIGSTOP)  # it is ready, and does nothing
 
     process = psutil.Process(as_nobody(hide))
-    await_condition("it to hide", lambda: process.status() == psutil.STATUS_STOPPED, timeout=5)
+    await_condition("it to hide", lambda: process.status() == psutil.STATUS_STOPPED, timeout=30)
     note_session(open_home, process.pid)
     yield process
     with suppress(psutil.NoSuchProcess):
@@ -116,7 +116,7 @@ def start_anew(told: dict) -> None:
 def test_a_task_that_hides_its_environment_is_recognised_by_its_session(open_home, hidden):
     noted(open_home, reuse_owner)
     assert is_true(lambda: end_left_over(open_home) == [f"process {hidden.pid}"])
-    assert hidden.wait(5) == -signal.SIGKILL
+    assert hidden.wait(30) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("change", [lambda _: None, reuse_leader, start_anew], ids=["owner", "leader", "machine"])
@@ -148,7 +148,7 @@ def sweep(_settings) -> None:
 @pytest.mark.parametrize("end", [prepare, down, sweep], ids=["the next start", "down", "sweep"])
 def test_a_worker_whose_supervisor_is_gone_is_ended(own_settings, worker, end):
     end(own_settings)
-    worker.wait(5)  # else it takes a minute
+    worker.wait(30)  # else it takes a minute
 
 
 def test_nothing_else_is_ended(home, tmp_path_factory, monkeypatch, worker):

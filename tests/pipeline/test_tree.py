@@ -28,7 +28,7 @@ def start(owner: int, script: str) -> subprocess.Popen[str]:
 def runaway_of(started: subprocess.Popen[str]) -> psutil.Process:
     assert started.stdout is not None
     process = psutil.Process(int(started.stdout.readline()))
-    await_condition("setsid to become sleep", lambda: process.name() == "sleep", timeout=5)
+    await_condition("setsid to become sleep", lambda: process.name() == "sleep", timeout=30)
     return process
 
 
@@ -50,7 +50,7 @@ def owner():
 def test_the_exit_code_is_that_of_the_command_and_orphans_are_killed():
     started = start(os.getpid(), RUNAWAY + "sleep 0.3; exit 7")
     runaway = runaway_of(started)
-    assert started.wait(5) == 7
+    assert started.wait(30) == 7
     assert not runaway.is_running()
 
 
@@ -59,7 +59,7 @@ def test_a_killed_owner_takes_the_tree_along(owner):
     runaway = runaway_of(started)
     owner.kill()
     owner.wait()
-    assert started.wait(5) == 128 + signal.SIGKILL
+    assert started.wait(30) == 128 + signal.SIGKILL
     assert not runaway.is_running()
 
 
@@ -70,13 +70,13 @@ def keepers_and_command(started: subprocess.Popen[str]) -> tuple[psutil.Process,
     def commands() -> list[psutil.Process]:
         return [child for child in lower.children() if child.cmdline()[-1:] == ["4244"]]
 
-    await_condition("sh to become sleep", commands, timeout=5)
+    await_condition("sh to become sleep", commands, timeout=30)
     (command,) = commands()
     return upper, lower, command
 
 
 def await_gone(*processes: psutil.Process) -> None:
-    await_condition("all to be gone", lambda: not any(map(is_running, processes)), timeout=5)
+    await_condition("all to be gone", lambda: not any(map(is_running, processes)), timeout=30)
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2], ids=["the upper keeper", "the lower keeper", "the command"])
@@ -85,7 +85,7 @@ def test_whoever_is_killed_takes_the_tree_along(victim):
     runaway = runaway_of(started)
     chain = keepers_and_command(started)
     chain[victim].kill()
-    assert started.wait(5) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    assert started.wait(30) in (-signal.SIGKILL, 128 + signal.SIGKILL)
     await_gone(*chain, runaway)
 
 
@@ -99,7 +99,7 @@ def test_a_killed_owner_takes_the_tree_along_although_a_keeper_is_frozen(owner, 
     owner.wait()
     await_gone(*chain[1:], runaway)
     chain[0].resume()
-    assert started.wait(5) == 128 + signal.SIGKILL
+    assert started.wait(30) == 128 + signal.SIGKILL
 
 
 def test_sigterm_is_passed_on():
@@ -107,7 +107,7 @@ def test_sigterm_is_passed_on():
     assert started.stdout is not None
     assert started.stdout.readline() == "ready\n"
     started.terminate()
-    assert started.wait(5) == 3
+    assert started.wait(30) == 3
 
 
 def test_a_command_that_does_not_exist_says_so(tmp_path: Path):
@@ -125,5 +125,5 @@ def test_nothing_is_started_for_an_owner_that_is_gone(owner, tmp_path: Path):
     owner.kill()
     owner.wait()
     started = start(owner.pid, f"touch {tmp_path / 'started'}")
-    assert started.wait(5) == tree.CANNOT_START
+    assert started.wait(30) == tree.CANNOT_START
     assert not (tmp_path / "started").exists()

@@ -34,15 +34,15 @@ def test_both_end_when_the_task_is_killed(owner):
     [driver] = psutil.Process(jvm.pid).children()
     assert not holds_within(0.2, lambda: not driver.is_running())
     owner.kill()
-    assert jvm.wait(timeout=5) == -signal.SIGKILL
-    assert holds_within(5, lambda: not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE)
+    assert jvm.wait(timeout=30) == -signal.SIGKILL
+    assert holds_within(30, lambda: not driver.is_running() or driver.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_one_that_is_started_too_late_ends_at_once(owner):
     owner.kill()
     owner.wait()
-    assert started(owner.pid, "time.sleep(60)").wait(timeout=10) == -signal.SIGKILL
+    assert started(owner.pid, "time.sleep(60)").wait(timeout=30) == -signal.SIGKILL
 
 
 def test_it_ends_by_itself_if_the_task_lives(owner):
-    assert started(owner.pid, "").wait(timeout=10) == 0
+    assert started(owner.pid, "").wait(timeout=30) == 0
