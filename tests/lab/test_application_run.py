@@ -79,6 +79,7 @@ def test_words_are_counted_as_without_the_fault_and_plants_are_seen(examples):
     assert green["vacuous"] == {}
 
 
+@pytest.mark.night
 @pytest.mark.broker
 def test_words_are_counted_through_a_rolling_upgrade(examples):
     code, [rolled] = app_run(

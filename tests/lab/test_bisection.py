@@ -8,7 +8,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from tests.conftest import HERE
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.night]
 
 
 def test_the_fix_on_a_line_is_found(tmp_path):

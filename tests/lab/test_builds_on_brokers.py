@@ -11,7 +11,7 @@ import pytest
 from onceproof.settings import get_settings
 from tests.specimens.builds import patch
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.night]
 
 BUGGY = ("ProcessorStateManager", "StandbyTaskCreator", "ActiveTaskCreator")
 COMMITS = {"a1": False, "a2": False, "b3": True, "b4": True, "b5": True}  # the third brings the bug back

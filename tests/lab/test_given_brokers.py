@@ -91,6 +91,7 @@ def test_the_affected_release_is_red_over_scram_and_the_password_is_nowhere(tmp_
     assert broker.left() == (set(), [])
 
 
+@pytest.mark.night
 def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tmp_path, broker: Secured, project):
     """Its topics are called as one that is somebody else's, which stays as it is."""
     broker.allow(USER)
@@ -114,7 +115,13 @@ def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tm
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("login", "streams"), [("mutual", "3.4.1"), ("plain", "4.3.1"), ("oauth", "4.3.1"), ("scram-256", "4.3.1")]
+    ("login", "streams"),
+    [
+        ("mutual", "3.4.1"),
+        pytest.param("plain", "4.3.1", marks=pytest.mark.night),
+        pytest.param("oauth", "4.3.1", marks=pytest.mark.night),
+        pytest.param("scram-256", "4.3.1", marks=pytest.mark.night),
+    ],
 )
 def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
     tmp_path, broker: Secured, spark, login, streams

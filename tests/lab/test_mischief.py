@@ -48,6 +48,7 @@ def test_one_that_does_not_end_when_asked_is_ended(mischief):
     assert (code, green["judgement"]) == (0, "green"), green["reason"]
 
 
+@pytest.mark.night
 def test_the_log_of_one_that_talks_without_end_is_bounded(mischief, monkeypatch):
     monkeypatch.setattr(instance, "LARGEST_FILE", 2**22)
     code, [green] = app_run(mischief("talks"), "--streams", "4.3.1")

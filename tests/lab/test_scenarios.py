@@ -1,4 +1,6 @@
-"""Every scenario on real brokers: red where the release has the bug, green on its control."""
+"""Scenarios on real brokers: each fault and each proof of its own; that known issues are red and their controls green,
+`onceproof run --matrix known` proves in the night, for all of them and by both readers.
+"""
 
 import re
 from dataclasses import replace
@@ -165,6 +167,7 @@ def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
     assert str(proof["node"]) not in away
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("scenario", "variant", "streams", "anomalies"),
     [
@@ -190,6 +193,7 @@ def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster,
     assert found.keys() <= anomalies
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("scenario", "variant"),
     [("punctuators", "KILLED"), ("table-join", "DEFAULT_CONFIG"), ("windows", "REBALANCED")],
@@ -198,6 +202,7 @@ def test_what_befalls_buffers_sums_and_windows_leaves_no_trace(tmp_path, cluster
     assert run(a_trial("4.3.1", variant, scenario=scenario), tmp_path, cluster)[0] == {}
 
 
+@pytest.mark.night
 def test_an_application_with_a_global_table_starts_again_after_a_kill_or_is_told_to_be_dead(tmp_path, cluster):
     trial = a_trial("4.3.1", "KILLED", scenario="global-join")
     outcome = run_once(trial, tmp_path / "dead", cluster)
@@ -226,6 +231,7 @@ def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future_or_goes_o
     assert run(a_trial("4.2.2", scenario="far-future"), tmp_path / "good", cluster)[0] == {}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", "EXACTLY_ONCE"])
 def test_a_broker_cannot_load_a_group_whose_log_forgot_that_it_was_classic(tmp_path, variant):
     trial = a_trial("4.3.1", variant, scenario="migration")
@@ -240,7 +246,10 @@ def test_a_broker_cannot_load_a_group_whose_log_forgot_that_it_was_classic(tmp_p
     assert re.search(r"in the order of their first: \d+ position, \d+ streams\.$", reason)
 
 
-@pytest.mark.parametrize(("variant", "anomalies"), [("DEFAULT_CONFIG", {"wrong-value"}), ("UPGRADE_FROM", set())])
+@pytest.mark.parametrize(
+    ("variant", "anomalies"),
+    [("DEFAULT_CONFIG", {"wrong-value"}), pytest.param("UPGRADE_FROM", set(), marks=pytest.mark.night)],
+)
 def test_sums_of_a_grouped_table_are_wrong_after_a_rolling_upgrade_without_upgrade_from(
     tmp_path, cluster, variant, anomalies
 ):
@@ -249,13 +258,14 @@ def test_sums_of_a_grouped_table_are_wrong_after_a_rolling_upgrade_without_upgra
     assert "The older release kept sums of what the newer one wrote." in reason
 
 
-@pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", "WINDOW"])
+@pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", pytest.param("WINDOW", marks=pytest.mark.night)])
 def test_a_crash_loses_records_on_the_affected_release(variant, tmp_path, cluster):
     anomalies, _ = run(a_trial("4.1.2", variant, scenario="crash"), tmp_path, cluster)
     assert anomalies["stale-checkpoint"] == anomalies["skipped-wipe"] == 1
     assert anomalies["lost-record"] == anomalies["uncommitted-state"] == anomalies["wrong-store"] > 2_000
 
 
+@pytest.mark.night
 def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = run_once(a_trial("4.3.1", "ROCKSDB_OWN_MEMORY", scenario="crash"), tmp_path, cluster)
@@ -268,10 +278,10 @@ def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_p
 @pytest.mark.parametrize(
     ("streams", "variant"),
     [
-        ("3.6.2", "TWO_KILLS"),
-        ("4.3.1", "ENUMERATOR"),
-        ("4.3.1", "VERSIONED"),
-        ("4.1.2", "STATE_UPDATER_DISABLED"),
+        pytest.param("3.6.2", "TWO_KILLS", marks=pytest.mark.night),
+        pytest.param("4.3.1", "ENUMERATOR", marks=pytest.mark.night),
+        pytest.param("4.3.1", "VERSIONED", marks=pytest.mark.night),
+        pytest.param("4.1.2", "STATE_UPDATER_DISABLED", marks=pytest.mark.night),
         ("4.1.2", "DURING_RESTORATION"),
     ],
 )
@@ -302,6 +312,7 @@ def test_where_a_broker_assigns_the_tasks_they_come_back_and_ids_stay_unique(tmp
     assert run(trial, tmp_path)[0] == {}
 
 
+@pytest.mark.night
 def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, cluster):
     by_chance = {"torn-transaction"}  # KAFKA-18943, on 3.4.1
     assert run(a_trial("3.3.1", restart_on="3.4.1"), tmp_path / "up", cluster)[0].keys() <= by_chance
@@ -322,6 +333,7 @@ def test_a_throttled_producer_loses_its_transaction_on_the_affected_release(tmp_
     assert transaction.expected == "committed"
 
 
+@pytest.mark.night
 def test_a_throttled_producer_keeps_its_transaction_on_a_fixed_release(tmp_path, cluster):
     trial = a_trial("3.9.1", "SHORT_REQUEST_TIMEOUT", scenario="quota", seconds=24)
     assert run(trial, tmp_path, cluster)[0] == {}
@@ -331,16 +343,17 @@ def test_a_throttled_producer_keeps_its_transaction_on_a_fixed_release(tmp_path,
     ("variant", "expected"),
     [
         ("DEFAULT_CONFIG", {"false-after-true", "changelog-output-mismatch"}),
-        ("OUTPUT_FIRST", {"duplicate-output", "changelog-output-mismatch"}),
-        ("REBALANCE", {"false-after-true", "changelog-output-mismatch"}),
-        ("EXACTLY_ONCE", set()),
-        ("EXACTLY_ONCE_OUTPUT_FIRST", set()),
+        pytest.param("OUTPUT_FIRST", {"duplicate-output", "changelog-output-mismatch"}, marks=pytest.mark.night),
+        pytest.param("REBALANCE", {"false-after-true", "changelog-output-mismatch"}, marks=pytest.mark.night),
+        pytest.param("EXACTLY_ONCE", set(), marks=pytest.mark.night),
+        pytest.param("EXACTLY_ONCE_OUTPUT_FIRST", set(), marks=pytest.mark.night),
     ],
 )
 def test_at_least_once_parts_what_exactly_once_keeps_together(variant, expected, tmp_path, cluster):
     assert run(a_trial("3.9.1", variant, scenario="at-least-once"), tmp_path, cluster)[0].keys() == expected
 
 
+@pytest.mark.night
 def test_the_remedy_downstream_has_its_race(tmp_path, cluster):
     trial = a_trial("3.9.1", "DELETE_DOWNSTREAM", scenario="at-least-once")
     anomalies = run(trial, tmp_path, cluster)[0]

@@ -72,6 +72,7 @@ def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_pa
     assert attested["clients_commit"]
 
 
+@pytest.mark.night
 def test_where_no_lag_is_acceptable_no_task_comes_back(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_trial(a_trial("3.3.1", "NO_LAG_ACCEPTABLE"), folder, cluster=cluster))

@@ -15,7 +15,7 @@ from onceproof.results.database import CellRow
 from onceproof.settings import get_settings
 from tests.specimens.secured import PASSWORD, USER, Secured, secured_broker, seen_in_ps, written_to
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.system, pytest.mark.night, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
