@@ -179,7 +179,7 @@ def test_runs_that_are_killed_beheaded_and_interrupted_leave_nothing(settings, t
         await_condition(
             "brokers and an instance",
             lambda: sum(map(is_java, processes(settings))) >= 2,
-            timeout=120,
+            timeout=300,
             check=lambda: None if process.poll() is None else pytest.fail(log.read_text()),
             last_seen=log.read_text,
             interval=0.2,
@@ -194,14 +194,14 @@ def test_runs_that_are_killed_beheaded_and_interrupted_leave_nothing(settings, t
     beheaded = run_until_driven(tmp_path / "beheaded.log")
     (scheduler,) = Tree.of(psutil.Process(beheaded.pid)).component("scheduler")
     scheduler.kill()
-    assert beheaded.wait(60) == 1  # HarnessError
+    assert beheaded.wait(120) == 1  # HarnessError
     assert "Airflow's scheduler ended (exit code 137)" in (tmp_path / "beheaded.log").read_text()
     await_gone(settings)
 
     # The next one is not told that a run is under way.
     interrupted = run_until_driven(tmp_path / "interrupted.log")
     interrupted.send_signal(signal.SIGINT)
-    assert interrupted.wait(60) == 130
+    assert interrupted.wait(120) == 130
     assert processes(settings) == []
 
     # What they left behind does not disturb the next ones.

@@ -1,12 +1,7 @@
-"""The whole thing as a person runs it: red and green cells under a real Airflow, on real brokers, through Spark and GX.
-
-And under fire, with the blows of `benchmarks/chaos.py`: it is interrupted, then its scheduler is killed, and both times
-it is resumed.
-"""
+"""The whole thing as a person runs it: red and green cells under a real Airflow, on real brokers, through Spark and GX."""
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,9 +11,6 @@ import pytest
 from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
-from benchmarks.chaos import Home, Tree, left_after
-from onceproof.lab.processes import await_condition
-from onceproof.model.errors import ExitCode
 from onceproof.results.database import CellRow
 from onceproof.settings import get_settings
 
@@ -35,93 +27,37 @@ def home(tmp_path_factory):
 
 @dataclass(frozen=True)
 class Ran:
-    """A run that was interrupted and resumed, beheaded and resumed."""
+    """A run that has ended."""
 
     code: int
     result: dict
     said: str
-    interrupted: subprocess.CompletedProcess
     beside: subprocess.CompletedProcess  # a second run, begun while it was under way
-    beheaded: subprocess.CompletedProcess
-    left: list[str]  # processes, 10 s after it was beheaded
-    finished: list[dict[str, str]]  # digests of outcomes that say something: once it was interrupted, and in the end
 
 
 @pytest.fixture(scope="module")
-def ran(home, tmp_path_factory):
+def ran(home):
     """`onceproof run` of two scenarios on a fixed release; its positive controls come by themselves."""
-    runs = Home(home, tmp_path_factory.mktemp("told"), {})
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
-    command = [sys.executable, "-m", "onceproof.cli", "run"]
-    asked = ["--variant", "DEFAULT_CONFIG", "--scenario", "enumerator", "--scenario", "at-least-once"]
+    command = [sys.executable, "-m", "onceproof.cli", "run", "--variant", "DEFAULT_CONFIG"]
+    command += ["--scenario", "enumerator", "--scenario", "at-least-once"]
     first = subprocess.Popen(
-        [*command, *asked, "--streams", "4.3.1"],
+        [*command, "--streams", "4.3.1", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
     )
     said = first.stderr.readline()
-    beside = subprocess.run(
-        [*command, *asked], capture_output=True, text=True, env=environment, timeout=60, check=False
-    )
-    # Asked of the files, as what is said comes a little later, and trials are short: the control is still to be driven.
-    await_condition("a trial to end", runs.finished, timeout=300, interval=0.2)
-    first.send_signal(signal.SIGINT)
-    out, err = first.communicate(timeout=120)
-    interrupted = subprocess.CompletedProcess(command, first.returncode, out, said + err)
-    finished = [runs.finished()]
-    beheaded, left = behead(runs)
-    again = subprocess.run(
-        [*command, "--resume", "last", "--json"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=1500,
-        check=False,
-    )
-    assert again.stdout, again.stderr
-    finished.append(runs.finished())
-    return Ran(again.returncode, json.loads(again.stdout), again.stderr, interrupted, beside, beheaded, left, finished)
-
-
-def behead(home):
-    """Resume the last run, and kill Airflow's scheduler while it drives a trial; what is left of it 10 s later."""
-    resumed = home.start("--resume", "last")
-
-    def tree():
-        assert resumed.poll() is None, (home.told / "stderr").read_text()
-        return Tree.of(psutil.Process(resumed.pid))
-
-    try:
-        await_condition("a trial to be driven", lambda: tree().drivers(), timeout=600, interval=0.2)
-        (scheduler,) = tree().component("scheduler")
-        scheduler.kill()
-        code = resumed.wait(300)
-    finally:
-        left = left_after(home)  # and ended
-    told = [(home.told / name).read_text() for name in ("stdout", "stderr")]
-    return subprocess.CompletedProcess(["run", "--resume", "last"], code, *told), left
+    beside = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    out, err = first.communicate(timeout=1500)
+    assert out, said + err
+    return Ran(first.returncode, json.loads(out), said + err, beside)
 
 
 def test_the_run_ends_as_the_registry_expects(ran):
     assert ran.code == ran.result["exit_code"] == 0, ran.said
     assert ran.result["failures"] == []
-
-
-def test_an_interrupted_run_goes_on_and_repeats_nothing_that_is_finished(ran):
-    assert ran.interrupted.returncode == 130
-    assert "everything that was started has been stopped" in ran.interrupted.stderr
-    before, after = ran.finished
-    assert 0 < len(before) < len(after)
-    assert before.items() <= after.items()
-    assert ran.result["run"] in ran.interrupted.stderr
-
-
-def test_a_run_whose_scheduler_was_killed_says_so_can_be_resumed_and_leaves_nothing(ran):
-    assert ran.beheaded.returncode == ExitCode.ERROR
-    assert "scheduler ended (exit code 137)" in ran.beheaded.stdout + ran.beheaded.stderr
-    assert ran.left == []
 
 
 def test_the_fixed_release_is_green_and_its_control_red(ran):
@@ -158,18 +94,6 @@ def test_the_verdicts_are_in_the_results_database(ran, home):
 def test_a_second_run_while_one_is_under_way_is_refused(ran):
     assert ran.beside.returncode == 2
     assert ran.result["run"] in ran.beside.stderr
-
-
-def test_a_run_whose_tables_are_made_in_parts_is_judged_as_any_other(ran, home, tmp_path):
-    runs = Home(home, tmp_path, {})
-    asked = ["--scenario", "at-least-once", "--streams", "4.3.1", "--trials", "8"]  # enough are left when some end
-    code = runs.start(*asked, "--variant", "DEFAULT_CONFIG", "--variant", "EXACTLY_ONCE").wait(600)
-    told = runs.said()
-    assert code == told["exit_code"] == 0, (tmp_path / "stderr").read_text()
-    verdicts = {one["variant"]: (one["verdict"], one["red"], one["counted"]) for one in told["verdicts"]}
-    assert verdicts == {"DEFAULT_CONFIG": ("known", 8, 8), "EXACTLY_ONCE": ("clean", 0, 8)}
-    files = (home / "runs" / told["run"] / "tables" / "counts").iterdir()
-    assert len({file.name.partition("-")[0] for file in files}) > 1
 
 
 def test_nothing_is_left_running(ran, home):
