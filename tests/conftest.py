@@ -2,10 +2,8 @@
 
 import gc
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +11,6 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.model.cell import Cell, Trial
@@ -24,6 +21,7 @@ from tests.docker.inputs import passed as containers_passed
 from tests.durations import FILE as DURATIONS
 from tests.durations import Durations
 from tests.durations import read as durations
+from tests.lanes import Lanes, places, unit_of
 from tests.tools import TOOLS, left_out, unavailable
 
 # Tests do not assert times, but Hypothesis would by default: an example that takes 200 ms on a busy machine fails.
@@ -34,25 +32,6 @@ T = TypeVar("T")
 HERE = get_settings().installation  # for real brokers and programs
 UNDISTURBED = 8  # attempts
 ROOT = Path(__file__).parents[1]
-# Folders whose tests share what takes long to start, a Spark session or Airflow: one worker has all of them.
-TOGETHER = ("tests/spark_jobs/", "tests/expectations/", "tests/dags/")
-LONG = 5.0  # seconds: of a unit that is not among the short ones, which are first
-
-
-class Lanes(LoadScopeScheduling):
-    """What each of several workers (`-n`) takes: a file, or all files that share a Spark session or an Airflow home.
-
-    Trials run on both at once, as in production (`settings.drive_slots`). A file is a unit as its tests share what they
-    need. xdist's own groups do not reach it with pytest 9.2.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        return shared_by(nodeid.partition("::")[0])
-
-
-def shared_by(file: str) -> str:
-    """The unit that a file belongs to."""
-    return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -65,21 +44,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order tests for the workers, before any is left out by its markers.
 
-    First the units that take no second, then those that take longest, so that what is left in the end is short. The
-    containers come last, as their images are built meanwhile; they are for the night if they passed as they are.
+    The containers come last, as their images are built meanwhile; they are for the night if they passed as they are.
     """
     for item in items:
         if item.get_closest_marker("docker") and containers_passed():
             item.add_marker("night")
-    seconds = durations()
-    units: dict[str, float] = defaultdict(float)
-    for item in items:
-        if not item.get_closest_marker("night"):
-            units[shared_by(item.nodeid.partition("::")[0])] += seconds.get(item.nodeid, 0.0)
+    by_unit = places((item.nodeid for item in items if not item.get_closest_marker("night")), durations())
 
     def place(item: pytest.Item) -> tuple[bool, float]:
-        takes = units[shared_by(item.nodeid.partition("::")[0])]
-        return item.get_closest_marker("docker") is not None, -takes if takes >= LONG else -inf
+        return item.get_closest_marker("docker") is not None, by_unit.get(unit_of(item.nodeid), 0.0)
 
     items.sort(key=place)
 

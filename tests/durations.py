@@ -3,7 +3,6 @@
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -33,11 +32,3 @@ class Durations:
 def read(file: Path = FILE) -> dict[str, float]:
     """Seconds by test; of a test that is missing, less than `SHORTEST`."""
     return json.loads(file.read_text()) if file.exists() else {}
-
-
-def by_file(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, float]:
-    """Seconds of each file, of these of its tests."""
-    files: dict[str, float] = defaultdict(float)
-    for test in tests:
-        files[test.partition("::")[0]] += seconds.get(test, 0.0)
-    return files

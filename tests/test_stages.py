@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.main import get_command
 
 from onceproof.cli import app
-from tests import durations, night, tools
+from tests import durations, lanes, night, tools
 from tests.docker import inputs
 
 
@@ -170,3 +170,18 @@ def test_commands_of_onceproof_are_some(step, tmp_path):
     for command in filter(None, (step.command(tmp_path), step.resumed)):
         if tuple(command[:3]) == night.ONCEPROOF:
             get_command(app).commands[command[3]].make_context(command[3], list(command[4:]))
+
+
+def test_short_units_come_first_then_the_longest_and_what_shares_a_session_is_one():
+    seconds = {
+        "tests/lab/test_a.py::x": 20.0,
+        "tests/lab/test_a.py::y": 15.0,
+        "tests/spark_jobs/test_b.py::x": 30.0,
+        "tests/expectations/test_c.py::x": 10.0,
+        "tests/lab/test_d.py::x": 4.0,
+        "tests/lab/test_e.py::night": 900.0,
+    }
+    tests = [*list(seconds)[:-1], "tests/lab/test_e.py::x"]
+    by_unit = lanes.places(tests, seconds)
+    order = sorted(by_unit, key=by_unit.__getitem__)
+    assert order == ["tests/lab/test_d.py", "tests/lab/test_e.py", "a Spark session", "tests/lab/test_a.py"]
