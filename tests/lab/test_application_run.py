@@ -58,6 +58,7 @@ def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples)
     assert bad["anomalies"]["lost-record"] > 0
 
 
+@pytest.mark.night
 @pytest.mark.broker
 def test_no_order_is_lost_by_a_crash_where_it_is_not(examples):
     code, [good] = app_run(examples / "orders", "--streams", "4.3.1", "--seed", "1")
@@ -249,6 +250,7 @@ def test_what_is_read_into_a_global_table_is_declared_so(with_rates, examples):
         check_topology(HERE, application_of(str(orders.parent)), NEWEST)
 
 
+@pytest.mark.night
 @pytest.mark.broker
 def test_an_application_has_its_global_table_before_it_begins(with_rates):
     """Its topics have different numbers of partitions; its input is replayed on the newest release, too."""

@@ -43,6 +43,7 @@ def test_one_that_ends_by_itself_is_told_with_the_end_of_its_log(mischief):
     assert str(done.exception).startswith("instance-1 (Kafka Streams 4.3.1) ended (exit code 0); its log")
 
 
+@pytest.mark.night
 def test_one_that_does_not_end_when_asked_is_ended(mischief):
     code, [green] = app_run(mischief("stays"), "--streams", "4.3.1")
     assert (code, green["judgement"]) == (0, "green"), green["reason"]

@@ -59,6 +59,7 @@ def tables_of(run: RunFolder) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.broker
 def test_a_cluster_makes_the_same_tables(cluster: EmbeddedCluster, master: str, tmp_path: Path) -> None:
