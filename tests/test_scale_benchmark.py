@@ -41,6 +41,7 @@ def test_work_is_measured_in_a_process_of_its_own():
     assert told.memory > 2**20
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.broker
 def test_every_reader_finds_what_was_planted(cluster: EmbeddedCluster, tmp_path: Path):
