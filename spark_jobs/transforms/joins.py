@@ -44,8 +44,8 @@ def by_foreign_key(records: DataFrame, trials: DataFrame) -> DataFrame:
 
     Only the last record of each key of the left table stays, with its result `left << 32 | right` and
     the later of the two timestamps; if there is no right record, the result is null, or in a left join (fact `join`)
-    the left one alone. Records of the right table have values below 0; one of the left table asks for the key before
-    its value, or for none if its value is 0.
+    the left one alone. Records of the right table have values below 0. Of one of the left table the value is its second
+    attribute, by millions, and the number after the key that it asks for, 0 for none; 999,999 says that it is deleted.
 
     In: input records with gives; trials with `facts`. Out: as the records.
     """
@@ -58,15 +58,17 @@ def by_foreign_key(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
     right = last.where("value < 0").select(
         "trial",
-        (f.col("key").cast("long") + 1).alias("value"),
+        (f.col("key").cast("long") + 1).alias("asked"),
         (-f.col("value")).alias("other"),
         f.col("timestamp").alias("changed"),
     )
-    left = last.where("value >= 0").join(right, ["trial", "value"], "left")
+    is_there = f.col("value") != 999_999
+    asked = f.when(is_there, f.nullif(f.col("value") % 1_000_000, f.lit(0)))
+    left = last.where("value >= 0").withColumn("asked", asked).join(right, ["trial", "asked"], "left")
     joined = left.withColumns(
         {
             "gives": f.when(
-                f.col("other").isNotNull() | f.col("outer"),
+                f.col("other").isNotNull() | (f.col("outer") & is_there),
                 f.shiftleft("value", 32) + f.coalesce("other", f.lit(0)),
             ),
             "timestamp": f.greatest("timestamp", "changed"),

@@ -51,6 +51,7 @@ class Nature:
     pauses: bool = True  # an instance that is told to
     resumes: bool = True  # the same
     forgets: bool = True  # the log of positions, when it is compacted
+    drops: int = 7  # answers of a foreign-key join that meet a row that has changed
     dies_of_disk: bool = True  # an instance that cannot write to its disk
     stands_still_after: float | None = None  # seconds; then the machine stands still for 3.2 s
 

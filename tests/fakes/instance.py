@@ -304,7 +304,7 @@ class FakeInstance(Instance):
         if self._looks_into_stores and self.processed and "contents" not in self.last:
             self._tell("contents", task="0_0", stores=[])
         if self._joins and self.processed and "joined" not in self.last:
-            self._tell("joined", key=0)
+            self._tell("joined", keys=1, dropped=nature.drops)
         if self._forever is not None and self._group.processed > FIRST_RECORDS and "punctuated" not in self.last:
             times = 10 if nature.halts_after is not None else 1
             self._tell("punctuated", task="0_0", at=self._forever, times=times)

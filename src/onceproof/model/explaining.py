@@ -6,10 +6,11 @@ on an affected release.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from onceproof.model.anomaly import Witness
@@ -93,6 +94,14 @@ class Scene:
         return frozenset((key, value) for _, _, key, value in self.inputs)
 
     @cached_property
+    def values(self) -> Mapping[int | None, str]:
+        """For each key of the input its values in the order in which they came, with commas between."""
+        came: dict[int | None, list[str]] = defaultdict(list)
+        for _, _, key, value in sorted(self.inputs, key=itemgetter(0, 1)):
+            came[key].append(str(value))
+        return {key: ",".join(values) for key, values in came.items()}
+
+    @cached_property
     def changed(self) -> frozenset[int | None]:
         """The keys of the input that came in with several values."""
         return frozenset(key for key, times in Counter(key for key, _ in self.sent).items() if times > 1)
@@ -115,6 +124,7 @@ class Explanation:
         restored: a store of its partition was restored.
         sent: a value that its key came in with.
         changed: its key came in with several values.
+        values: a regular expression that is found in the values that its key came in with, in order, as in `1,20,3`.
         most: so many witnesses of a trial at most; of more it explains none.
         variants: in which it holds, beside trials that are varied; None for all of the issue's.
     """
@@ -133,6 +143,7 @@ class Explanation:
     given: tuple[str, ...] = ()
     restored: bool = False
     most: int | None = None
+    values: str | None = None
 
     def explains(self, witness: Witness, scene: Scene) -> bool:
         """Whether it explains a witness, if there are not too many."""
@@ -156,6 +167,8 @@ class Explanation:
         if self.sent is not None and (witness.key, self.sent) not in scene.sent:
             return False
         if self.changed and witness.key not in scene.changed:
+            return False
+        if self.values is not None and not re.search(self.values, scene.values.get(witness.key, "")):
             return False
         if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
             return True

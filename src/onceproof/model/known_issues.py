@@ -273,16 +273,17 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
     explanation = Explanation(**{**entry, **lists})
     of_trial = (explanation.after, explanation.faults, explanation.given, explanation.open_at)
     of_partition = (explanation.returned, explanation.stayed, explanation.restored)
-    of_witness = (explanation.says, explanation.changed, explanation.sent is not None)
+    of_witness = (explanation.says, explanation.changed, explanation.values, explanation.sent is not None)
     if not any((*of_trial, *of_partition, *of_witness)):
         raise ValueError(
             "an explanation says nothing of its witnesses; give it says, after, faults, given, open_at, returned, "
-            "stayed, restored, sent or changed."
+            "stayed, restored, sent, changed or values."
         )
-    try:
-        re.compile(explanation.says or "")
-    except re.error as error:
-        raise ValueError(f"says is {explanation.says!r}, which is no regular expression: {error}.") from None
+    for name, expression in (("says", explanation.says), ("values", explanation.values)):
+        try:
+            re.compile(expression or "")
+        except re.error as error:
+            raise ValueError(f"{name} is {expression!r}, which is no regular expression: {error}.") from None
     return explanation
 
 

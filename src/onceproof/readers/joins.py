@@ -10,6 +10,8 @@ FIRST_TOTAL = 1_000_000  # the key of the first of the sums that the topology `t
 GROUPS, TOTALS = 5_000, 10  # the group of a key is its remainder, and so is the total of a group
 LAST_DIGITS = 1_000  # the remainder of the sum of a group counts in its total
 DELETES = 1  # the value, of either sign, that deletes
+SECOND_ATTRIBUTE = 1_000_000  # how much the second attribute of a row of `foreign-key-join` counts in its value
+ROW_DELETED = 999_999  # the value that deletes such a row
 
 
 def with_entries(inputs: Sequence[Record], added: int = 0) -> Iterator[Record]:
@@ -28,9 +30,10 @@ def with_entries(inputs: Sequence[Record], added: int = 0) -> Iterator[Record]:
 def by_foreign_key(inputs: Sequence[Record], *, outer: bool = False) -> Iterator[Record]:
     """The last record of each key of the left table, with what the topology `foreign-key-join` makes of it at the end.
 
-    Records with a value below 0 are those of the right table; one of the left asks for the key before its value, or
-    with 0 for none. Where both exist, the result is `left << 32 | right`, as old as the younger of the two. A left join
-    (`outer`) also gives records of the left table that have none in the right one, with 0 in its place.
+    Records with a value below 0 are those of the right table. In one of the left `ROW_DELETED` deletes; of any other
+    value the last six decimal digits are what it asks for: the key before that number, or none if it is 0. Where both
+    exist, the result is `left << 32 | right`, as old as the younger of the two. A left join (`outer`) also gives
+    records of the left table that have none in the right one, with 0 in its place.
     """
     left: dict[int | None, Record] = {}
     right: dict[int | None, Record] = {}
@@ -38,9 +41,10 @@ def by_foreign_key(inputs: Sequence[Record], *, outer: bool = False) -> Iterator
         (right if record.value is not None and record.value < 0 else left)[record.key] = record
     for record in left.values():
         value = record.value or 0
-        other = right.get(value - 1) if value else None
+        asked = value % SECOND_ATTRIBUTE
+        other = right.get(asked - 1) if asked and value != ROW_DELETED else None
         if other is None or other.value is None:
-            yield record._replace(value=value << 32 if outer else None)
+            yield record._replace(value=value << 32 if outer and value != ROW_DELETED else None)
         else:
             timestamp = max(record.timestamp, other.timestamp)
             yield record._replace(value=value << 32 | -other.value, timestamp=timestamp)

@@ -9,8 +9,12 @@ they make at the end is that of the join of both tables, and is compared key by 
 the last record of the left table has its result: it comes after all others in each of those topics.
 
 Every foreign key that is not null exists in the right table. If some do not (parameter `absent`), or if the tables are
-cached, there is a race: an answer to a change to null may be overtaken by changes after which nothing asks again, and
-the result stays (docs/findings/foreign-key-join-stale-result.md).
+cached, there is a race: the answer that removes a result may meet a row that has changed meanwhile, and is dropped; if
+nothing asks again, the result stays (docs/findings/foreign-key-join-stale-result.md). The parameter `race` provokes it:
+each row of the left table has a result, and then changes twice, the second time before the first change is answered.
+For this a row has a second attribute beside its foreign key: a change of it changes the row, and not the key. Half of
+the rows come to ask for a key that is there, so that a join which gives nothing at all is seen, too. The trial is
+exercised if the application counted answers that were dropped.
 
 KAFKA-18713: a left join to a table of several partitions. For a foreign key that changes, releases with the bug let
 both the old key and the new one answer: that there is nothing, and what there is. The task of the old key may be
@@ -49,6 +53,10 @@ from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_g
 
 NAME = "instance-1"
 NULL = 0  # value of a record of the left table without a foreign key
+ATTRIBUTE = 1_000_000  # a value of the left table is its second attribute times this, and what it asks for
+DELETED = ATTRIBUTE - 1  # the value that deletes a row of the left table
+RACES = {"same-key": None, "null": NULL, "insert": DELETED}  # how a row changes first; None: as the second time
+AT_ONCE = 5_000  # records a second where rows race
 JOINS = ("inner", "left")  # a fact is the place of one
 REPARTITION = "right-repartition"  # through which the right table goes, if it has several partitions
 
@@ -62,6 +70,13 @@ PARAMETERS = {
     "join": Parameter("inner", "kind of the join", choices=JOINS),
     "partitions": Parameter(1, "partitions of the input and of both tables", least=1),
     "absent": Parameter(0.0, "share of the right table's keys that have no record, from 0 to 1", least=0),
+    "race": Parameter(
+        "none",
+        "instead of these changes, how each row of the left table loses its result in two changes: to another foreign "
+        "key and then to another attribute (same-key), to null (null) or deleted (insert) and then to another key",
+        choices=("none", *RACES),
+    ),
+    "apart": Parameter(1, "number of rows that race at once: the second change comes so many records later", least=1),
     "stores": Parameter("rocksdb", "kind of the stores", choices=("in-memory", "rocksdb")),
     "caching": Parameter(False, "whether the tables are cached"),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
@@ -70,6 +85,8 @@ PARAMETERS = {
 }
 FLOWING = 20_000  # changes while a fault strikes
 LEFT = {"join": "left", "partitions": 2, "no.key": False}
+SAME_KEY = {"race": "same-key", "absent": 0.5, "no.key": False}
+CACHED = {"caching": True, "apart": 500}  # 100 ms: longer than until a commit flushes the first change
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Three of ten records of the left table have no foreign key."),
     Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
@@ -84,6 +101,19 @@ VARIANTS = variants_of(
         "As LEFT, inner; an instance is killed while the left table changes, and started again.",
         {**LEFT, "join": "inner", "fault": "instance-kill", "records": FLOWING},
     ),
+    Variant(
+        "SAME_KEY",
+        "Each row of the left table changes to another foreign key, of which half are absent, and its other attribute "
+        "right behind.",
+        SAME_KEY,
+    ),
+    Variant(
+        "SAME_KEY_CACHED", "As SAME_KEY with cached tables, the second change in the next commit.", SAME_KEY | CACHED
+    ),
+    Variant(
+        "TO_NULL", "As SAME_KEY; the foreign key is null in between.", {**SAME_KEY, "race": "null", "no.key": True}
+    ),
+    Variant("REINSERTED", "As SAME_KEY; the row is deleted in between.", {**SAME_KEY, "race": "insert"}),
     replace(ROLLING, parameters={**LEFT, "join": "inner", **ROLLING.parameters, "records": FLOWING}),
 )
 
@@ -97,7 +127,14 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Of what cannot be generated, or has no result that could be told from none; or of a restart."""
     if own["absent"] > 1:
         return f"absent is {own['absent']:g}, but must be a share from 0 to 1."
-    if own["join"] == "left" and own["no.key"]:
+    if own["right"] >= DELETED:
+        return f"right is {own['right']:,}, but a row has no place for more than {DELETED - 1:,} foreign keys."
+    races = own["race"] != "none"
+    if races and not own["absent"]:
+        return "rows race only to foreign keys that are absent; add --set absent=0.5."
+    if own["race"] == "null" and not own["no.key"]:
+        return "race=null makes foreign keys null; add --set no.key=true."
+    if own["join"] == "left" and own["no.key"] and not races:
         return "a left join gives a result also where there is no foreign key; add --set no.key=false."
     return refuse_at_least_once(own) or refuse_group(cell, own, on_disk=own["stores"] == "rocksdb")
 
@@ -143,6 +180,9 @@ def workload(trial: Trial) -> Workload:
 
     there = _there(own)
     first = [of_right(key) for key in there]
+    if own["race"] != "none":
+        first += [(key, rng.choice(there) + 1) for key in left]
+        return Workload(first, [*_races(own, rng, left, right), *last_records(trial)])
     first += [of_left(key) for key in left]
     second = [
         of_right(rng.choice(there)) if rng.random() < 1 / 7 else of_left(rng.choice(left))
@@ -151,6 +191,17 @@ def workload(trial: Trial) -> Workload:
     if own["partitions"] > 1:
         second.sort(key=lambda record: record[1] >= NULL)
     return Workload(first, [*second, *last_records(trial)])
+
+
+def _races(own: Mapping[str, Any], rng: random.Random, left: range, right: range) -> list[tuple[int, int]]:
+    """Two changes of each row of the left table, `apart` records from one another."""
+    between = RACES[own["race"]]
+    changed = []
+    for begin in range(0, len(left), own["apart"]):
+        rows = [(key, rng.choice(right) + 1) for key in left[begin : begin + own["apart"]]]
+        changed += [(key, asked if between is None else between) for key, asked in rows]
+        changed += [(key, ATTRIBUTE + asked) for key, asked in rows]
+    return changed
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -194,23 +245,37 @@ def drive(lab: Lab) -> Exercise:
         fault, suffered = chosen(own), None
         if fault:
             start_other(lab)
+        races = own["race"] != "none"
+        if races:
+            lab.await_(f"the results of {own['left']:,} rows", lambda: lab.end("output") >= own["left"])
+            lab.await_internal_drained()
     with lab.phase("changes"):
         begin = 0
         if own["partitions"] > 1:
             begin = sum(value < NULL for _, value in second)
-            lab.produce("right", second[:begin])
-            lab.await_drained()
+            if begin:
+                lab.produce("right", second[:begin])
+                lab.await_drained()
             lab.await_("the right table to be whole", lambda: lab.committed(REPARTITION) >= lab.end(REPARTITION))
         if not fault:
-            lab.produce("changes", second[begin:])
+            lab.produce("changes", second[begin:], AT_ONCE if races else None)
             lab.await_drained()
             lab.await_("the results of the last records", lambda: "joined" in instance.last)
+            if races:
+                lab.await_internal_drained()
     if fault:
         suffered = befall(lab, fault, "changes", second[begin:])
     with lab.phase("leave"):
         lab.close_instances()
     if suffered:
         return Exercise.of(suffered)
+    if races:
+        dropped = instance.last["joined"]["dropped"]
+        reason = (
+            f"{own['left']:,} rows with a result changed twice; {dropped:,} answers were dropped, as the row had "
+            "changed meanwhile."
+        )
+        return Exercise(dropped > 0, reason, all_steps_tried=True)
     changed = changes([(key, value) for key, value in (*first, *second) if value >= NULL])
     if own["join"] == "left":
         tasks = own["partitions"]

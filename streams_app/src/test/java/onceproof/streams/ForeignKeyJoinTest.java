@@ -43,7 +43,7 @@ class ForeignKeyJoinTest {
             assertEquals(List.of(), trial.told);
 
             Trial.pipe(driver, 8, -80);
-            assertEquals(List.of(Events.fields("event", "joined", "keys", 1)), trial.told);
+            assertEquals(List.of(Events.fields("event", "joined", "keys", 1, "dropped", 0L)), trial.told);
         }
         assertEquals(9L, trial.progress.processed().get(0).get("count"));
     }
@@ -61,6 +61,16 @@ class ForeignKeyJoinTest {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2})
+    void a_row_has_another_attribute_beside_its_foreign_key_and_may_be_deleted(int partitions) {
+        try (TopologyTestDriver driver = trial.with("partitions", partitions).open()) {
+            Trial.pipe(driver, 1, -50, 11, 2, 11, 3_000_002, 12, 2, 12, ForeignKeyJoin.DELETED, 14, 2, 14, 2_000_009);
+
+            assertEquals(Map.of(11, pair(3_000_002, 50), 12, 0L, 14, 0L), table(driver));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2})
     void to_the_left_what_has_no_right_side_comes_out_too(int partitions) {
         trial.with("join", "left").with("partitions", partitions).with("last.keys", 2);
         try (TopologyTestDriver driver = trial.open()) {
@@ -70,7 +80,7 @@ class ForeignKeyJoinTest {
             Trial.pipe(driver, 13, 2);
             assertEquals(List.of(), trial.told);
             Trial.pipe(driver, 13, 2, 14, 9);
-            assertEquals(List.of(Events.fields("event", "joined", "keys", 2)), trial.told);
+            assertEquals(List.of(Events.fields("event", "joined", "keys", 2, "dropped", 0L)), trial.told);
         }
     }
 
