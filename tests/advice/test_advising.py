@@ -118,6 +118,7 @@ def all_of(current, target, application=None):
 
 
 FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10199, corrupted (no JIRA)"
+SAME_KEY = "KIP-213, same key (no JIRA)"  # which the fix of KAFKA-16407 brought
 
 
 def keys(issues):
@@ -132,7 +133,7 @@ def keys(issues):
             "4.3.1",
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"],
             ["KAFKA-20808", "KAFKA-21034"],
-            ["KAFKA-20731", FAR_FUTURE, KEPT],
+            ["KAFKA-20731", FAR_FUTURE, KEPT, SAME_KEY],
         ),
         (
             "3.4.1",
@@ -165,10 +166,16 @@ def keys(issues):
             "3.9.0",
             "3.9.1",
             ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
-            [],
+            [SAME_KEY],
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-20731", FAR_FUTURE, "KAFKA-19208", "KAFKA-19479", KEPT],
         ),
-        ("4.1.1", "4.1.0", [], ["KAFKA-19510", "KAFKA-19479"], ["KAFKA-20685", "KAFKA-20731", FAR_FUTURE, KEPT]),
+        (
+            "4.1.1",
+            "4.1.0",
+            [],
+            ["KAFKA-19510", "KAFKA-19479"],
+            ["KAFKA-20685", "KAFKA-20731", FAR_FUTURE, KEPT, SAME_KEY],
+        ),
     ],
 )
 def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, staying):
@@ -176,6 +183,7 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
     assert (keys(advice.left_behind), keys(advice.gained)) == (left, gained)
     assert keys(advice.staying) == [
         *staying,
+        "KIP-213, insert (no JIRA)",
         "KIP-213 (no JIRA)",
         "KIP-889 (no JIRA)",
         "KIP-889, restored (no JIRA)",

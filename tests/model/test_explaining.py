@@ -176,6 +176,42 @@ def test_more_stale_results_than_a_cache_ever_left_are_something_else():
     assert left(4, absent=0.1) == {}
 
 
+@pytest.mark.parametrize(
+    ("issue", "values", "expected"),
+    [
+        pytest.param("same key", [3, 150, 1_000_150], True, id="another attribute with the same key"),
+        pytest.param("same key", [3, 999_998, 1_999_998], True, id="the last key"),
+        pytest.param("same key", [3, 50, 1_000_150], False, id="another key"),
+        pytest.param("same key", [3, 50, 150], False, id="another key, that ends alike"),
+        pytest.param("same key", [3, 150, 150], False, id="the same row"),
+        pytest.param("same key", [3, 150, 1_000_150, 4], False, id="and then another key"),
+        pytest.param("same key", [1_000_150], False, id="only once"),
+        pytest.param("same key", [3, 0, 1_000_150], False, id="null in between"),
+        pytest.param("same key", [150, 3, 1_000_150], False, id="not one after the other"),
+        pytest.param("insert", [3, 0, 150], True, id="from null to a key"),
+        pytest.param("insert", [3, 0, 150, 150], True, id="which was told twice"),
+        pytest.param("insert", [3, 999_999, 1_000_150], True, id="deleted and inserted again"),
+        pytest.param("insert", [3, 0, 150, 7], False, id="and then another key"),
+        pytest.param("insert", [3, 0, 150, 15], False, id="and then one that begins alike"),
+        pytest.param("insert", [3, 150, 0], False, id="to null"),
+        pytest.param("insert", [3, 0, 999_999], False, id="null, then deleted"),
+        pytest.param("insert", [3, 10, 150], False, id="no null"),
+        pytest.param("insert", [3, 150, 1_000_150], False, id="the same key"),
+    ],
+)
+def test_a_result_stays_where_the_changes_of_its_row_can_leave_it(issue, values, expected):
+    key = f"KIP-213, {issue} (no JIRA)"
+    stale = witness("unexpected-record", "output/0@70", key=9)
+
+    def there(**given):
+        return Scene([], lambda: [(0, 5 - place, 9, value) for place, value in enumerate(values[::-1])], given)
+
+    assert explained(stale, there(absent=0.5), key, None) is expected
+    assert not explained(stale, there(absent=0.0), key, None)
+    assert not explained(witness("lost-record", "input/0@5", key=9), there(absent=0.5), key, None)
+    assert not explained(witness("unexpected-record", "output/0@70", key=8), there(absent=0.5), key, None)
+
+
 def test_of_each_anomaly_the_unexplained_are_counted():
     rows = [Explanation(("lost-record",), open_at="crash")]
     seen = [witness("lost-record", f"input/0@{offset}", key=key) for offset, key in KEYS.items()]

@@ -398,6 +398,17 @@ WAYS = [
     Way("foreign-key-join", "to the left", True, "^[1-9][0-9,]* foreign keys changed to .* of 2 partitions", "LEFT"),
     Way("foreign-key-join", "no race", False, " of 1 partition,", "LEFT_ONE_PARTITION", all_steps_tried=True),
     Way("foreign-key-join", "none is null", False, "^0 foreign keys", "NO_NULL_KEY", all_steps_tried=True),
+    Way("foreign-key-join", "rows race", True, "^1,000 rows .* twice; 7 answers were dropped", "SAME_KEY"),
+    Way("foreign-key-join", "rows race in two commits", True, "7 answers were dropped", "SAME_KEY_CACHED"),
+    Way(
+        "foreign-key-join",
+        "no answer met a changed row",
+        False,
+        "; 0 answers were dropped",
+        "REINSERTED",
+        nature=Nature(drops=0),
+        all_steps_tried=True,
+    ),
     Way(
         "stream-join",
         "a task is ahead",

@@ -8,7 +8,17 @@ from onceproof.model.errors import UsageError
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_foreign_key_join as check
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.foreign_key_join import NULL, SCENARIO, app, changes, last_key, last_records, workload
+from onceproof.scenarios.foreign_key_join import (
+    ATTRIBUTE,
+    DELETED,
+    NULL,
+    SCENARIO,
+    app,
+    changes,
+    last_key,
+    last_records,
+    workload,
+)
 from tests.conftest import a_trial
 from tests.specimens.foreign_key_join import HEALTHY, SPECIMENS, found
 
@@ -76,6 +86,58 @@ def test_a_share_of_more_than_all_is_refused():
 def test_no_foreign_key_is_null_in_the_control():
     made = workload(a_trial("4.3.1", "NO_NULL_KEY", scenario="foreign-key-join"))
     assert NULL not in {value for _, value in (*made.first, *made.second)}
+
+
+@pytest.mark.parametrize(
+    ("variant", "between"),
+    [
+        pytest.param("SAME_KEY", None, id="the key, then the attribute"),
+        pytest.param("SAME_KEY_CACHED", None, id="in the next commit"),
+        pytest.param("TO_NULL", NULL, id="null in between"),
+        pytest.param("REINSERTED", DELETED, id="deleted in between"),
+    ],
+)
+def test_each_row_has_a_result_and_changes_twice_to_a_key_that_may_be_absent(variant, between):
+    trial = a_trial("4.3.1", variant, scenario="foreign-key-join", left=2_000)
+    made, own = workload(trial), SCENARIO.values(trial)
+    there = {key for key, value in made.first if value < NULL}
+    rows = {key: value for key, value in made.first if value >= NULL}
+    assert len(there) == 150
+    assert len(rows) == 2_000
+    assert {value - 1 for value in rows.values()} == there
+    twice = made.second[: -len(last_records(trial))]
+    for place, (key, value) in enumerate(twice):
+        if value < ATTRIBUTE:
+            again = twice[place + own["apart"]]
+            assert again[0] == key
+            assert value == (again[1] - ATTRIBUTE if between is None else between)
+    assert Counter(key for key, _ in twice) == dict.fromkeys(rows, 2)
+    asked = {value - ATTRIBUTE - 1 for _, value in twice if value >= ATTRIBUTE}
+    assert asked - there
+    assert asked & there
+
+
+@pytest.mark.parametrize(
+    ("variant", "given", "sentence"),
+    [
+        ("SAME_KEY", {"absent": 0.0}, r"rows race only to foreign keys that are absent; add --set absent=0\.5\."),
+        ("TO_NULL", {"no.key": False}, r"race=null makes foreign keys null; add --set no\.key=true\."),
+        ("SAME_KEY", {"right": 1_000_000}, r"right is 1,000,000, but a row has no place for more than 999,998"),
+    ],
+)
+def test_a_race_that_cannot_be_is_refused(variant, given, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        SCENARIO.validate(a_trial("4.3.1", variant, scenario="foreign-key-join", **given))
+
+
+def test_rows_may_race_to_the_left_too():
+    SCENARIO.validate(a_trial("4.3.1", "TO_NULL", scenario="foreign-key-join", join="left"))
+
+
+@pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", "LEFT", "NO_NULL_KEY"])
+def test_without_a_race_rows_are_their_foreign_keys(variant):
+    made = workload(a_trial("4.3.1", variant, scenario="foreign-key-join"))
+    assert max(value for _, value in (*made.first, *made.second)) <= 300
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ Input `(partition, offset, key, value)`; output `(partition, offset, key, left, 
 result. All are bent from `HEALTHY`: keys 0 and 1 are in the right table; of the left table, keys 10 and 14 have a
 foreign key, that of key 11 came from null, that of key 12 became null, and key 13 asks for one that does not exist.
 Those of a left join are bent from `LEFT`, without null keys: where `right` is 0, there is nothing on that side.
+In `RACING` rows have a second attribute, by millions, and 999,999 deletes one: of key 10 the attribute changed, key 11
+then asked for another key, too, key 12 asks for none with another attribute, key 13 was deleted, key 14 came back.
 """
 
 from dataclasses import dataclass, field, replace
@@ -54,6 +56,28 @@ LEFT = Specimen(
         *((0, 2, 10, 1), (0, 3, 11, 3), (0, 4, 12, 1), (0, 5, 12, 2)),
     ],
     output=[(0, 0, 10, 1, 50), (0, 1, 11, 3, 0), (0, 2, 12, 1, 50), (0, 3, 12, 2, 60)],
+    join=1,
+)
+
+
+RACING = Specimen(
+    name="rows change, and not their foreign keys",
+    input=[
+        *((0, 0, 0, -50), (0, 1, 1, -60)),
+        *((0, 2, 10, 1), (0, 3, 11, 1), (0, 4, 12, 1), (0, 5, 13, 2), (0, 6, 14, 2), (0, 7, 15, 1)),
+        *((0, 8, 10, 3_000_001), (0, 9, 11, 2), (0, 10, 11, 1_000_002), (0, 11, 12, 0), (0, 12, 12, 7_000_000)),
+        *((0, 13, 13, 999_999), (0, 14, 14, 999_999), (0, 15, 14, 1_000_001), (0, 16, 15, 5), (0, 17, 15, 1_000_005)),
+    ],
+    output=[
+        *((0, 0, 10, 1, 50), (0, 1, 12, 1, 50), (0, 2, 13, 2, 60), (0, 3, 14, 2, 60), (0, 4, 15, 1, 50)),
+        *((0, 5, 10, 3_000_001, 50), (0, 6, 11, 1_000_002, 60), (0, 7, 12, 0, 0), (0, 8, 13, 0, 0)),
+        *((0, 9, 14, 1_000_001, 50), (0, 10, 15, 0, 0)),
+    ],
+)
+RACING_LEFT = replace(
+    RACING,
+    name="rows change, and not their foreign keys, to the left",
+    output=[*RACING.output, (0, 11, 12, 7_000_000, 0), (0, 12, 15, 1_000_005, 0)],
     join=1,
 )
 
@@ -142,8 +166,49 @@ ANOMALOUS = [
     ),
 ]
 
+ANOMALOUS += [
+    replace(
+        RACING,
+        name="unexpected-record: the row changed again, so the answer that its key is not there was dropped",
+        output=RACING.output[:-1],
+        witnesses=[found("unexpected-record", 15, "output/0@4", "nothing", pair(1, 50))],
+    ),
+    replace(
+        RACING,
+        name="unexpected-record: the row was deleted, and its result stays",
+        output=[*RACING.output[:8], *RACING.output[9:]],
+        witnesses=[found("unexpected-record", 13, "output/0@2", "nothing", pair(2, 60))],
+    ),
+    replace(
+        RACING,
+        name="unexpected-record: no foreign key, but another attribute",
+        output=[*RACING.output[:7], *RACING.output[8:]],
+        witnesses=[found("unexpected-record", 12, "output/0@1", "nothing", pair(1, 50))],
+    ),
+    replace(
+        RACING,
+        name="wrong-value: the attribute before the last",
+        output=[*RACING.output, (0, 11, 11, 2, 60)],
+        witnesses=[found("wrong-value", 11, "output/0@11", pair(1_000_002, 60), pair(2, 60))],
+    ),
+    replace(
+        RACING_LEFT,
+        name="unexpected-record: to the left, a row that was deleted",
+        output=[*RACING_LEFT.output, (0, 13, 13, 999_999, 0)],
+        witnesses=[found("unexpected-record", 13, "output/0@13", "nothing", pair(999_999, 0))],
+    ),
+    replace(
+        RACING_LEFT,
+        name="wrong-value: to the left, the result with the key before stays",
+        output=RACING_LEFT.output[:10] + RACING_LEFT.output[11:12],
+        witnesses=[found("wrong-value", 15, "output/0@4", pair(1_000_005, 0), pair(1, 50))],
+    ),
+]
+
 LOOK_ALIKES = [
     HEALTHY,
+    RACING,
+    RACING_LEFT,
     replace(
         HEALTHY,
         name="results in another order, and more of them on the way",

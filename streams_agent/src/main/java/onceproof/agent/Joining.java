@@ -9,6 +9,8 @@ import org.apache.kafka.streams.processor.api.Record;
 /** Bugs of joins. */
 public final class Joining {
 
+    public static final ThreadLocal<Boolean> UNCHANGED = new ThreadLocal<>(); // until an inner join asked to forget
+
     private Joining() {}
 
     /** In {@code KStreamKTableJoinProcessor.doJoin(record)}: a record that asks for no key is not joined. */
@@ -38,6 +40,28 @@ public final class Joining {
         }
     }
 
+    /** In {@code UnbindChangeProcessor.defaultJoinInstructions(record)}: an inner join begins to ask for a row. */
+    static final class Asks {
+        @Advice.OnMethodEnter
+        static void enter() {
+            UNCHANGED.set(true);
+        }
+
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        static void exit() {
+            UNCHANGED.remove();
+        }
+    }
+
+    /** In {@code UnbindChangeProcessor.forward(record, foreignKey, instruction)}: an absent key that stays is silent. */
+    static final class AbsentKeySilent {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.Argument(value = 2, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object instruction) {
+            instruction = Joining.silent((Enum<?>) instruction);
+        }
+    }
+
     @SuppressWarnings({"unchecked", "rawtypes"})
     public static Enum<?> answering(Enum instruction) {
         if (!instruction.name().equals("DELETE_KEY_NO_PROPAGATE")) {
@@ -45,6 +69,19 @@ public final class Joining {
         }
         Fired.now();
         return Enum.valueOf(instruction.getDeclaringClass(), "DELETE_KEY_AND_PROPAGATE");
+    }
+
+    /** A foreign key that changed was first asked to forget the row. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    public static Enum<?> silent(Enum instruction) {
+        if (instruction.name().startsWith("DELETE_")) {
+            UNCHANGED.remove();
+        }
+        if (UNCHANGED.get() == null || !instruction.name().equals("PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE")) {
+            return instruction;
+        }
+        Fired.now();
+        return Enum.valueOf(instruction.getDeclaringClass(), "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE");
     }
 
     public static TaskId anyTask() {

@@ -13,6 +13,8 @@ final class Plants {
     private static final String STATES = INTERNALS + "ProcessorStateManager";
     private static final String CHANGELOGS = INTERNALS + "StoreChangelogReader";
     private static final String SOURCE = INTERNALS + "SourceNode";
+    private static final String FOREIGN_KEYS =
+            "~kstream.internals.foreignkeyjoin.SubscriptionSendProcessorSupplier$UnbindChangeProcessor";
     private static final String CLIENTS = "org.apache.kafka.clients.";
 
     static final List<Plant> ALL = List.of(
@@ -71,10 +73,10 @@ final class Plants {
                     Alteration.of("~StreamsConfig", "getMainConsumerConfigs", Processing.ManyAtOnce.class)),
             new Plant("null-key-dropped",
                     Alteration.of("~kstream.internals.KStreamKTableJoinProcessor", "doJoin", 1, Joining.NullKeyDropped.class)),
-            new Plant("old-key-answers",
-                    Alteration.of(
-                            "~kstream.internals.foreignkeyjoin.SubscriptionSendProcessorSupplier$UnbindChangeProcessor",
-                            "forward", Joining.OldKeyAnswers.class)),
+            new Plant("old-key-answers", Alteration.of(FOREIGN_KEYS, "forward", Joining.OldKeyAnswers.class)),
+            new Plant("absent-key-silent",
+                    Alteration.of(FOREIGN_KEYS, "defaultJoinInstructions", Joining.Asks.class),
+                    Alteration.of(FOREIGN_KEYS, "forward", Joining.AbsentKeySilent.class)),
             new Plant("shared-clock",
                     Alteration.of("~kstream.internals.KStreamImplJoin$TimeTrackerSupplier", "get", Joining.SharedClock.class)),
             new Plant("removed-thread-stays",
