@@ -179,6 +179,9 @@ def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
         ("stream-join", "DEFAULT_CONFIG", "3.3.1", {"lost-alone", "early-alone"}),
         ("table-join", "DEFAULT_CONFIG", "4.1.2", {"wrong-value", "unexpected-record", "wrong-store"}),
         ("foreign-key-join", "LEFT", "3.8.1", {"wrong-value"}),
+        ("foreign-key-join", "SAME_KEY", "3.9.1", {"unexpected-record"}),
+        ("foreign-key-join", "SAME_KEY_CACHED", "4.4.0", {"unexpected-record"}),
+        ("foreign-key-join", "REINSERTED", "3.8.1", {"unexpected-record"}),
         (
             "foreign-key-join",
             "DEFAULT_CONFIG",
@@ -200,6 +203,14 @@ def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster,
 )
 def test_what_befalls_buffers_sums_and_windows_leaves_no_trace(tmp_path, cluster, scenario, variant):
     assert run(a_trial("4.3.1", variant, scenario=scenario), tmp_path, cluster)[0] == {}
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("variant", ["SAME_KEY", "SAME_KEY_CACHED"])
+def test_rows_that_change_twice_keep_no_result_before_the_fix_of_kafka_16407(tmp_path, cluster, variant):
+    anomalies, reason = run(a_trial("3.8.1", variant, scenario="foreign-key-join"), tmp_path, cluster)
+    assert anomalies == {}
+    assert re.search("twice; [1-9][0-9,]* answers were dropped", reason)
 
 
 @pytest.mark.night

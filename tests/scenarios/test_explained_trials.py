@@ -69,3 +69,19 @@ def test_an_issue_is_named_only_if_it_explains_one_of_the_anomalies():
     ]
     assert concerned_in(asked, ["stuck"]) == ()
     assert concerned_in(trial(*AS_OF, fault="bounce", stores="rocksdb"), ["wrong-value"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("streams", "variant", "left"),
+    [
+        *((streams, "SAME_KEY", {}) for streams in ("3.9.1", "3.9.2", "4.0.1", "4.1.0", "4.4.0")),
+        *((streams, "SAME_KEY", {"unexpected-record": 1}) for streams in ("3.8.1", "3.9.0", "4.0.0")),
+        ("4.4.0", "SAME_KEY_CACHED", {}),
+        ("4.4.0", "REINSERTED", {"unexpected-record": 1}),
+        ("4.4.0", "NO_NULL_KEY", {"unexpected-record": 1}),
+    ],
+)
+def test_a_result_that_stays_as_a_row_changed_twice_is_known_where_the_fix_of_kafka_16407_is(streams, variant, left):
+    stale = Witness("unexpected-record", 0, 7, (), ("output/0@1",), "", "")
+    came = [(0, 1, 7, 3), (0, 2, 7, 150), (0, 3, 7, 1_000_150)]
+    assert unexplained_in(trial("foreign-key-join", variant, streams), [stale], [], lambda: came) == left
