@@ -2,8 +2,8 @@
 
 import math
 import os
-import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -286,7 +286,7 @@ def test_a_proof_that_is_missing_is_told(
 
 
 @pytest.mark.parametrize(
-    ("name", "pattern", "why"),
+    ("name", "phrase", "why"),
     [
         ("state-lost", "ANEW", "did not tell that it restored stores from the beginning of their changelogs"),
         ("state-copied", "PROCESS", "did not tell that it has the id of instance-2, and so its directory"),
@@ -294,10 +294,10 @@ def test_a_proof_that_is_missing_is_told(
     ],
 )
 def test_what_no_log_tells_is_no_proof(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, pattern: str, why: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, phrase: str, why: str
 ) -> None:
     monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 64)
-    monkeypatch.setattr(directory, pattern, re.compile("in other words"))
+    monkeypatch.setattr(directory, phrase, replace(getattr(directory, phrase), text="in other words"))
     _, outcome = driven(tmp_path, name, Nature(dies_of_disk=False))
     assert outcome.reason.startswith(f"The fault {name} did not bite: ")
     assert why in outcome.reason

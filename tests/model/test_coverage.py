@@ -15,7 +15,7 @@ LINES = {
     "failed": "ERROR [a] stream-thread [a] Encountered the following exception during processing and the thread is going to shut down:",
     "fenced": "WARN [a] stream-thread [a] Detected that the thread is being fenced. This implies that this thread missed a rebalance",
     "follow-up": "INFO [a] stream-thread [a] Triggering the followup rebalance scheduled for 2026-11-23T04:23:23,100 Z.",
-    "from-beginning": "INFO [a] stream-thread [a] stream-task [0_0] State store ids did not find checkpoint offset, hence would default to",
+    "from-beginning": "INFO [a] stream-thread [a] stream-task [0_0] State store ids did not find checkpoint offset, hence would default to the starting offset at changelog a-ids-changelog-0",
     "lost": "INFO [a] stream-thread [a] at state RUNNING: partitions [a-input-1] lost due to missed rebalance.",
     "migrated": "org.apache.kafka.streams.errors.TaskMigratedException: Error encountered sending record to topic a-output for task 0_0",
     "not-locked": "Exception: standby-task [0_0] Failed to lock the state directory for task 0_0",

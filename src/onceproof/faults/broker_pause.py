@@ -6,7 +6,6 @@ clients sent to it meanwhile. None of that may count: it must learn that its epo
 the others do not have.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from onceproof.faults.base import Fault, Ground, told_in
 from onceproof.faults.leader import NODES, PATIENCE, LeaderStrike, leads
 from onceproof.model.capability import Capability
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import FOLLOWS
 
 NAME = "broker-pause"
 SESSION = 3.0  # seconds after which the controller misses a broker of ours, see lab/cluster.py
@@ -64,9 +64,12 @@ class BrokerPause(LeaderStrike):
         """Milliseconds after it woke until its log says that it follows another leader; None if it does not."""
         if self.node is None:
             return None
-        follows = re.compile(rf"Follower {re.escape(self.place)} starts at leader epoch")
-        told = told_in(self.ground.brokers.log(self.node), self._log_end, follows)
-        return next((t - round(self._woken * 1_000) for t, _ in told), None)
+        told = told_in(self.ground.brokers.log(self.node), self._log_end, FOLLOWS.pattern)
+        return next((t - round(self._woken * 1_000) for t, text in told if self._is_of_place(text)), None)
+
+    def _is_of_place(self, text: str) -> bool:
+        found = FOLLOWS.pattern.search(text)
+        return found is not None and found["place"] == self.place
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
         """Also for how long it was frozen, and when it stood down."""

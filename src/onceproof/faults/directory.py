@@ -27,21 +27,13 @@ from typing import Any
 
 from onceproof.faults.base import WORKS, Ground, Instance, Strike, draw_busy, tasks_come_back, told_in
 from onceproof.model.errors import HarnessError
+from onceproof.model.phrases import ANEW, PROCESS, REFUSED, TRUSTED, WIPED
 from onceproof.model.timeline import Event
 
 WRITE_BUFFER = 65_536  # bytes: the least that RocksDB takes
 GIVEN_UP_AFTER = 3.0  # seconds that an instance is given to die of a refused write
 PROCESS_FILE = "kafka-streams-process-metadata"
-WIPED = re.compile(r"Tasks \[([^]]+)\] are corrupted")
-TRUSTED = re.compile(r"State store (\S+) initialized from checkpoint with offset (\d+) at changelog \S+-(\d+)\b")
-ANEW = re.compile(r"State store (\S+) did not find checkpoint offset, hence would default .* changelog \S+-(\d+)\b")
 CHECKPOINT = re.compile(r"(\S+) \d+ (-?\d+)")  # a line of `OffsetCheckpoint`, behind its version and their number
-PROCESS = re.compile(r"Reading UUID from process file: (\S+)")
-# What a thread may die of when its disk refuses writes: the system's words, and Kafka Streams' about a directory.
-REFUSED = re.compile(
-    r"File too large|No space left on device|Read-only file system|Operation not permitted|Permission denied|"
-    r"couldn't be created"
-)
 
 
 def small_write_buffer(size: int) -> dict[str, str]:
@@ -170,16 +162,16 @@ class DirectoryStrike(Strike):
         it wiped, and from where to where it restored stores.
         """
         log = "" if self._over is None else self._over.log.read_text(errors="replace")
-        trusted = {f"{store}-{partition}": int(offset) for store, offset, partition in TRUSTED.findall(log)}
+        trusted = {f"{store}-{partition}": int(offset) for store, offset, partition in TRUSTED.pattern.findall(log)}
         own = [e for e in self.ground.events[self._events_before :] if e["source"] == self._name]
         fields = ("store", "partition", "from", "end")
         return {
             "held": self._held,
-            "wiped": sorted({task for tasks in WIPED.findall(log) for task in tasks.split(", ")}),
+            "wiped": sorted({task for tasks in WIPED.pattern.findall(log) for task in tasks.split(", ")}),
             "trusted": trusted,
-            "from_the_beginning": sorted({f"{store}-{partition}" for store, partition in ANEW.findall(log)}),
+            "from_the_beginning": sorted({f"{store}-{partition}" for store, partition in ANEW.pattern.findall(log)}),
             "restored": [{field: e[field] for field in fields} for e in own if e["event"] == "restore"],
-            "process": next(iter(PROCESS.findall(log)), None),
+            "process": next(iter(PROCESS.pattern.findall(log)), None),
             "processed_afterwards": 0 if self._again is None else self._again.processed,
         }
 
@@ -189,8 +181,19 @@ class DirectoryStrike(Strike):
         return bool(after["wiped"] or after["trusted"])
 
     def _missing_judgement(self) -> list[str]:
+        """What is missing if the instance, which has stores on disk, judged none of them.
+
+        Raises:
+            HarnessError: it works with them, and its log does not say in any known words how it initialised them.
+        """
         if self._judged():
             return []
+        if self._works_again() and not self._afterwards()["from_the_beginning"]:
+            raise HarnessError(
+                f"The log of {self._name} does not say how its stores were initialised, as the phrases {TRUSTED.name}, "
+                f"{ANEW.name} or {WIPED.name} do: the release words it differently; `onceproof qualify` says what else "
+                "it words so."
+            )
         return [f"{self._name} did not tell whether it trusted what it found when it was started again"]
 
     def _missing_work(self) -> list[str]:
@@ -241,7 +244,7 @@ class WritesRefused(DirectoryStrike):
         """Refuse what an instance with active tasks writes."""
         victim = self._choose()
         self._log_end = victim.log.stat().st_size
-        self.ground.note("excused", instance=victim.name, of=REFUSED.pattern)
+        self.ground.note("excused", instance=victim.name, of=REFUSED.text)
         self._refused_at = self.ground.now()
         self._refuse()
         return victim.name
@@ -257,10 +260,10 @@ class WritesRefused(DirectoryStrike):
         if self._victim is None:
             return None
         since = round(self._refused_at * 1_000)
-        if told := next(told_in(self._victim.log, self._log_end, REFUSED, since), None):
+        if told := next(told_in(self._victim.log, self._log_end, REFUSED.pattern, since), None):
             return told
         death = self._death()
-        found = REFUSED.search(_cause(death)) if death else None
+        found = REFUSED.pattern.search(_cause(death)) if death else None
         return (death["t"], found[0]) if death and found else None
 
     def _death(self) -> Event | None:

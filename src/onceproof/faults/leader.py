@@ -5,18 +5,17 @@ of a partition of Kafka's own logs. A black box tells no transactional id, so it
 struck. There are three brokers, three replicas of each partition, and two of them must have a record before it counts.
 """
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from onceproof.faults.base import Ground, NoTargetError, Replicas, Strike, processed
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import TRANSACTIONAL_ID
 from onceproof.model.segments import COORDINATOR, OFFSETS, partition_of_name
 
 NODES = 3
 PATIENCE = 45.0  # seconds that the brokers have to elect another leader, and then to catch up
-TRANSACTIONAL_ID = re.compile(r"transactionalId=([^,\]\s]+)")
 TRANSACTIONS, GROUP, INPUT, CHANGELOG = "transaction-coordinator", "group-coordinator", "input", "changelog"
 Partition = tuple[str, int]
 
@@ -50,7 +49,7 @@ def partition_led(led: str, ground: Ground) -> Partition:
 
 def _transactional_ids(ground: Ground) -> set[str]:
     logs = (instance.log.read_text(errors="replace") for instance in ground.running.values())
-    return {found for log in logs for found in TRANSACTIONAL_ID.findall(log)}
+    return {found for log in logs for found in TRANSACTIONAL_ID.pattern.findall(log)}
 
 
 def _partitions(topic: str, replicas: Mapping[Partition, Replicas]) -> int:

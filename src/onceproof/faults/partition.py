@@ -10,23 +10,22 @@ The instance goes through a proxy of its own, Toxiproxy: brokers have a second l
 proxy's address.
 """
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from onceproof.faults.base import Fault, Ground, Instance, LinkFault, NoTargetError, Strike, processed, told_in
 from onceproof.faults.leader import GROUP, leads, partition_led
-from onceproof.faults.pause import FENCED, SESSION
+from onceproof.faults.pause import SESSION
 from onceproof.model.capability import Capability
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import DISCONNECTED, FENCED, TIMED_OUT, Phrase
 
 NAME = "partition"
 PATIENCE = 30.0  # seconds beyond the time of the fault
 REQUEST = 3.0  # seconds after which a client gives up on a request
 ANSWERED_WITHIN = 1.0  # seconds that a link has to let an answer pass, in addition to the delay
 RESET_FOR, RESET_EVERY = 0.3, 1.0  # seconds for which connections are reset, and between two such times
-TIMED_OUT = re.compile(r"due to [a-z ]*timeout|session timed out|TimeoutException|request timed out", re.IGNORECASE)
 
 KIND, LEADS, SECONDS, MS = f"{NAME}.kind", f"{NAME}.leads", f"{NAME}.seconds", f"{NAME}.ms"
 TRANSACTION = f"{NAME}.transaction.timeout.ms"
@@ -125,18 +124,18 @@ class LinkFailure(Strike):
         answered = self.ground.links.answered_after(node, within)
         return None if answered is None else round(answered * 1_000)
 
-    def felt(self, pattern: re.Pattern[str]) -> str | None:
+    def felt(self, phrase: Phrase) -> Iterator[str]:
         """What the instance's log says that matches, before the link was healed."""
         if self._instance is None:
-            return None
+            return
         until = self._healed * 1_000 or float("inf")
-        return next((text for t, text in told_in(self._instance.log, self._log_end, pattern) if t <= until), None)
+        yield from (text for t, text in told_in(self._instance.log, self._log_end, phrase.pattern) if t <= until)
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Whose link to whom, what proxy and instance reported, and how it went on."""
         fenced = None
         if self._instance is not None:
-            fenced = next((text for _, text in told_in(self._instance.log, self._log_end, FENCED)), None)
+            fenced = next((text for _, text in told_in(self._instance.log, self._log_end, FENCED.pattern)), None)
         lasted = round((self._healed - self._began) * 1_000)
         proof = {
             "kind": self.kind,
@@ -190,7 +189,7 @@ class Cut(LinkFailure):
         """Something passed, or nothing was sent, or no request timed out."""
         if self._passed_ms is not None:
             yield f"a client that went through the cut link had an answer after {self._passed_ms} ms"
-        if self.felt(TIMED_OUT) is None:
+        if next(self.felt(TIMED_OUT), None) is None:
             yield f"{self.name} did not tell of a request that timed out"
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
@@ -203,7 +202,7 @@ class Cut(LinkFailure):
         return {
             "answered_after_ms": self._passed_ms,
             "swallowed_bytes": self._swallowed,
-            "told": self.felt(TIMED_OUT),
+            "told": next(self.felt(TIMED_OUT), None),
         }
 
     def sentence(self, whom: str, how_long: str) -> str:
@@ -245,8 +244,8 @@ class Reset(LinkFailure):
     @property
     def _disconnected(self) -> str | None:
         # A consumer knows the broker under another id when it is its coordinator.
-        ids = "|".join(str(number) for number in (self.node, 2**31 - 1 - (self.node or 0)))
-        return self.felt(re.compile(rf"\bnode ({ids}) (being )?disconnected", re.IGNORECASE))
+        ids = {str(number) for number in (self.node, 2**31 - 1 - (self.node or 0))}
+        return next((text for text in self.felt(DISCONNECTED) if _node_of(text) in ids), None)
 
     def proof(self) -> Mapping[str, Any]:
         """How often, and what the instance reported."""
@@ -285,6 +284,12 @@ class Latency(LinkFailure):
     def sentence(self, whom: str, how_long: str) -> str:
         """How late it came."""
         return f"What {self.name} sent to {whom} came {self.ms:,} ms late for {how_long}."
+
+
+def _node_of(text: str) -> str | None:
+    """The id of the node that a client was disconnected from."""
+    found = DISCONNECTED.pattern.search(text)
+    return found["node"] if found else None
 
 
 KINDS: Mapping[str, type[LinkFailure]] = {failure.kind: failure for failure in (Cut, Reset, Latency)}

@@ -9,21 +9,16 @@ If the transaction timeout is longer than the pause, only the generation of the 
 commit.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest, told_in
 from onceproof.faults.takeover import Takeover
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import FENCED
 
 SESSION = 4.0  # seconds after which a member is missed
 PATIENCE = 20.0  # seconds beyond the pause, or beyond the transaction's timeout, that the group is given
-# How a client tells that it was fenced, on every release; which comes first depends on what it does when it wakes.
-FENCED = re.compile(
-    r"thread is being fenced|partitions .* lost due to missed rebalance|ProducerFencedException|"
-    r"InvalidProducerEpochException"
-)
 
 SECONDS, TRANSACTION = "pause.seconds", "pause.transaction.timeout.ms"
 PARAMETERS = {
@@ -86,7 +81,7 @@ class Pause(Strike):
         """When it reported being fenced, and how; its log is searched from where it was frozen."""
         if self._zombie is None:
             return None
-        return next(told_in(self._zombie.log, self._log_end, FENCED, round(self._woken * 1_000)), None)
+        return next(told_in(self._zombie.log, self._log_end, FENCED.pattern, round(self._woken * 1_000)), None)
 
     def _has_rejoined(self) -> bool:
         """Whether it went through a rebalance since, and runs; a member without tasks has joined, too."""

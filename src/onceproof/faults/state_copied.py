@@ -16,8 +16,8 @@ from typing import Any
 
 from onceproof.faults.base import Fault, Ground, told_in
 from onceproof.faults.directory import PROCESS_FILE, DirectoryStrike, config
-from onceproof.faults.pause import FENCED
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import FENCED
 
 SOURCE = "state-copied.source"
 RUNNING, CLOSED = "running", "closed"
@@ -58,7 +58,7 @@ class StateCopied(DirectoryStrike):
         other = self.ground.running.get(self._other)
         logs = [(self._name, self._over, 0), (self._other, other, self._log_end)]
         found = {
-            name: sum(1 for _ in told_in(instance.log, since, FENCED))
+            name: sum(1 for _ in told_in(instance.log, since, FENCED.pattern))
             for name, instance, since in logs
             if instance is not None
         }

@@ -1,7 +1,6 @@
 """Instances: processes that run the application under test, and speak its protocol (streams_app/README.md)."""
 
 import json
-import re
 import threading
 import time
 from contextlib import suppress
@@ -21,15 +20,13 @@ from onceproof.lab.threads import dump_threads
 from onceproof.model.client_properties import java_options
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
 from onceproof.model.json_file import unwritable
+from onceproof.model.phrases import NO_ACCESS, NO_LIBRARY, UNEQUAL
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Timeline
 from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 
 START_TIMEOUT = 60.0
 LARGEST_FILE = 2**31  # bytes that an application of people's own may write into a file, be it its log
-NO_LIBRARY = re.compile(r"UnsatisfiedLinkError|Could not initialize class org\.rocksdb")
-NO_ACCESS = re.compile(r"\b(\w*(?:Authorization|Authentication)Exception)\b")
-UNEQUAL = re.compile(r"(?:same number of partitions|not co-partitioned): \[(?P<topics>[^\]]*)\]")
 JAVA_VERSION = "onceproof.java"  # configuration: the feature version of the Java that it runs on
 LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at which requests of transactions are logged
 
@@ -37,18 +34,18 @@ LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at w
 def thread_died(uncaught: Event) -> OnceproofError:
     """What the event `uncaught` of an instance means: Kafka failed, or something it needs from us was missing."""
     said = " ".join([uncaught["exception"], str(uncaught["message"]), *uncaught["causes"]])
-    if refused := NO_ACCESS.search(said):
+    if refused := NO_ACCESS.pattern.search(said):
         return HarnessError(
             f"The brokers refused {uncaught['source']} ({refused[1]}: {uncaught['message']}): `onceproof preflight` "
             "says what they must allow."
         )
-    if NO_LIBRARY.search(said):
+    if NO_LIBRARY.pattern.search(said):
         reason = str(uncaught["message"]).rpartition(": ")[2]
         return HarnessError(
             f"{uncaught['source']} could not load RocksDB's library ({reason}), which it unpacks beside its state: set "
             "ONCEPROOF_HOME to a folder from which programs may be run (not mounted noexec)."
         )
-    if unequal := UNEQUAL.search(said):
+    if unequal := UNEQUAL.pattern.search(said):
         topics = unequal["topics"].strip("{}")
         return HarnessError(
             "The topology takes records of one key from topics that must have equally many partitions "

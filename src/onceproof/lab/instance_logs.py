@@ -1,14 +1,13 @@
 """What the logs of instances say and their events do not."""
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from onceproof.model.phrases import NOT_LOCKED, RECYCLED
 from onceproof.model.timeline import Return, time_of_line
 
 RECYCLED_WITHIN = 10_000  # ms before an instance reports that a task became a standby
 RETRIED_WITHIN = 20_000  # ms in which Kafka Streams retries to lock a directory: its longest pause is some 15 s
-NOT_LOCKED = re.compile(r"Failed to lock the state directory for task (\S+)")
 
 
 def locked_tasks(log: Path, now: float) -> list[str]:
@@ -17,7 +16,7 @@ def locked_tasks(log: Path, now: float) -> list[str]:
     for line in log.open(errors="replace"):
         stamp = time_of_line(line)
         t = t if stamp is None else stamp
-        if said := NOT_LOCKED.search(line):
+        if said := NOT_LOCKED.pattern.search(line):
             failed[said.group(1)] = t
     return sorted(task for task, at in failed.items() if now - at <= RETRIED_WITHIN)
 
@@ -25,8 +24,11 @@ def locked_tasks(log: Path, now: float) -> list[str]:
 def was_recycled(logs: Iterable[Path], proof: Return) -> bool:
     """Whether the thread that a task came back to had recycled it into a standby."""
     name = proof.thread.partition(" (")[0]  # the timeline marks later starts like this
-    said = re.compile(rf"\[{re.escape(name)}\].* task \[{re.escape(proof.task)}\] Closed (clean )?and recycled state")
-    lines = (line for log in logs for line in log.open(errors="replace"))
-    times = (time_of_line(line) for line in lines if said.search(line))
+
+    def is_of_it(line: str) -> bool:
+        said = RECYCLED.pattern.search(line)
+        return said is not None and (said["thread"], said["task"]) == (name, proof.task)
+
+    times = (time_of_line(line) for log in logs for line in log.open(errors="replace") if is_of_it(line))
     # An assignment is reported a little later than it is made; before it leaves the thread cannot recycle a task.
     return any(t is not None and proof.left - RECYCLED_WITHIN <= t <= proof.back for t in times)

@@ -8,36 +8,35 @@ What instances do while they leave, when all records are processed, does not cou
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from onceproof.model import phrases
 from onceproof.model.timeline import Event, time_of_line
 
 Mark = tuple[int, str]  # when, in epoch milliseconds, and its name
 Span = tuple[int, int]  # when it was left for the first and the last time, in milliseconds from the first event on
 
-# How Kafka Streams tells of it, on every release.
-LOGGED: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(pattern)
-    for name, pattern in {
-        "aborted": r"Aborting (?:incomplete )?transaction",
-        "checkpoint": r"initialized from checkpoint with offset",
-        "closed": r"[Tt]ask \[\S+\] Closed clean \(",
-        "corrupted": r"Detected the states of tasks .* are corrupted",
-        "dirty": r"[Tt]ask \[\S+\] Closed dirty",
-        "epoch": r"InvalidProducerEpochException",
-        "failed": r"Encountered the following exception during processing",
-        "fenced": r"thread is being fenced|ProducerFencedException",
-        "follow-up": r"Triggering the followup rebalance",
-        "from-beginning": r"did not find checkpoint offset",
-        "lost": r"partitions \[.*\] lost due to missed rebalance",
-        "migrated": r"TaskMigratedException",
-        "not-locked": r"Failed to lock the state directory",
-        "rebalance": r"State transition from RUNNING to (?:REBALANCING|PARTITIONS_REVOKED)",
-        "recycled": r"Closed (?:clean )?and recycled state",
-        "restored": r"Finished restoring changelog|Restored and ready to run",
-        "revoked": r"Revoke previously assigned partitions",
-        "timed-out": r"due to request timeout|TimeoutException",
-    }.items()
+# The phrases that leave a mark, by its name.
+_PHRASES: Mapping[str, phrases.Phrase] = {
+    "aborted": phrases.ABORTED,
+    "checkpoint": phrases.TRUSTED,
+    "closed": phrases.CLOSED,
+    "corrupted": phrases.CORRUPTED,
+    "dirty": phrases.DIRTY,
+    "epoch": phrases.EPOCH,
+    "failed": phrases.DIED,
+    "fenced": phrases.BEING_FENCED,
+    "follow-up": phrases.FOLLOW_UP,
+    "from-beginning": phrases.ANEW,
+    "lost": phrases.LOST,
+    "migrated": phrases.MIGRATED,
+    "not-locked": phrases.NOT_LOCKED,
+    "rebalance": phrases.REBALANCE,
+    "recycled": phrases.RECYCLED,
+    "restored": phrases.RESTORED,
+    "revoked": phrases.REVOKED,
+    "timed-out": phrases.REQUEST_TIMED_OUT,
 }
-_ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in LOGGED.values()))
+LOGGED: Mapping[str, re.Pattern[str]] = {name: phrase.pattern for name, phrase in _PHRASES.items()}
+_ANY = re.compile("|".join(f"(?:{re.sub('[(][?]P<[a-z]+>', '(?:', phrase.text)})" for phrase in _PHRASES.values()))
 
 
 def logged(lines: Iterable[str]) -> Iterator[Mark]:

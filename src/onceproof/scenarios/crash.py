@@ -32,7 +32,6 @@ process comes back on the other release, beside a second instance without a task
 
 import math
 import random
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -45,7 +44,9 @@ from onceproof.faults.directory import checkpointed, small_write_buffer
 from onceproof.faults.rolling_bounce import BACK, STATIC, bounces, started_with
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import TRUSTED, WIPED
 from onceproof.model.release import Release
 from onceproof.model.segments import OFFSETS
 from onceproof.model.timeline import Event
@@ -510,9 +511,6 @@ class StateWatch:
 
 # --- forensics -----------------------------------------------------------------------------------------------
 
-TRUSTED = r"State store {} initialized from checkpoint with offset (\d+)"
-WIPED = re.compile(r"while stores are not empty|TaskCorruptedException: Tasks \[0_0\] are corrupted")
-
 
 def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]:
     """How a store was initialised by the process with this log, which was the last to run.
@@ -521,14 +519,17 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
         store; how: `trusted` (from a checkpoint), `wiped`, or `kept` (restored from the beginning over what was there);
         offset: the checkpoint's, if it was trusted; replayed: changelog offsets that were gone through; records: of
         those, the committed ones that were restored; on_disk: entries of the open transaction that the directory held.
-        How is `unknown` if neither the log nor a restoration tells: a release may word it differently.
+
+    Raises:
+        HarnessError: neither the log nor a restoration says how: the release words it differently.
     """
     starts = [n for n, e in enumerate(events) if e["event"] == "instance" and e["action"] == "started"]
     own = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
     restores = [e for e in own if e["event"] == "restore"]
     restored = [e for e in own if e["event"] == "restored"]
     start = restores[-1]["from"] if restores else 0
-    trusted, wiped = re.search(TRUSTED.format(re.escape(store)), log), WIPED.search(log)
+    trusted = next((said for said in TRUSTED.pattern.finditer(log) if said["store"] == store), None)
+    wiped = next((said for said in WIPED.pattern.finditer(log) if TASK in said["tasks"].split(", ")), None)
     if wiped and not (trusted and trusted.start() < wiped.start()):  # a later corruption is another matter
         how = "wiped"
     elif trusted or start > 0:
@@ -536,12 +537,15 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     elif restores:
         how = "kept"
     else:
-        how = "unknown"
+        raise HarnessError(
+            f"The log of {NAME} does not say that the store {store} was trusted or wiped ({TRUSTED.name}, {WIPED.name}), "
+            "and no restoration of it was reported: the release words it differently; `onceproof qualify` says what else."
+        )
     crash = next((e for e in reversed(events) if e["event"] == "crash"), {})
     return {
         "store": store,
         "how": how,
-        "offset": int(trusted.group(1)) if trusted else start if how == "trusted" else None,
+        "offset": int(trusted["offset"]) if trusted else start if how == "trusted" else None,
         "replayed": restores[-1]["end"] - restores[-1]["from"] if restores else 0,
         "records": restored[-1]["records"] if restored else 0,
         "on_disk": crash.get("on_disk", {}).get(store, 0),
@@ -582,7 +586,6 @@ def _compare_wipe(event: Event) -> Comparison:
         "trusted": f"trusted from offset {event['offset']}, {event['replayed']:,} offsets replayed",
         "wiped": f"wiped, {event['records']:,} records restored",
         "kept": f"not wiped, {event['records']:,} records restored over what was there",
-        "unknown": "neither its log nor a restoration tells",
     }[event["how"]]
     skipped = event["on_disk"] > 0 and event["how"] in ("trusted", "kept")
     return Comparison(

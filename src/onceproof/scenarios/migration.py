@@ -16,7 +16,6 @@ The broker is to blame, and is changed for all groups: each trial has brokers of
 """
 
 import random
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count, islice
@@ -27,6 +26,7 @@ from onceproof.faults.rolling_bounce import STATIC
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import NOT_STREAMS
 from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
 from onceproof.model.segments import CLASSIC, POSITION, STREAMS
 from onceproof.scenarios.base import (
@@ -164,8 +164,8 @@ def _is_forgotten(records: Sequence[str]) -> bool:
 
 def _refused(lab: Lab) -> str | None:
     """What the broker's log says if it refuses the group."""
-    refusal = re.compile(rf"Group {re.escape(lab.trial.application_id)} is not a streams group")
-    return next((said for _, said in told_in(lab.brokers.log(NODE), 0, refusal)), None)
+    told = (said for _, said in told_in(lab.brokers.log(NODE), 0, NOT_STREAMS.pattern))
+    return next((said for said in told if f"Group {lab.trial.application_id} " in said), None)
 
 
 # --- system --------------------------------------------------------------------------------------------------

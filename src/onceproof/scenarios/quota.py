@@ -42,6 +42,7 @@ from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import StoodStillError
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import REQUESTED
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.scenarios.base import (
     Exercise,
@@ -262,10 +263,6 @@ FAILURES = (
 )
 # A request of the transaction that is not answered in time; other timeouts are another matter.
 _TRANSACTIONAL = re.compile(r"AddOffsetsToTxn|AddPartitionsToTxn|EndTxn|InitProducerId|TxnOffsetCommit")
-_REQUEST = re.compile(
-    r"(Enqueuing|Sending) transactional request \(?(?:type=)?"
-    r"(AddOffsetsToTxn|AddPartitionsToTxn|EndTxn|TxnOffsetCommit)"
-)
 _FAILURE = re.compile(rf"\b({'|'.join(FAILURES)}): (.*?)(?: \([\w.$]+\))?$")  # the logger stands at the end
 
 
@@ -318,7 +315,7 @@ class Requests:
     def take(self, lines: Iterable[tuple[int, str]]) -> None:
         """Take in lines of the log; a retried request has waited since its first attempt."""
         for at, line in lines:
-            if found := _REQUEST.search(line):
+            if found := REQUESTED.pattern.search(line):
                 step, request = found.groups()
                 if step == "Enqueuing":
                     self.due.setdefault(request, at)

@@ -18,6 +18,7 @@ from typing import Any
 
 from onceproof.model.cell import Trial
 from onceproof.model.parameter import Parameter
+from onceproof.model.phrases import SPLIT
 from onceproof.scenarios.base import (
     Exercise,
     Lab,
@@ -37,7 +38,6 @@ OUTPUT = "output"
 COMMIT_INTERVAL = 0.5  # seconds
 HELD = 3.0  # commit intervals that the process has for a commit: it has tried
 TAKEN = 1_048_588  # bytes of a batch that a topic takes; Kafka's own
-SPLIT = "splitting and retrying"  # says the producer
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def drive(lab: Lab) -> Exercise:
 
 def splits_in(log: Path) -> int:
     """How often, by its log, a producer split a batch."""
-    return sum(SPLIT in line for line in log.open(errors="replace"))
+    return sum(SPLIT.pattern.search(line) is not None for line in log.open(errors="replace"))
 
 
 # --- system --------------------------------------------------------------------------------------------------
