@@ -60,6 +60,11 @@ class Settings(BaseSettings):
         return self.home / "explorations"
 
     @property
+    def qualifications(self) -> Path:
+        """Folder of what qualified releases showed, and others."""
+        return self.home / "qualifications"
+
+    @property
     def artifacts(self) -> Path:
         """What was resolved from Maven."""
         return self.home / "artifacts"

@@ -16,6 +16,7 @@ from onceproof.cli import (
     exploring,
     installation,
     planting,
+    qualifying,
     results,
     runs,
     schemas,
@@ -38,7 +39,19 @@ INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 GIT_BISECT: Mapping[int, int] = {ExitCode.OK: 0, ExitCode.ANOMALY: 1, ExitCode.INCONCLUSIVE: 125}
 STOP = 128
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
-for module in (trials, verifying, exploring, applications, planting, runs, advising, results, schemas, installation):
+for module in (
+    trials,
+    verifying,
+    exploring,
+    applications,
+    planting,
+    qualifying,
+    runs,
+    advising,
+    results,
+    schemas,
+    installation,
+):
     app.add_typer(module.group)
 
 

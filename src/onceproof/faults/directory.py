@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.faults.base import WORKS, Ground, Instance, Strike, draw_busy, tasks_come_back, told_in
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import NotUnderstoodError
 from onceproof.model.phrases import ANEW, PROCESS, REFUSED, TRUSTED, WIPED
 from onceproof.model.timeline import Event
 
@@ -184,12 +184,12 @@ class DirectoryStrike(Strike):
         """What is missing if the instance, which has stores on disk, judged none of them.
 
         Raises:
-            HarnessError: it works with them, and its log does not say in any known words how it initialised them.
+            NotUnderstoodError: it works with them, and its log does not say in any known words how it initialised them.
         """
         if self._judged():
             return []
         if self._works_again() and not self._afterwards()["from_the_beginning"]:
-            raise HarnessError(
+            raise NotUnderstoodError(
                 f"The log of {self._name} does not say how its stores were initialised, as the phrases {TRUSTED.name}, "
                 f"{ANEW.name} or {WIPED.name} do: the release words it differently; `onceproof qualify` says what else "
                 "it words so."

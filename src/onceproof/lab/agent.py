@@ -9,6 +9,7 @@ from onceproof.model.plants import Plant
 from onceproof.model.release import Release
 
 TIMEOUT = 60  # seconds
+LACKING = "!"  # before a method that the release lacks
 
 
 def alterations(installation: Installation, release: Release, plant: str | None = None) -> dict[str, list[str]]:
@@ -16,6 +17,27 @@ def alterations(installation: Installation, release: Release, plant: str | None 
     methods.
 
     The altered classes are loaded and verified.
+
+    Raises:
+        HarnessError: an altered class does not load, or the agent is not built.
+    """
+    told = _check(installation, release, plant)
+    return {name: [method for method in methods if not method.startswith(LACKING)] for name, methods in told.items()}
+
+
+def lacking(installation: Installation, release: Release) -> dict[str, list[str]]:
+    """The methods that a release lacks of those that plants alter, as `Class.method`, by plant.
+
+    Raises:
+        HarnessError: as `alterations`.
+    """
+    told = _check(installation, release)
+    found = {name: [method[1:] for method in methods if method.startswith(LACKING)] for name, methods in told.items()}
+    return {name: methods for name, methods in found.items() if methods}
+
+
+def _check(installation: Installation, release: Release, plant: str | None = None) -> dict[str, list[str]]:
+    """What the agent prints about each plant, or this one.
 
     Raises:
         HarnessError: an altered class does not load, or the agent is not built.

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, NotUnderstoodError
 from onceproof.model.segments import (
     ABORT,
     COMMIT,
@@ -194,7 +194,7 @@ class LogDump:
     def _check_all_seen(self) -> None:
         """That each record of a batch whose records are read was printed."""
         if self._unseen and self._batch is not None:
-            raise HarnessError(
+            raise NotUnderstoodError(
                 f"DumpLogSegments prints {self._unseen} records too few of the batch at offset {self._batch.first} of "
                 f"{self._name}, so nothing is known about its transactions."
             )
@@ -272,9 +272,9 @@ class LogDump:
             for topic, partition in places
         ]  # fmt: skip
 
-    def _not_understood(self, line: bytes) -> HarnessError:
+    def _not_understood(self, line: bytes) -> NotUnderstoodError:
         where = f"of {self._name} " if self._role else ""
-        return HarnessError(
+        return NotUnderstoodError(
             f"DumpLogSegments prints {where}what Onceproof does not understand: "
             f"{line[:300].decode(errors='replace')!r}. The harness has to learn how these brokers print it."
         )

@@ -15,7 +15,7 @@ from onceproof.lab.cluster import Cluster
 from onceproof.lab.java import Jvm
 from onceproof.lab.log_dump import LogDump, Logs
 from onceproof.lab.processes import Process, await_condition, spawn, tail
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, NotUnderstoodError
 from onceproof.model.json_file import replacing
 from onceproof.model.record import Topics
 from onceproof.model.segments import (
@@ -119,7 +119,7 @@ class Dump:
         """
         for file, size in self._files.items():
             if (printed := dump.files.get(str(file), 0)) < size:
-                raise HarnessError(
+                raise NotUnderstoodError(
                     f"DumpLogSegments of {self._cluster.release} printed {printed:,} of {size:,} bytes of "
                     f"{file.parent.name}/{file.name}; {self._errors} ends with:\n{tail(self._errors)}"
                 )
@@ -194,19 +194,19 @@ def check_complete(
     for role, records in topics.items():
         for record in records:
             if record.offset >= (end := ends.get((role, record.partition), 0)):
-                raise HarnessError(
+                raise NotUnderstoodError(
                     f"The log segments of {role}-{record.partition} end at offset {end}, but a consumer read the "
                     f"record at {record.offset}: DumpLogSegments printed too little."
                 )
     if not any(entry.role == COORDINATOR for entry in entries) and (
         marker := next((entry for entry in entries if entry.kind in (COMMIT, ABORT)), None)
     ):
-        raise HarnessError(
+        raise NotUnderstoodError(
             f"The log {marker.role}-{marker.partition} has the marker {marker.kind} at offset {marker.first}, but no "
             f"record of {COORDINATOR} prepares any transaction of the trial: what is printed of it was not understood."
         )
     if positioned and not any(entry.kind == POSITION for entry in entries):
-        raise HarnessError(
+        raise NotUnderstoodError(
             f"The application has processed its input, but no record of {OFFSETS} commits a position of it: what is "
             "printed of it was not understood."
         )

@@ -31,6 +31,10 @@ class HarnessError(OnceproofError):
     """The harness failed while it worked: a broker died, a wait timed out, artifacts are incomplete."""
 
 
+class NotUnderstoodError(HarnessError):
+    """Kafka prints or logs something that the harness does not know: it has to learn it before it can judge."""
+
+
 class KafkaFailedError(OnceproofError):
     """Kafka failed, not the harness: an anomaly of the promise `liveness`. It ends a trial's drive, and is judged."""
 

@@ -36,6 +36,7 @@ of its files.
   evidence/<run>-<cell>.zip        archives for a JIRA, where somebody asked for them
   planted/                         trials with planted bugs, as a run folder of their own: run.json, clusters/, trials/,
                                    tables/
+  qualification.json               whether the harness still sees on a release, if that was all the run was for
   sensitivity.json                 what became of planted bugs, if that was all the run was for
   app.json                         what an application of people's own showed on each release, if the run is of one;
                                    beside it, `oracle-<release>.json` is its output without a fault
@@ -256,6 +257,11 @@ class RunFolder:
     def sensitivity_file(self) -> Path:
         """What became of planted bugs."""
         return self.path / "sensitivity.json"
+
+    @property
+    def qualification_file(self) -> Path:
+        """Whether the harness still sees on a release."""
+        return self.path / "qualification.json"
 
     @property
     def verdicts_file(self) -> Path:

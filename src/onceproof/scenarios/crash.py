@@ -44,7 +44,7 @@ from onceproof.faults.directory import checkpointed, small_write_buffer
 from onceproof.faults.rolling_bounce import BACK, STATIC, bounces, started_with
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import NotUnderstoodError
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import TRUSTED, WIPED
 from onceproof.model.release import Release
@@ -521,7 +521,7 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
         those, the committed ones that were restored; on_disk: entries of the open transaction that the directory held.
 
     Raises:
-        HarnessError: neither the log nor a restoration says how: the release words it differently.
+        NotUnderstoodError: neither the log nor a restoration says how: the release words it differently.
     """
     starts = [n for n, e in enumerate(events) if e["event"] == "instance" and e["action"] == "started"]
     own = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
@@ -537,9 +537,10 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     elif restores:
         how = "kept"
     else:
-        raise HarnessError(
-            f"The log of {NAME} does not say that the store {store} was trusted or wiped ({TRUSTED.name}, {WIPED.name}), "
-            "and no restoration of it was reported: the release words it differently; `onceproof qualify` says what else."
+        raise NotUnderstoodError(
+            f"The log of {NAME} does not say that the store {store} was trusted or wiped ({TRUSTED.name}, "
+            f"{WIPED.name}), and no restoration of it was reported: the release words it differently. "
+            "`onceproof qualify` says what else has changed."
         )
     crash = next((e for e in reversed(events) if e["event"] == "crash"), {})
     return {

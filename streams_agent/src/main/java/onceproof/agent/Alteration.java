@@ -53,6 +53,11 @@ final class Alteration {
         return altered(found.resolve());
     }
 
+    /** What it looks for, as {@code Class.method}. */
+    String wanted() {
+        return type.substring(type.lastIndexOf('.') + 1) + "." + method;
+    }
+
     List<String> altered(TypeDescription description) {
         return description.getDeclaredMethods().filter(methods()).stream()
                 .map(m -> description.getSimpleName() + "." + (m.isConstructor() ? "<init>" : m.getName()) + "("

@@ -18,9 +18,12 @@ import net.bytebuddy.pool.TypePool;
  * Plants each bug into the release on the class path, and has the JVM verify the altered classes.
  *
  * <p>Prints a line for each plant (or only the one that is named): its name, then what it altered, separated by tabs;
- * nothing after the name if the release does not have its methods. Exit code 1 if altered classes do not load.
+ * or, if the release does not have all of its methods, those that it lacks, each behind an exclamation mark. Exit code 1
+ * if altered classes do not load.
  */
 public final class Check {
+
+    private static final String LACKING = "!";
 
     private Check() {}
 
@@ -36,6 +39,9 @@ public final class Check {
             List<String> line = new ArrayList<>(List.of(plant.name));
             List<Alteration> form = plant.form(classes);
             form.forEach(alteration -> line.addAll(alteration.altered(classes)));
+            if (form.isEmpty()) {
+                plant.lacking(classes).forEach(method -> line.add(LACKING + method));
+            }
             System.out.println(String.join("\t", line));
             try (Altered loader = new Altered(form, classes, files)) {
                 for (Alteration alteration : form) {

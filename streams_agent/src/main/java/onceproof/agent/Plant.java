@@ -2,6 +2,7 @@ package onceproof.agent;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
 import net.bytebuddy.pool.TypePool;
 
 /**
@@ -29,5 +30,13 @@ final class Plant {
                 .filter(form -> form.stream().noneMatch(alteration -> alteration.altered(classes).isEmpty()))
                 .findFirst()
                 .orElse(List.of());
+    }
+
+    /** What the release on the class path lacks of the newest form, as {@code Class.method}; all is there if it fits. */
+    List<String> lacking(TypePool classes) {
+        return forms.get(forms.size() - 1).stream()
+                .filter(alteration -> alteration.altered(classes).isEmpty())
+                .map(Alteration::wanted)
+                .collect(Collectors.toList());
     }
 }

@@ -1,0 +1,373 @@
+"""Shows that the harness still sees on a release: runs the trials that must show each thing that it goes by."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+
+from onceproof.harness import harness_version
+from onceproof.installation import Installation
+from onceproof.lab.agent import alterations, lacking
+from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.lab.given import needs_own_cluster, own_cluster
+from onceproof.lab.log_dump import LogDump
+from onceproof.lab.plan import ATOMICITY
+from onceproof.lab.reading import logs_of
+from onceproof.lab.segments import Dump, read_segments
+from onceproof.lab.trial import run_trial
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError, NotUnderstoodError, UsageError
+from onceproof.model.files import Outcome, Reading, TrialPlan
+from onceproof.model.known_issues import MIXED, KnownIssue, registry
+from onceproof.model.phrases import EVENTS, PHRASES, Phrase, Showing, Side
+from onceproof.model.plants import Plant, plants
+from onceproof.model.promise import PROMISES
+from onceproof.model.qualification import (
+    Aim,
+    Asked,
+    ControlAim,
+    DumpAim,
+    EventAim,
+    Part,
+    PhraseAim,
+    PlantAim,
+    Qualification,
+    Row,
+    ScenarioAim,
+    Seen,
+    Sight,
+    rows_of,
+)
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.model.segments import COMMIT, DATA, POSITION, PREPARE_COMMIT
+from onceproof.model.timeline import Event, read_timeline
+from onceproof.model.verdict import expected
+from onceproof.scenarios import SCENARIOS, scenario
+
+TRIES = 3  # trials until something that must be seen counts as missing
+EXACTLY_ONCE = (DATA, COMMIT, POSITION, PREPARE_COMMIT)  # the kinds of entries that its log segments must hold
+AT_LEAST_ONCE = (DATA, POSITION)
+DUMPS = (
+    ("exactly-once, classic protocol", Showing("enumerator"), EXACTLY_ONCE),
+    ("exactly-once, streams protocol", Showing("enumerator", "STREAMS_PROTOCOL"), EXACTLY_ONCE),
+    ("at-least-once, classic protocol", Showing("at-least-once"), AT_LEAST_ONCE),
+    (
+        "at-least-once, streams protocol",
+        Showing("multirunner", "STREAMS_PROTOCOL", {"guarantee": "at_least_once"}),
+        AT_LEAST_ONCE,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for on a release, and what no trial can show there."""
+
+    streams: Release
+    broker: Release
+    aims: tuple[Aim, ...]
+    settled: tuple[Row, ...]  # without a trial
+
+    @property
+    def trials(self) -> list[Asked]:
+        """The trials that it takes, each once."""
+        asked: list[Asked] = []
+        for aim in self.aims:
+            if aim.trial not in asked:
+                asked.append(aim.trial)
+        return asked
+
+
+def wanted(installation: Installation, streams: Release, broker: Release, scenarios: Collection[str] = ()) -> Wanted:
+    """Everything that the harness goes by on a release, or what trials of these scenarios show of it.
+
+    Raises:
+        UsageError: there is nothing of it.
+        HarnessError: the agent that plants bugs is not built.
+    """
+    found = [
+        *_dumps(streams, broker),
+        *_phrases(streams, broker),
+        *_scenarios(streams, broker),
+        *_plants(installation, streams, broker),
+        *_controls(streams, broker),
+    ]
+    aims = tuple(one for one in found if isinstance(one, Aim) and _is_of(one.trial.cell.scenario, scenarios))
+    rows = tuple(one for one in found if isinstance(one, Row) and not scenarios)
+    if not aims:
+        raise UsageError(f"Nothing is looked for in {', '.join(scenarios)} on {streams}; name another scenario.")
+    return Wanted(streams, broker, aims, rows)
+
+
+def _is_of(name: str, scenarios: Collection[str]) -> bool:
+    return not scenarios or name in scenarios
+
+
+def _asked(showing: Showing, streams: Release, broker: Release) -> Asked:
+    return Asked(Cell(showing.scenario, showing.variant, streams, broker), showing.parameters)
+
+
+def _refused(asked: Asked) -> str | None:
+    """Why a trial cannot be run, if it cannot."""
+    return scenario(asked.cell.scenario).refuse_trial(Trial("", asked.cell, 1, 0, asked.parameters))
+
+
+def _dumps(streams: Release, broker: Release) -> Iterator[Aim | Row]:
+    breaches = frozenset(anomaly for promise in ATOMICITY for anomaly in PROMISES[promise].anomalies)
+    for name, showing, kinds in DUMPS:
+        asked = _asked(showing, streams, broker)
+        if reason := _refused(asked):
+            yield Row(Part.DUMP, name, Sight.UNTRIED, reason, str(asked))
+        else:
+            yield DumpAim(name, asked, kinds, ATOMICITY[:1] if kinds is EXACTLY_ONCE else (), breaches)
+
+
+def _phrases(streams: Release, broker: Release) -> Iterator[Aim | Row]:
+    for phrase in PHRASES:
+        yield _phrase(phrase, streams, broker)
+    for reported in EVENTS:
+        yield EventAim(reported.event, _asked(reported.shown, streams, broker), reported.source)
+
+
+def _phrase(phrase: Phrase, streams: Release, broker: Release) -> Aim | Row:
+    if phrase.shown is None:
+        return Row(Part.PHRASE, phrase.name, Sight.UNTRIED, phrase.unshown)
+    asked = _asked(phrase.shown, streams, broker)
+    release = broker if phrase.side is Side.BROKER else streams
+    if not phrase.is_said_on(release):
+        reason: str | None = f"{phrase.source} of {release} does not say it"
+    else:
+        reason = _refused(asked)
+    if reason:
+        return Row(Part.PHRASE, phrase.name, Sight.UNTRIED, reason, str(asked))
+    return PhraseAim(phrase.name, asked, phrase.source)
+
+
+def _scenarios(streams: Release, broker: Release) -> Iterator[Aim | Row]:
+    for name, one in SCENARIOS.items():
+        asked = [Asked(Cell(name, variant, streams, broker)) for variant in one.variants]
+        if len(one.positive_control) == 3:  # its group moves from another release to this one
+            before = Release.parse(one.positive_control[1])
+            asked = [Asked(replace(trial.cell, streams=before, restart_on=streams)) for trial in asked]
+        first = next((trial for trial in asked if not _refused(trial)), None)
+        if first is None:
+            yield Row(Part.SCENARIO, name, Sight.UNTRIED, _refused(asked[0]) or "")
+        else:
+            yield ScenarioAim(name, first)
+
+
+def _plants(installation: Installation, streams: Release, broker: Release) -> Iterator[Aim | Row]:
+    applying = [one for one in plants().values() if one.applies(streams)]
+    altered, broken = _altered(installation, streams, applying)
+    moved = lacking(installation, streams) if not broken else {}
+    for one in applying:
+        if one.name in broken:
+            yield Row(Part.PLANT, one.name, Sight.MISSING, broken[one.name])
+        elif not altered.get(one.name):
+            told = f"{streams} lacks {', '.join(moved.get(one.name, ['a method']))}, which it alters"
+            yield Row(Part.PLANT, one.name, Sight.MISSING, told)
+        else:
+            yield _plant(one, altered[one.name], streams, broker)
+
+
+def _altered(
+    installation: Installation, streams: Release, applying: Iterable[Plant]
+) -> tuple[Mapping[str, list[str]], Mapping[str, str]]:
+    """What each plant alters, and of those whose altered classes do not load, why.
+
+    Raises:
+        HarnessError: the agent is not built.
+    """
+    try:
+        return alterations(installation, streams), {}
+    except HarnessError:
+        if not installation.agent_jar.is_file():
+            raise
+    altered: dict[str, list[str]] = {}
+    broken: dict[str, str] = {}
+    for one in applying:
+        try:
+            altered |= alterations(installation, streams, one.name)
+        except HarnessError as error:
+            broken[one.name] = str(error)
+    return altered, broken
+
+
+def _plant(one: Plant, altered: list[str], streams: Release, broker: Release) -> Aim | Row:
+    """The first cell in which a plant must be found, or cannot show, but fires."""
+    reason = f"no scenario is declared in which it fires; it alters {', '.join(altered)}"
+    for claim in one.claims:
+        try:
+            asked = Asked(claim.cell(streams, broker), claim.parameters, one.name)
+        except UsageError as error:  # a known issue hides it
+            reason = str(error)
+            continue
+        if not _refused(asked):
+            return PlantAim(one.name, asked, tuple(altered))
+    for name in one.equivalent:
+        cells = (Cell(name, variant, streams, broker) for variant in scenario(name).variants)
+        if quiet := next((cell for cell in cells if not _refused(Asked(cell))), None):
+            return PlantAim(one.name, Asked(quiet, plant=one.name), tuple(altered))
+    return Row(Part.PLANT, one.name, Sight.UNTRIED, reason)
+
+
+def _controls(streams: Release, broker: Release) -> Iterator[Aim | Row]:
+    """The known issues that the release has; if it has none, the nearest release before it that shows another."""
+    aims = [aim for issue in registry().issues if (aim := _control(issue, streams, broker))]
+    yield from aims or _nearest(streams, broker)
+
+
+def _control(issue: KnownIssue, streams: Release, broker: Release) -> Aim | None:
+    if issue.culprit == MIXED:
+        return None
+    for name, variants in issue.provoked.items():
+        for variant in variants:
+            asked = Asked(Cell(name, variant, streams, broker))
+            if issue.affects(asked.cell) and not _refused(asked):
+                anomalies = issue.must_show.get(name, {}).get(variant) or issue.anomalies
+                return ControlAim(f"{issue.key} on {streams}", asked, anomalies)
+    return None
+
+
+def _nearest(streams: Release, broker: Release) -> Iterator[Aim]:
+    controls = [
+        Asked(Cell(one.name, one.positive_control[0], Release.parse(one.positive_control[1]), broker))
+        for one in SCENARIOS.values()
+        if len(one.positive_control) == 2 and one.control_broker is None
+    ]
+    before = [asked for asked in controls if asked.cell.streams < streams and not _refused(asked)]
+    if before:
+        asked = max(before, key=lambda one: one.cell.streams)
+        keys = ", ".join(issue.key for issue in registry().affecting(asked.cell))
+        yield ControlAim(f"{keys} on {asked.cell.streams}", asked, tuple(sorted(expected(asked.cell, registry()))))
+
+
+def qualify(
+    installation: Installation,
+    run: RunFolder,
+    looked_for: Wanted,
+    seed: int,
+    scenarios: Collection[str] = (),
+    report: Callable[[str], None] = lambda _: None,
+) -> Qualification:
+    """Run the trials, on brokers that they share if they can; one that does not show what it must is tried again.
+
+    Args:
+        installation: for the brokers.
+        run: takes the trials.
+        looked_for: what they must show.
+        seed: of the first trial; each further one takes the next.
+        scenarios: to which it was narrowed.
+        report: called with what is tried and what is missing.
+
+    Raises:
+        HarnessError: the brokers could not be started, or died.
+    """
+    begin, tried, rows = monotonic(), 0, list(looked_for.settled)
+    cluster = EmbeddedCluster.start(installation, looked_for.broker, run.cluster_folder(str(looked_for.broker)))
+    try:
+        for place, asked in enumerate(looked_for.trials, 1):
+            aims = [aim for aim in looked_for.aims if aim.trial == asked]
+            seen: list[Seen] = []
+            while not seen or (len(seen) < TRIES and not _is_settled(aims, seen)):
+                report(f"{place} of {len(looked_for.trials)}: {asked}")
+                tried += 1
+                trial = Trial(run.run_id, asked.cell, tried, seed + tried, asked.parameters, asked.plant)
+                seen.append(_try(trial, run.trial(trial), cluster, any(isinstance(aim, DumpAim) for aim in aims)))
+                cluster.check_alive()
+            rows += [aim.row(seen) for aim in aims]
+            for row in rows[-len(aims) :]:
+                if row.sight is not Sight.SEEN:
+                    report(f"{row.part} {row.name} {row.sight}: {row.told}")
+    finally:
+        cluster.stop()
+    return Qualification(
+        run=run.run_id,
+        streams=str(looked_for.streams),
+        broker=str(looked_for.broker),
+        harness=harness_version(),
+        scenarios=tuple(scenarios),
+        trials=tried,
+        seconds=round(monotonic() - begin, 1),
+        rows=rows_of(rows),
+    )
+
+
+def _is_settled(aims: Iterable[Aim], seen: list[Seen]) -> bool:
+    """Whether another trial would show nothing more."""
+    return seen[-1].not_understood is not None or all(aim.row(seen).sight is Sight.SEEN for aim in aims)
+
+
+def _try(trial: Trial, folder: TrialFolder, shared: Cluster, dumps: bool) -> Seen:
+    """One trial, and what it left, whatever became of it."""
+    not_understood = error = None
+    brokers = own_cluster(shared.installation, trial, folder) if needs_own_cluster(trial) else nullcontext(shared)
+    entries: Counter[str] = Counter()
+    try:
+        with brokers as cluster:
+            run_trial(trial, folder, cluster=cluster)
+            entries = _entries(folder, cluster) if dumps else entries
+    except NotUnderstoodError as failed:
+        not_understood = str(failed)
+    except (HarnessError, UsageError) as failed:
+        error = str(failed)
+    return _seen(folder, entries, not_understood, error)
+
+
+def _entries(folder: TrialFolder, cluster: Cluster) -> Counter[str]:
+    """How many entries of each kind the log segments of a trial hold; read now if the trial did not.
+
+    Raises:
+        HarnessError: they cannot be read, or are not understood.
+    """
+    if folder.segments_file.is_file():
+        return Counter(entry.kind for entry in read_segments(folder.segments_file))
+    logs = logs_of(TrialPlan.read(folder.trial_file))
+    dump = Dump(cluster, logs, folder.path)
+    try:
+        dump.await_printed()
+        with dump.printed.open("rb") as lines:
+            return Counter(entry.kind for entry in LogDump(logs).entries(lines))
+    finally:
+        dump.stop()
+
+
+def _seen(folder: TrialFolder, entries: Mapping[str, int], not_understood: str | None, error: str | None) -> Seen:
+    outcome = Outcome.known(folder.outcome_file)
+    reading = None if not_understood or error else Reading.known(folder.reader_file)
+    events = read_timeline(folder.timeline) if folder.timeline.is_file() else []
+    return Seen(
+        exercised=outcome is not None and outcome.exercised,
+        reason=outcome.reason if outcome else "",
+        phrases=frozenset(_phrases_in(folder, events)),
+        events=frozenset(event["event"] for event in events if event["source"] != "driver"),
+        entries=entries,
+        promises=reading.promises if reading else {},
+        anomalies=reading.anomalies if reading else {},
+        unexplained=reading.unexplained if reading else {},
+        fired=outcome.plant.fired if outcome and outcome.plant else 0,
+        not_understood=not_understood,
+        error=error,
+        void=outcome.void if outcome else None,
+    )
+
+
+def _phrases_in(folder: TrialFolder, events: Iterable[Event]) -> Iterator[str]:
+    """The phrases that the logs of a trial's instances and of its own brokers have, and what threads died of."""
+    deaths = [" ".join([str(e["message"]), *e["causes"]]) for e in events if e["event"] == "uncaught"]
+    said = {
+        Side.INSTANCE: [*deaths, *_lines(folder.instances.glob("*.log"))],
+        Side.BROKER: [*_lines((folder.path / "cluster").glob("node-*.log"))],
+    }
+    for phrase in PHRASES:
+        if any(phrase.pattern.search(line) for line in said[phrase.side]):
+            yield phrase.name
+
+
+def _lines(logs: Iterable[Path]) -> Iterator[str]:
+    for log in logs:
+        with log.open(errors="replace") as lines:
+            yield from lines

@@ -1,0 +1,56 @@
+"""Which releases qualified, with which version of the harness: a file for each release and its brokers."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from onceproof.harness import harness_version
+from onceproof.model.cell import Cell
+from onceproof.model.errors import ExitCode
+from onceproof.model.qualification import Qualification
+from onceproof.model.release import Release
+
+
+def keep(found: Qualification, folder: Path) -> None:
+    """Keep what was found about a release on its brokers, in the place of what an earlier one found.
+
+    Raises:
+        HarnessError: the disk is full or read-only.
+    """
+    found.write(_file(folder, found.streams, found.broker))
+
+
+def kept(folder: Path, streams: Release, broker: Release) -> Qualification | None:
+    """What was found last about a release on its brokers; None if nothing was, or another version wrote it."""
+    return Qualification.known(_file(folder, str(streams), str(broker)))
+
+
+def unqualified(folder: Path, cell: Cell) -> str:
+    """Why this version of the harness may be blind in a cell, in a sentence; empty if its releases qualified.
+
+    Brokers of which the release is only claimed are not asked about: nothing of theirs can be qualified here.
+    """
+    if cell.broker.is_claimed:
+        return ""
+    told = (_unqualified(folder, streams, cell.broker) for streams in dict.fromkeys((cell.streams, cell.running)))
+    return " ".join(filter(None, told))
+
+
+def told_once(sentences: Iterable[str]) -> list[str]:
+    """The sentences about all cells, each once."""
+    return sorted({sentence for sentence in sentences if sentence})
+
+
+def _unqualified(folder: Path, streams: Release, broker: Release) -> str:
+    where, command = f"{streams} on brokers {broker}", f"`onceproof qualify {streams} --broker {broker}`"
+    found = kept(folder, streams, broker)
+    if found is None or found.harness != harness_version():
+        return f"Nobody has shown that this version of the harness sees on {where}: {command} does."
+    if found.exit_code is ExitCode.OK:
+        return ""
+    reasons = found.lessons or [f"{row.part} {row.name}: {row.told}" for row in found.doubtful]
+    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    return f"{where} does not qualify: {reasons[0]}{more}; {command} looks again."
+
+
+def _file(folder: Path, streams: str, broker: str) -> Path:
+    return folder / f"{streams}-b{broker}.json"
