@@ -2,16 +2,17 @@
 before.
 
 `look` asks Maven what is published, with its mirrors and credentials, and compares it with the results database.
-`trigger` starts a run of `regression` for each new release, `plant` one of `sensitivity`, which tells what its greens
-are worth. `record` writes down that it did. The first look of an installation only records what is there. `onceproof
-releases` shows what was seen.
+`qualify` starts a run of `qualify` for each new release, which shows that the harness still sees there; then `trigger`
+starts one of `regression`, and `plant` one of `sensitivity`, which tells what its greens are worth. `record` writes
+down that it did. The first look of an installation only records what is there. `onceproof releases` shows what was
+seen.
 
 **A release is incomplete.** Its artifacts appear one by one. The log says so once, `onceproof releases` shows the
 reason, and each look tries again.
 
 **`look` is red.** Maven could not reach its registry or the results database refused: the last line of the log says
-which. Nothing is lost; the next look finds the same. **`trigger` or `plant` is red.** The same, and no release gets two
-runs of either.
+which. Nothing is lost; the next look finds the same. **`qualify`, `trigger` or `plant` is red.** The same, and no
+release gets two runs of any.
 
 **Run one again.** Trigger `regression` with the release as `streams`: a release that was seen is not looked at again.
 """
@@ -55,6 +56,7 @@ def trigger(name: str, dag_id: str) -> Any:
         logical_date=None,  # the id alone tells runs apart
         skip_when_already_exists=True,
         map_index_template="{{ task.trigger_run_id }}",
+        trigger_rule=TriggerRule.NONE_FAILED,  # what exists already is skipped, and what comes after it is not
     )
 
 
@@ -72,9 +74,10 @@ def trigger(name: str, dag_id: str) -> Any:
 def release_watch() -> None:
     """The graph."""
     found = look()
-    planted = trigger("plant", "sensitivity").expand_kwargs(found.map(watch.sensitivity_of))
+    qualified = trigger("qualify", "qualify").expand_kwargs(found.map(watch.of_its_release))
+    planted = trigger("plant", "sensitivity").expand_kwargs(found.map(watch.of_its_release))
     triggered = trigger("trigger", "regression").expand_kwargs(found)
-    [planted, triggered] >> record(found)
+    qualified >> [planted, triggered] >> record(found)
 
 
 release_watch()

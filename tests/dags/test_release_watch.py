@@ -16,7 +16,7 @@ def test_it_can_be_imported_and_serialised(bag, dag):
 
     assert bag.import_errors == {}
     again = DagSerialization.from_dict(DagSerialization.to_dict(dag))
-    assert set(again.task_ids) == {"look", "plant", "trigger", "record"}
+    assert set(again.task_ids) == {"look", "qualify", "plant", "trigger", "record"}
 
 
 def test_it_looks_once_a_day_and_one_look_makes_up_for_those_that_were_missed(dag):
@@ -33,11 +33,12 @@ def test_what_it_triggers_exists_and_is_not_paused(bag, dag):
     assert {"matrix", "streams"} <= triggered.params.keys()
 
 
-def test_the_plants_that_it_triggers_go_by_the_same_releases(bag, dag):
-    triggered = bag.dags[dag.get_task("plant").partial_kwargs["trigger_dag_id"]]
+@pytest.mark.parametrize("task", ["qualify", "plant"])
+def test_what_else_it_triggers_goes_by_the_same_releases(bag, dag, task):
+    triggered = bag.dags[dag.get_task(task).partial_kwargs["trigger_dag_id"]]
     assert triggered.is_paused_upon_creation is False
     run = {"trigger_run_id": "release_watch__4.4.0", "conf": {"matrix": "seed", "streams": ["4.4.0"]}}
-    told = watch.sensitivity_of(run)
+    told = watch.of_its_release(run)
     assert told == {"trigger_run_id": "release_watch__4.4.0", "conf": {"streams": ["4.4.0"]}}
     assert told["conf"].keys() <= triggered.params.keys()
 
@@ -55,9 +56,15 @@ def test_params_that_cannot_be_are_refused(dag, param, bad):
         dag.params.get_param(param).resolve(bad)
 
 
+def test_a_release_qualifies_before_it_is_judged(dag):
+    for task in ("plant", "trigger"):
+        assert "qualify" in dag.get_task(task).upstream_task_ids
+        assert dag.get_task(task).trigger_rule == "none_failed"  # that it is qualified already is no reason to skip it
+
+
 def test_nothing_is_recorded_as_triggered_before_it_is(dag):
     before = {task.task_id for task in dag.get_task("record").get_flat_relatives(upstream=True)}
-    assert before == {"look", "plant", "trigger"}
+    assert before == {"look", "qualify", "plant", "trigger"}
     assert dag.get_task("record").trigger_rule == "none_failed"  # a run that exists already is skipped
 
 

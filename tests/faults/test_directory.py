@@ -14,6 +14,7 @@ from onceproof.faults.base import suffer
 from onceproof.faults.directory import held
 from onceproof.faults.read_only import Seal
 from onceproof.lab.driver import Driver
+from onceproof.model.errors import NotUnderstoodError
 from onceproof.model.files import Outcome, Suffered
 from onceproof.scenarios.liveness import compare_liveness
 from tests.conftest import a_trial
@@ -301,6 +302,16 @@ def test_what_no_log_tells_is_no_proof(
     _, outcome = driven(tmp_path, name, Nature(dies_of_disk=False))
     assert outcome.reason.startswith(f"The fault {name} did not bite: ")
     assert why in outcome.reason
+
+
+@pytest.mark.parametrize("name", ["state-copied", "state-restored"])
+def test_a_log_that_never_says_how_stores_were_initialised_is_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for phrase in ("TRUSTED", "WIPED", "ANEW"):
+        monkeypatch.setattr(directory, phrase, replace(getattr(directory, phrase), text="in other words"))
+    with pytest.raises(NotUnderstoodError, match="does not say how its stores were initialised"):
+        driven(tmp_path, name)
 
 
 def test_a_state_that_was_none_cannot_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

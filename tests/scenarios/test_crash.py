@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.errors import NotUnderstoodError, UsageError
 from onceproof.model.release import Release
 from onceproof.readers.checks import check_dedup, check_enumerator
 from onceproof.readers.state import compare_state
@@ -191,7 +191,7 @@ def test_how_a_store_was_initialised(log, start, how, offset):
 
 @pytest.mark.parametrize("log", ["", FRESH, TRUSTED.replace("initialized", "initialised"), TRUSTED[:150]])
 def test_a_log_that_words_it_in_another_way_is_an_error_of_ours(log):
-    with pytest.raises(HarnessError, match="does not say that the store seen was trusted or wiped"):
+    with pytest.raises(NotUnderstoodError, match="does not say that the store seen was trusted or wiped"):
         initialised("seen", log, [{"event": "crash", "on_disk": {"seen": 17}}])
 
 

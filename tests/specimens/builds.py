@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Collection
 from pathlib import Path
 
-from onceproof.lab.artifacts import STREAMS, streams_class_path
+from onceproof.lab.artifacts import STREAMS, broker_class_path, dumper_class_path, streams_class_path
 from onceproof.model.release import Release
 from tests.conftest import HERE
 
@@ -65,3 +65,31 @@ def patch(repository: Path, release: str, commit: str, other: str = "", classes:
             entries |= {name: jar.read(name) for name in brought}
     entries[VERSIONS] = f"commitId={commit}\nversion={release}\n".encode()
     write_jar(place(repository, STREAMS, release), entries)
+
+
+def patch_brokers(repository: Path, release: str, commit: str, name: str, old: bytes, new: bytes) -> None:
+    """A build of brokers, and of what is beside them: those of a release under another commit, one text of a class new.
+
+    The class is in the file format as it was: the new text must be as long as the old one.
+    """
+    assert len(old) == len(new)
+    asked = Release.parse(release)
+    jars = {
+        jar for of in (broker_class_path, dumper_class_path) for jar in of(HERE, asked) if f"/{release}/" in str(jar)
+    }
+    patched = 0
+    for jar in sorted(jars):
+        artifact = jar.parents[1].name
+        pom = place(repository, artifact, release, "pom")
+        pom.parent.mkdir(parents=True, exist_ok=True)
+        pom.write_bytes(jar.with_suffix(".pom").read_bytes())
+        with zipfile.ZipFile(jar) as archive:
+            entries = {entry: archive.read(entry) for entry in archive.namelist() if not entry.endswith("/")}
+        for entry, content in entries.items():
+            if re.search(rf"/{name}(\$.*)?\.class$", entry):
+                patched += content.count(old)
+                entries[entry] = content.replace(old, new)
+        if artifact == CLIENTS:
+            entries["kafka/kafka-version.properties"] = f"commitId={commit}\nversion={release}\n".encode()
+        write_jar(place(repository, artifact, release), entries)
+    assert patched, f"no class {name} of {release} has {old!r}"

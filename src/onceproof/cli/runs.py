@@ -31,6 +31,7 @@ from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, Matrix, r
 from onceproof.model.matrix import Request, expand
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.results.qualified import told_once
 from onceproof.results.table import change_line, places, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
 from onceproof.scenarios.base import Scenario
@@ -223,6 +224,8 @@ def run(
     else:
         title = f"Run {finished.run.run_id}: {len(verdicts)} cells in {_since(begin):.0f} s"
         out.print(verdict_table(verdicts, title))
+        for sentence in told_once(verdict.unqualified for verdict in verdicts):
+            out.print(sentence, markup=False, soft_wrap=True)
         for change in changes or ():
             out.print(change_line(change), markup=False, soft_wrap=True)
         print_failures(failures)

@@ -247,6 +247,7 @@ class VerdictRow:
     missed: float | None = None
     plants: tuple[Standing, ...] = ()
     arithmetic: str = ""
+    unqualified: str = ""  # why this version of the harness may be blind on these releases; empty if they qualified
     seeds: tuple[int, ...]
     seconds: float | None  # mean of its trials
     records: int  # these and further counts are the independent reader's, of all trials

@@ -88,6 +88,13 @@ ANEW = Phrase(
     "ProcessorStateManager",
     KILLED,
 )
+NOT_EMPTY = Phrase(  # from 4.3 on a store knows itself whether it was closed cleanly (KIP-1035)
+    "store-not-empty",
+    r"State store (?P<store>\S+) did not find checkpoint offsets? while stores are not empty",
+    "ProcessorStateManager",
+    WIPED_ANEW,
+    last=Release(4, 2, 999),
+)
 WIPED = Phrase("task-wiped", r"Tasks \[(?P<tasks>[^]]+)\] are corrupted", "TaskCorruptedException", WIPED_ANEW)
 CORRUPTED = Phrase("task-corrupted", r"Detected the states of tasks .* are corrupted", "StreamThread", WIPED_ANEW)
 PROCESS = Phrase("process-id", r"Reading UUID from process file: (?P<id>\S+)", "StateDirectory", KILLED)

@@ -39,6 +39,7 @@ def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> 
         "sign": verdict.verdict.sign,
         "sentence": verdict.sentence,
         "arithmetic": _arithmetic(verdict),
+        "unqualified": verdict.unqualified,
         "not_looked_at": verdict.not_looked_at,
         "description": plan.description if (plan := TrialPlan.known(case.folder.trial_file)) else "",
         "reason": shown.reason if (shown := Outcome.known(case.folder.outcome_file)) else "",

@@ -14,6 +14,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.report import redaction_of
 from onceproof.results.evidence.text import escaped
+from onceproof.results.qualified import told_once
 from onceproof.results.table import seen
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
@@ -124,6 +125,8 @@ def _summary(told: Told) -> Iterator[str]:
         yield "\n<details><summary>What each green is worth</summary>\n"
         yield from (f"- {escaped(line)}" for line in controls)
         yield "\n</details>"
+    if doubts := told_once(verdict.unqualified for verdict in told.verdicts):
+        yield "\n**Not qualified.** " + escaped(" ".join(doubts))
     yield "\n**Not looked at.** " + escaped("; ".join(_missing(told)) or "Nothing was left out.")
 
 

@@ -185,6 +185,19 @@ SENSITIVITY_PARAMS: dict[str, dict[str, Any]] = {
 }
 
 
+QUALIFY_PARAMS: dict[str, dict[str, Any]] = {
+    "streams": SENSITIVITY_PARAMS["streams"] | {"description": "Releases of Kafka Streams to look at, one a line."},
+    "broker": {
+        "default": None,
+        "type": ["string", "null"],
+        **_RELEASE,
+        "description": "Release of the brokers. Empty: the same as of Kafka Streams.",
+    },
+    "scenario": SENSITIVITY_PARAMS["scenario"] | {"description": "Empty: all. If there are any, nothing is kept."},
+    "seed": _SEED,
+}
+
+
 APPLICATION_PARAMS: dict[str, dict[str, Any]] = {
     "applications": {
         "default": [],

@@ -437,7 +437,7 @@ def judge(run: RunFolder) -> None:
     """Write one verdict per cell."""
     from onceproof.results.judging import judge_run
 
-    judge_run(run, get_settings().database_url)
+    judge_run(run, get_settings().database_url, get_settings().qualifications)
 
 
 def publish(run: RunFolder) -> None:

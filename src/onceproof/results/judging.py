@@ -2,7 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pyarrow.dataset import field
@@ -19,6 +20,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
 from onceproof.results.controls import Past, past_of, placed, weighed
+from onceproof.results.qualified import unqualified
 from onceproof.results.spark_tables import rows_of, rows_of_trial, witnesses_in
 from onceproof.scenarios.explaining import unexplained_in
 
@@ -42,12 +44,13 @@ class SparkCounts:
         return Counter(anomaly for anomaly, _, _ in self.witnesses)
 
 
-def judge_run(run: RunFolder, url: str) -> list[VerdictRow]:
+def judge_run(run: RunFolder, url: str, qualifications: Path | None = None) -> list[VerdictRow]:
     """Judge every cell of a run, write `verdicts.json` and return its rows.
 
     Args:
         run: what was measured.
         url: the results database, for how often positive controls were red before.
+        qualifications: folder of what qualified releases showed; None: verdicts say nothing of it.
 
     Raises:
         HarnessError: the plan is damaged, or the verdicts cannot be written.
@@ -67,7 +70,13 @@ def judge_run(run: RunFolder, url: str) -> list[VerdictRow]:
 
     verdicts = [judge(cell, list(map(known, of_cell)), registry()) for cell, of_cell in trials.items()]
     verdicts = weighed(verdicts, registry(), past_before(run.run_id, url), risk_of(run))
-    rows = [_described(run, verdict, trials[verdict.cell]) for verdict in verdicts]
+    rows = [
+        replace(
+            _described(run, verdict, trials[verdict.cell]),
+            unqualified=unqualified(qualifications, verdict.cell) if qualifications else "",
+        )
+        for verdict in verdicts
+    ]
     VerdictRow.write_all(run.verdicts_file, rows)
     return rows
 

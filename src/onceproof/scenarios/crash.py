@@ -32,6 +32,7 @@ process comes back on the other release, beside a second instance without a task
 
 import math
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -46,7 +47,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import NotUnderstoodError
 from onceproof.model.parameter import Parameter
-from onceproof.model.phrases import TRUSTED, WIPED
+from onceproof.model.phrases import NOT_EMPTY, TRUSTED, WIPED
 from onceproof.model.release import Release
 from onceproof.model.segments import OFFSETS
 from onceproof.model.timeline import Event
@@ -529,7 +530,9 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     restored = [e for e in own if e["event"] == "restored"]
     start = restores[-1]["from"] if restores else 0
     trusted = next((said for said in TRUSTED.pattern.finditer(log) if said["store"] == store), None)
-    wiped = next((said for said in WIPED.pattern.finditer(log) if TASK in said["tasks"].split(", ")), None)
+    not_empty = (said for said in NOT_EMPTY.pattern.finditer(log) if said["store"] == store)
+    corrupted = (said for said in WIPED.pattern.finditer(log) if TASK in said["tasks"].split(", "))
+    wiped = min((*not_empty, *corrupted), key=re.Match.start, default=None)
     if wiped and not (trusted and trusted.start() < wiped.start()):  # a later corruption is another matter
         how = "wiped"
     elif trusted or start > 0:

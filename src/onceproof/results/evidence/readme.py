@@ -61,7 +61,7 @@ def _judged(case: Case, told: Told) -> Iterator[str]:
         yield told(verdict.sentence)
         rate = f"{verdict.red}/{verdict.counted}"
         yield f"Red/counted: **{rate}** (of {verdict.trials} in run {case.run.run_id}). {shown}"
-        yield from [told(verdict.arithmetic)] if verdict.arithmetic else []
+        yield from map(told, filter(None, (verdict.arithmetic, verdict.unqualified)))
     else:
         name = Path(case.shown.parameters[OF_APPLICATION]).name
         yield f"# {told(name)} on Kafka Streams {verdict.releases}, broker {case.cell.broker}: {verdict.judgement}"

@@ -1,0 +1,77 @@
+"""**Does the harness still see on this release?** Runs for each new release, before it is judged, and by hand.
+
+`releases` says which. `qualify` looks for each thing that the harness goes by in a trial that must have it: what the
+brokers' log segments hold, phrases of Kafka's logs, whether each scenario is exercised, planted bugs, known issues. It
+needs the machine and waits for the pool `drive`, where it comes before trials of `regression`.
+
+**Where is the result?** In `qualification.json` of the run folder, whose path the task returns. It is kept: verdicts on
+a release that did not qualify with this version of the harness say so.
+
+**It is red.** Kafka changed something that the harness goes by: the last line of the log says what it has to learn
+(`docs/qualifying.md`). Or the trials do not tell: clear the task. Any other last line says what to do.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from onceproof.model.errors import OnceproofError
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline import qualifying
+from onceproof.pipeline.environment import of_the_lab
+from onceproof.pipeline.params import QUALIFY_PARAMS, refuse_unknown
+from onceproof.pipeline.steps import new_run_id
+from onceproof.settings import get_settings
+
+BEFORE_TRIALS = 100  # the priority of its task
+
+
+@task
+def releases(params: Any = None) -> list[str]:
+    """The releases that are looked at."""
+    try:
+        refuse_unknown(params, QUALIFY_PARAMS)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+    return list(params["streams"])
+
+
+@task(
+    **of_the_lab(get_settings()),
+    priority_weight=BEFORE_TRIALS,
+    map_index_template="{{ task.op_kwargs['streams'] }}",
+    doc_md=qualifying.qualify.__doc__,
+)
+def qualify(streams: str, params: Any = None, dag_run: Any = None) -> str:
+    """Look at a release; returns the path of `qualification.json`."""
+    run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
+    run, seed = RunFolder(get_settings().runs / run_id), params["seed"]
+    try:
+        asked = {"streams": streams, "broker": params["broker"], "scenario": params["scenario"]}
+        found = qualifying.qualify(run, asked, int(run_id[-4:], 16) if seed is None else seed)
+    except OnceproofError as error:
+        raise AirflowFailException(str(error)) from None
+    if told := qualifying.complaint(found):
+        raise AirflowFailException(told)
+    return str(run.qualification_file)
+
+
+@dag(
+    dag_id="qualify",
+    schedule=None,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=6),
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},  # a failure is a finding; a retry would hide it
+    params={name: Param(**schema) for name, schema in QUALIFY_PARAMS.items()},
+    doc_md=__doc__,
+    tags=["onceproof"],
+)
+def qualification() -> None:
+    """The graph."""
+    qualify.expand(streams=releases())
+
+
+qualification()

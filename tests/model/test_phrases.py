@@ -1,0 +1,79 @@
+"""The phrases of Kafka's logs: on lines that releases logged in real trials, and on what is left of these."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceproof.model.phrases import EVENTS, PHRASES, Phrase
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS, scenario
+
+BY_NAME = {phrase.name: phrase for phrase in PHRASES}
+# Phrase, release and line, made of real trials: only application ids and UUIDs are shortened.
+SPECIMENS = [
+    tuple(row.split("\t", 2))
+    for row in (Path(__file__).parents[1] / "specimens" / "phrases.tsv").read_text().splitlines()
+]
+LINES = sorted({line for _, _, line in SPECIMENS})
+
+
+def told_by(text: str) -> set[str]:
+    return {phrase.name for phrase in PHRASES if phrase.pattern.search(text)}
+
+
+@pytest.mark.parametrize(("name", "release", "line"), SPECIMENS, ids=lambda text: text[:30])
+def test_a_phrase_is_found_in_what_a_release_logged(name: str, release: str, line: str) -> None:
+    assert BY_NAME[name].is_said_on(Release.parse(release))
+    assert name in told_by(line)
+
+
+def test_each_phrase_that_a_trial_must_show_has_a_specimen() -> None:
+    assert {phrase.name for phrase in PHRASES if phrase.shown} <= {name for name, _, _ in SPECIMENS}
+
+
+def test_a_name_stands_for_one_phrase() -> None:
+    assert len(BY_NAME) == len(PHRASES)
+
+
+@pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.name)
+def test_a_phrase_that_no_trial_must_show_says_why(phrase: Phrase) -> None:
+    assert (phrase.shown is None) == bool(phrase.unshown)
+
+
+@pytest.mark.parametrize(
+    "shown", [one.shown for one in (*PHRASES, *EVENTS) if one.shown], ids=lambda shown: str(shown).replace(" ", "-")
+)
+def test_the_trial_that_must_show_it_can_be_asked_for(shown) -> None:
+    assert shown.scenario in SCENARIOS
+    assert scenario(shown.scenario).variant(shown.variant)
+    for name, value in shown.parameters.items():
+        assert scenario(shown.scenario).parameters[name].parse(name, str(value)) == value
+
+
+@given(line=st.sampled_from(LINES), end=st.integers(0, 700), start=st.integers(0, 300))
+def test_a_line_that_is_cut_off_says_nothing_else(line: str, end: int, start: int) -> None:
+    assert told_by(line[start:end]) <= told_by(line)
+
+
+@given(line=st.sampled_from(LINES), seed=st.integers(0, 2**32))
+def test_a_line_whose_words_are_shuffled_says_nothing_else(line: str, seed: int) -> None:
+    words = line.split(" ")
+    random.Random(seed).shuffle(words)
+    assert told_by(" ".join(words)) <= told_by(line)
+
+
+@given(line=st.sampled_from(LINES), other=st.sampled_from(LINES), cut=st.integers(0, 700))
+def test_two_lines_that_run_into_each_other_say_no_more_than_both(line: str, other: str, cut: int) -> None:
+    assert told_by(line[:cut] + "\n" + other) <= told_by(line) | told_by(other)
+
+
+def test_a_phrase_names_what_it_is_about() -> None:
+    line = next(line for name, _, line in SPECIMENS if name == "task-recycled")
+    said = BY_NAME["task-recycled"].pattern.search(line)
+    assert said is not None
+    assert re.fullmatch(r"app-instance-\d+-StreamThread-\d+", said["thread"])
+    assert re.fullmatch(r"\d+_\d+", said["task"])

@@ -1,0 +1,142 @@
+"""What trials of a qualification say about what was looked for, and what follows for the release."""
+
+from dataclasses import replace
+
+import pytest
+
+from onceproof.model.cell import Cell
+from onceproof.model.errors import ExitCode, HarnessError
+from onceproof.model.qualification import (
+    Asked,
+    ControlAim,
+    DumpAim,
+    EventAim,
+    Part,
+    PhraseAim,
+    PlantAim,
+    Qualification,
+    Row,
+    ScenarioAim,
+    Seen,
+    Sight,
+    rows_of,
+)
+from onceproof.model.release import Release
+
+TRIAL = Asked(Cell("enumerator", "PAUSED", Release(4, 4, 0), Release(4, 4, 0)), {"keys": 3}, "put-lost")
+DUMP = DumpAim("exactly-once", TRIAL, ("data", "commit"), ("atomicity",), frozenset({"torn-transaction"}))
+PHRASE = PhraseAim("fenced", TRIAL, "StreamThread")
+CONTROL = ControlAim("KAFKA-1 on 4.4.0", TRIAL, ("duplicate-id", "wrong-id"))
+PRINTED = Seen(entries={"data": 12, "commit": 3}, promises={"atomicity": 3})
+NOT_UNDERSTOOD = Seen(not_understood="DumpLogSegments prints what Onceproof does not understand: 'x'.")
+FAILED, VOID = Seen(error="The brokers failed."), Seen(void="The machine stood still for 3.0 s.")
+
+
+@pytest.mark.parametrize(
+    ("aim", "seen", "told"),
+    [
+        (DUMP, PRINTED, "12 data, 3 commit"),
+        (PHRASE, Seen(phrases=frozenset({"fenced", "revoked"})), "by StreamThread"),
+        (EventAim("restore", TRIAL, "StateRestoreListener"), Seen(events=frozenset({"restore"})), "by StateRestoreL"),
+        (ScenarioAim("crash", TRIAL), Seen(exercised=True, reason="Killed."), "Killed."),
+        (
+            PlantAim("put-lost", TRIAL, ("A.b()",)),
+            Seen(fired=3, anomalies={"wrong-id": 7}),
+            "fired 3 times: 7 wrong-id",
+        ),
+        (PlantAim("put-lost", TRIAL, ("A.b()",)), Seen(fired=1), "fired 1 times: no anomaly"),
+        (CONTROL, Seen(anomalies={"wrong-id": 7, "lost-record": 1}, unexplained={"wrong-id": 2}), "5 wrong-id"),
+    ],
+)
+def test_what_a_trial_shows_is_seen_whatever_the_others_show(aim, seen, told):
+    for tries in ([seen], [FAILED, VOID, seen], [NOT_UNDERSTOOD, seen], [Seen(), seen]):
+        row = aim.row(tries)
+        assert row.sight is Sight.SEEN
+        assert row.told.startswith(told)
+        assert row.trial == "enumerator PAUSED (keys=3, put-lost)"
+
+
+@pytest.mark.parametrize(
+    ("aim", "seen", "told"),
+    [
+        (DUMP, replace(PRINTED, entries={"data": 12}), "the log segments show no entry commit"),
+        (DUMP, replace(PRINTED, promises={}), "the log segments show nothing to compare for atomicity"),
+        (
+            DUMP,
+            replace(PRINTED, unexplained={"torn-transaction": 2, "lost-record": 9}),
+            "the log segments show 2 torn-transaction that nothing explains",
+        ),
+        (PHRASE, Seen(phrases=frozenset({"revoked"}), reason="r"), "no log has it: StreamThread words it differently"),
+        (EventAim("restore", TRIAL, "Listener"), Seen(), "no instance reported it: look at Listener"),
+        (ScenarioAim("crash", TRIAL), Seen(reason="Nothing was on disk."), "not exercised: Nothing was on disk."),
+        (PlantAim("put-lost", TRIAL, ("A.b()",)), Seen(), "did not fire, though A.b() was altered"),
+    ],
+)
+def test_what_no_trial_shows_has_to_be_learnt(aim, seen, told):
+    row = aim.row([FAILED, VOID, seen])
+    assert row.sight is Sight.MISSING
+    assert row.told.startswith(told)
+
+
+def test_a_control_that_is_explained_by_nobody_is_not_seen():
+    row = CONTROL.row([Seen(anomalies={"wrong-id": 7}, unexplained={"wrong-id": 7})])
+    assert (row.sight, row.told) == (
+        Sight.UNKNOWN,
+        "it does not show: it is fixed there, or not seen any more; unexplained are 7 wrong-id",
+    )
+
+
+def test_a_dump_that_is_not_understood_is_named_and_what_else_its_trial_has_is_not_known():
+    assert DUMP.row([NOT_UNDERSTOOD]).sight is Sight.MISSING
+    assert DUMP.row([NOT_UNDERSTOOD]).told == NOT_UNDERSTOOD.not_understood
+    assert PHRASE.row([NOT_UNDERSTOOD]).sight is Sight.UNKNOWN
+    assert PHRASE.row([replace(NOT_UNDERSTOOD, phrases=frozenset({"fenced"}))]).sight is Sight.SEEN
+
+
+@pytest.mark.parametrize("aim", [DUMP, PHRASE, CONTROL])
+def test_a_trial_that_failed_says_nothing_about_kafka(aim):
+    assert (aim.row([FAILED, VOID]).sight, aim.row([FAILED]).told) == (Sight.FAILED, "The brokers failed.")
+    assert (aim.row([VOID]).sight, aim.row([VOID]).told) == (Sight.UNKNOWN, VOID.void)
+
+
+def row(part: Part, sight: Sight, name: str = "it") -> Row:
+    return Row(part, name, sight, "why")
+
+
+def qualification(*rows: Row) -> Qualification:
+    told = {"run": "r", "streams": "4.4.0", "broker": "4.4.0", "harness": "0.1.0+1", "scenarios": ()}
+    return Qualification(**told, trials=3, seconds=1.5, rows=rows)
+
+
+def test_one_control_that_is_not_red_may_be_fixed_and_without_any_the_harness_is_blind():
+    lost, red = row(Part.CONTROL, Sight.UNKNOWN), row(Part.CONTROL, Sight.SEEN)
+    assert [one.sight for one in rows_of([lost, red])] == [Sight.UNKNOWN, Sight.SEEN]
+    assert [one.sight for one in rows_of([lost, lost])] == [Sight.MISSING, Sight.MISSING]
+    assert rows_of([row(Part.PLANT, Sight.UNKNOWN)])[0].sight is Sight.UNKNOWN
+    assert [one.part for one in rows_of([lost, row(Part.DUMP, Sight.SEEN)])] == [Part.DUMP, Part.CONTROL]
+
+
+@pytest.mark.parametrize(
+    ("sights", "code"),
+    [
+        ([Sight.SEEN, Sight.UNTRIED], ExitCode.OK),
+        ([Sight.SEEN, Sight.UNKNOWN], ExitCode.INCONCLUSIVE),
+        ([Sight.SEEN, Sight.UNKNOWN, Sight.FAILED], ExitCode.ERROR),
+        ([Sight.SEEN, Sight.FAILED, Sight.MISSING], ExitCode.ANOMALY),
+        ([Sight.UNTRIED], ExitCode.INCONCLUSIVE),
+        ([], ExitCode.INCONCLUSIVE),
+    ],
+)
+def test_the_exit_code_is_of_what_weighs_most(sights, code):
+    assert qualification(*(row(Part.PHRASE, sight) for sight in sights)).exit_code is code
+
+
+def test_it_is_a_file(tmp_path):
+    found = qualification(row(Part.PHRASE, Sight.MISSING, "fenced"), row(Part.PLANT, Sight.FAILED))
+    found.write(tmp_path / "qualification.json")
+    assert Qualification.read(tmp_path / "qualification.json") == found
+    assert found.lessons == ["phrase fenced: why"]
+    assert [one.part for one in found.doubtful] == [Part.PLANT]
+    (tmp_path / "qualification.json").write_text('{"schema": 1}')
+    with pytest.raises(HarnessError, match="has no run"):
+        Qualification.read(tmp_path / "qualification.json")

@@ -1,0 +1,67 @@
+"""Verdicts on a release say whether it qualified with this version of the harness."""
+
+import pytest
+
+from onceproof.harness import harness_version
+from onceproof.model.cell import Cell
+from onceproof.model.qualification import Part, Qualification, Row, Sight
+from onceproof.model.release import Release
+from onceproof.results.qualified import keep, kept, told_once, unqualified
+
+OLD, NEW = Release(4, 3, 1), Release(4, 4, 0)
+CELL = Cell("crash", "DEFAULT_CONFIG", NEW, NEW)
+
+
+def found(sight: Sight, streams: Release = NEW, harness: str = "") -> Qualification:
+    rows = (Row(Part.PHRASE, "fenced", sight, "no log has it"), Row(Part.PLANT, "put-lost", sight, "did not fire"))
+    told = {"run": "r", "scenarios": (), "trials": 2, "seconds": 1.0, "rows": rows}
+    return Qualification(**told, streams=str(streams), broker=str(NEW), harness=harness or harness_version())
+
+
+@pytest.mark.parametrize(
+    ("sight", "told"),
+    [
+        (Sight.SEEN, ""),
+        (
+            Sight.MISSING,
+            "4.4.0 on brokers 4.4.0 does not qualify: phrase fenced: no log has it, and 1 more; "
+            "`onceproof qualify 4.4.0 --broker 4.4.0` looks again.",
+        ),
+        (
+            Sight.UNKNOWN,
+            "4.4.0 on brokers 4.4.0 does not qualify: phrase fenced: no log has it, and 1 more; "
+            "`onceproof qualify 4.4.0 --broker 4.4.0` looks again.",
+        ),
+    ],
+)
+def test_a_verdict_says_what_the_release_lacks(tmp_path, sight, told):
+    keep(found(sight), tmp_path)
+    assert unqualified(tmp_path, CELL) == told
+
+
+@pytest.mark.parametrize("harness", [None, "0.0.1+00000000"])
+def test_what_another_version_of_the_harness_showed_does_not_count(tmp_path, harness):
+    if harness:
+        keep(found(Sight.SEEN, harness=harness), tmp_path)
+    assert unqualified(tmp_path, CELL) == (
+        "Nobody has shown that this version of the harness sees on 4.4.0 on brokers 4.4.0: "
+        "`onceproof qualify 4.4.0 --broker 4.4.0` does."
+    )
+
+
+def test_both_releases_of_a_cell_count_and_the_last_look_does(tmp_path):
+    keep(found(Sight.SEEN), tmp_path)
+    keep(found(Sight.MISSING, OLD), tmp_path)
+    both = Cell("crash", "DEFAULT_CONFIG", OLD, NEW, NEW)
+    assert unqualified(tmp_path, both).startswith("4.3.1 on brokers 4.4.0 does not qualify")
+    keep(found(Sight.SEEN, OLD), tmp_path)
+    assert unqualified(tmp_path, both) == ""
+    assert kept(tmp_path, OLD, NEW) == found(Sight.SEEN, OLD)
+
+
+def test_of_brokers_that_are_only_claimed_nothing_can_be_said(tmp_path):
+    assert unqualified(tmp_path, Cell("crash", "DEFAULT_CONFIG", NEW, NEW.claimed)) == ""
+
+
+def test_a_sentence_about_several_cells_is_told_once():
+    assert told_once(["b", "", "a", "b"]) == ["a", "b"]
