@@ -232,7 +232,7 @@ def test_a_checkpoint_file_is_read(text, offsets):
     ],
 )
 def test_a_checkpoint_file_of_another_form_is_an_error(text):
-    with pytest.raises(HarnessError, match="form that Onceproof does not understand"):
+    with pytest.raises(NotUnderstoodError, match="form that Onceproof does not understand"):
         checkpointed(text)
 
 

@@ -56,12 +56,12 @@ def checkpointed(text: str) -> dict[str, int]:
     """Offsets by topic from a checkpoint file: its version, the number of lines, then `topic partition offset`.
 
     Raises:
-        HarnessError: the file has another form.
+        NotUnderstoodError: the file has another form.
     """
     header, lines = text.splitlines()[:2], text.splitlines()[2:]
     rows = [found for line in lines if (found := CHECKPOINT.fullmatch(line))]
     if header != ["0", str(len(lines))] or len(rows) < len(lines):
-        raise HarnessError(f"A checkpoint file has a form that Onceproof does not understand: {text[:200]!r}.")
+        raise NotUnderstoodError(f"A checkpoint file has a form that Onceproof does not understand: {text[:200]!r}.")
     return {row[1].rpartition("-t")[2].partition("-")[2] or row[1]: int(row[2]) for row in rows}
 
 
