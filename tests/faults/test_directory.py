@@ -289,7 +289,6 @@ def test_a_proof_that_is_missing_is_told(
 @pytest.mark.parametrize(
     ("name", "phrase", "why"),
     [
-        ("state-lost", "ANEW", "did not tell that it restored stores from the beginning of their changelogs"),
         ("state-copied", "PROCESS", "did not tell that it has the id of instance-2, and so its directory"),
         ("disk-full", "REFUSED", "told of no write that was refused"),
     ],
@@ -304,7 +303,7 @@ def test_what_no_log_tells_is_no_proof(
     assert why in outcome.reason
 
 
-@pytest.mark.parametrize("name", ["state-copied", "state-restored"])
+@pytest.mark.parametrize("name", ["state-copied", "state-lost", "state-restored"])
 def test_a_log_that_never_says_how_stores_were_initialised_is_an_error_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

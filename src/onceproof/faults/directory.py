@@ -181,20 +181,27 @@ class DirectoryStrike(Strike):
         return bool(after["wiped"] or after["trusted"])
 
     def _missing_judgement(self) -> list[str]:
-        """What is missing if the instance, which has stores on disk, judged none of them.
+        """What is missing if the instance judged none of its stores.
 
         Raises:
-            NotUnderstoodError: it works with them, and its log does not say in any known words how it initialised them.
+            NotUnderstoodError: as `_require_told`.
         """
+        self._require_told()
         if self._judged():
             return []
-        if self._works_again() and not self._afterwards()["from_the_beginning"]:
-            raise NotUnderstoodError(
-                f"The log of {self._name} does not say how its stores were initialised, as the phrases {TRUSTED.name}, "
-                f"{ANEW.name} or {WIPED.name} do: the release words it differently; `onceproof qualify` says what else "
-                "it words so."
-            )
         return [f"{self._name} did not tell whether it trusted what it found when it was started again"]
+
+    def _require_told(self) -> None:
+        """Check that the log of an instance that works with stores on disk says how it initialised them.
+
+        Raises:
+            NotUnderstoodError: none of the phrases is there, so the release words them differently.
+        """
+        if self._works_again() and not self._judged() and not self._afterwards()["from_the_beginning"]:
+            raise NotUnderstoodError(
+                f"The log of {self._name} does not say how its stores were initialised ({TRUSTED.name}, {ANEW.name}, "
+                f"{WIPED.name}): the release words it differently. `onceproof qualify` says what else has changed."
+            )
 
     def _missing_work(self) -> list[str]:
         if self._works_again():

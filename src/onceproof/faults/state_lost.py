@@ -28,10 +28,16 @@ class StateLost(DirectoryStrike):
         return True
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """What was lost, and what was restored from where."""
+        """What was lost, and what was restored from where.
+
+        Raises:
+            NotUnderstoodError: its log does not say how its stores were initialised.
+        """
         proof = {"instance": self._name, "lost": self._lost, **self._afterwards()}
         missing = self._missing_work()
-        if not self._lost.get("tasks"):
+        if self._lost.get("tasks"):
+            self._require_told()
+        else:
             missing.append(f"the directory of {self._name} held no task")
         if not proof["from_the_beginning"]:
             missing.append(f"{self._name} did not tell that it restored stores from the beginning of their changelogs")

@@ -266,7 +266,7 @@ def qualify(
     Raises:
         HarnessError: the brokers could not be started, or died.
     """
-    begin, tried, rows = monotonic(), 0, list(looked_for.settled)
+    begin, harness, tried, rows = monotonic(), harness_version(), 0, list(looked_for.settled)
     cluster = EmbeddedCluster.start(installation, looked_for.broker, run.cluster_folder(str(looked_for.broker)))
     try:
         for place, asked in enumerate(looked_for.trials, 1):
@@ -288,7 +288,7 @@ def qualify(
         run=run.run_id,
         streams=str(looked_for.streams),
         broker=str(looked_for.broker),
-        harness=harness_version(),
+        harness=harness,
         scenarios=tuple(scenarios),
         trials=tried,
         seconds=round(monotonic() - begin, 1),
