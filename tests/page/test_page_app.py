@@ -140,6 +140,13 @@ def test_a_cell_tells_what_was_not_looked_at_and_why(client, settings):
     assert "Not looked at: fencing, because it &lt;needs&gt; segments." in client.get(CELL).text
 
 
+def test_a_cell_tells_that_its_release_did_not_qualify(client, settings):
+    run = RunFolder(settings.runs / NEWEST)
+    first, *others = VerdictRow.read_all(run.verdicts_file)
+    VerdictRow.write_all(run.verdicts_file, [replace(first, unqualified="4.4.0 does not qualify: <b>"), *others])
+    assert "4.4.0 does not qualify: &lt;b&gt;" in client.get(CELL).text
+
+
 def test_only_what_looks_like_a_key_of_jira_or_a_cve_is_a_link(client, settings):
     run = RunFolder(settings.runs / NEWEST)
     first, *others = VerdictRow.read_all(run.verdicts_file)

@@ -112,6 +112,15 @@ def test_a_verdict_says_which_promises_were_not_looked_at_and_why(tmp_path):
     assert judged.not_looked_at == told
 
 
+def test_a_verdict_says_that_its_release_did_not_qualify(tmp_path):
+    run, _ = make_run(tmp_path)
+    [judged] = judge_run(run, NO_DATABASE)
+    assert judged.unqualified == ""
+    [judged] = judge_run(run, NO_DATABASE, tmp_path / "qualifications")
+    assert judged.unqualified.startswith("Nobody has shown that this version of the harness sees on ")
+    assert VerdictRow.read_all(run.verdicts_file) == (judged,)
+
+
 def test_a_database_that_refuses_takes_no_verdicts(tmp_path, capsys):
     run, _ = make_run(tmp_path, "3.3.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
     [judged] = judge_run(run, "not a url")
