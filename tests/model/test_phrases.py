@@ -59,6 +59,13 @@ def test_a_line_that_is_cut_off_says_nothing_else(line: str, end: int, start: in
     assert told_by(line[start:end]) <= told_by(line)
 
 
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[:30])
+def test_a_line_that_is_cut_off_behind_any_word_says_nothing_else(line: str) -> None:
+    words = line.split(" ")
+    for end in range(1, len(words)):
+        assert told_by(" ".join(words[:end])) <= told_by(line)
+
+
 @given(line=st.sampled_from(LINES), seed=st.integers(0, 2**32))
 def test_a_line_whose_words_are_shuffled_says_nothing_else(line: str, seed: int) -> None:
     words = line.split(" ")
