@@ -72,6 +72,12 @@ def test_the_summary_is_markdown_in_which_nothing_of_others_is(told, tmp_path):
     assert "✘✘ regression" in console.file.getvalue()
 
 
+def test_the_summary_says_once_that_a_release_did_not_qualify(told, tmp_path):
+    doubtful = [replace(verdict, unqualified="4.4.0 does not qualify.") for verdict in told.verdicts]
+    write_summary(replace(told, verdicts=doubtful), tmp_path / "summary.md")
+    assert (tmp_path / "summary.md").read_text().count("4.4.0 does not qualify.") == 1
+
+
 def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
     run = RunFolder(settings.runs / NEWEST)
     first = next(iter(run.trials()))
