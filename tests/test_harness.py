@@ -21,18 +21,19 @@ def test_it_is_the_package_s_version_and_a_digest():
 
 def test_a_wait_that_changes_in_the_lab_or_the_application_is_another_harness(monkeypatch, tmp_path):
     package = tmp_path / "src" / "onceproof"
-    lab, page, app = (
+    lab, phrases, page, app = (
         package / "lab" / "trial.py",
+        package / "model" / "phrases.py",
         package / "page" / "app.py",
         tmp_path / "app" / "src" / "main" / "A.java",
     )
-    for file in (lab, page, app):
+    for file in (lab, phrases, page, app):
         file.parent.mkdir(parents=True)
         file.write_text("wait 1")
     first = version_of(monkeypatch, package)
     page.write_text("wait 2")
     assert version_of(monkeypatch, package) == first
-    for file in (lab, app):
+    for file in (lab, phrases, app):
         file.write_text("wait 2")
         assert version_of(monkeypatch, package) != first
         file.write_text("wait 1")
