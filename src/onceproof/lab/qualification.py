@@ -137,8 +137,8 @@ def _phrase(phrase: Phrase, streams: Release, broker: Release) -> Aim | Row:
         return Row(Part.PHRASE, phrase.name, Sight.UNTRIED, phrase.unshown)
     asked = _asked(phrase.shown, streams, broker)
     release = broker if phrase.side is Side.BROKER else streams
-    if not phrase.is_said_on(release):
-        reason: str | None = f"{phrase.source} of {release} does not say it"
+    if not phrase.is_due_on(release):
+        reason: str | None = f"the trial need not show it on {release}"
     else:
         reason = _refused(asked)
     if reason:

@@ -40,7 +40,7 @@ class Showing:
 
 @dataclass(frozen=True)
 class Phrase:
-    """What a log says on the releases from `first` to `last`."""
+    """What a log says; the trial must show it on the releases from `first` to `last`."""
 
     name: str
     text: str  # a regular expression that is found in a line
@@ -56,8 +56,8 @@ class Phrase:
         """The compiled expression."""
         return re.compile(self.text)
 
-    def is_said_on(self, release: Release) -> bool:
-        """Whether a release words it so."""
+    def is_due_on(self, release: Release) -> bool:
+        """Whether the trial must show it on a release."""
         return release.within(self.first, self.last)
 
 
@@ -88,7 +88,7 @@ ANEW = Phrase(
     "ProcessorStateManager",
     KILLED,
 )
-NOT_EMPTY = Phrase(  # from 4.3 on a store knows itself whether it was closed cleanly (KIP-1035)
+NOT_EMPTY = Phrase(  # from 4.3 on most stores know themselves whether they were closed cleanly (KIP-1035)
     "store-not-empty",
     r"State store (?P<store>\S+) did not find checkpoint offsets? while stores are not empty",
     "ProcessorStateManager",
@@ -99,12 +99,15 @@ WIPED = Phrase("task-wiped", r"Tasks \[(?P<tasks>[^]]+)\] are corrupted", "TaskC
 CORRUPTED = Phrase("task-corrupted", r"Detected the states of tasks .* are corrupted", "StreamThread", WIPED_ANEW)
 PROCESS = Phrase("process-id", r"Reading UUID from process file: (?P<id>\S+)", "StateDirectory", KILLED)
 RESTORED = Phrase(
-    "restored", r"Finished restoring changelog|Restored and ready to run", "StoreChangelogReader", REBALANCED
+    "restored",
+    r"Finished restoring changelog|Restored and ready to run",
+    "StoreChangelogReader, StreamTask",
+    REBALANCED,
 )
 NOT_LOCKED = Phrase(
     "not-locked",
     r"Failed to lock the state directory for task (?P<task>\S+)",
-    "StateDirectory",
+    "StateDirectory, TaskManager",
     None,
     "it takes a thread that has not let go of a task which another one was given",
 )
@@ -131,7 +134,12 @@ FOLLOW_UP = Phrase("follow-up", r"Triggering the followup rebalance", "StreamThr
 REBALANCE = Phrase(
     "rebalance", r"State transition from RUNNING to (?:REBALANCING|PARTITIONS_REVOKED)", "KafkaStreams", REBALANCED
 )
-REVOKED = Phrase("revoked", r"Revoke previously assigned partitions", "ConsumerRebalanceListenerInvoker", REBALANCED)
+REVOKED = Phrase(
+    "revoked",
+    r"Revoke previously assigned partitions",
+    "ConsumerRebalanceListenerInvoker, ConsumerCoordinator",
+    REBALANCED,
+)
 MIGRATED = Phrase("task-migrated", r"TaskMigratedException", "TaskMigratedException", ZOMBIE)
 LOST = Phrase("partitions-lost", r"partitions \[.*\] lost due to missed rebalance", "StreamThread", None, BY_CHANCE)
 DIED = Phrase(
