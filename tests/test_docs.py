@@ -90,6 +90,6 @@ def test_every_scenario_has_a_page_with_its_variants_and_anomalies(name):
         assert f"`{variant}`" in page
     for issue in registry().issues:
         if name in issue.variants:
-            shown = {e for variant in issue.variants[name] for e in issue.explanations(variant)}
+            shown = {e for variant in issue.variants[name] for e in issue.explanations(name, variant)}
             anomalies = {anomaly for explanation in shown for anomaly in explanation.anomalies}
             assert all(f"`{anomaly}`" in page for anomaly in anomalies - INHERITED)

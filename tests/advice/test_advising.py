@@ -117,8 +117,9 @@ def all_of(current, target, application=None):
     return [said(cell, "known" if registry().affecting(cell) else "clean") for cell in cells]
 
 
-FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10199, corrupted (no JIRA)"
+FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10391, again (no JIRA)"
 SAME_KEY = "KIP-213, same key (no JIRA)"  # which the fix of KAFKA-16407 brought
+OTHERS = BUFFERS, OWNED, PAUSES, REVOKED = "CVE-2026-35554", "KAFKA-20827", "KAFKA-20764", "KAFKA-16876"
 
 
 def keys(issues):
@@ -131,9 +132,9 @@ def keys(issues):
         (
             "3.9.1",
             "4.3.1",
-            ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479"],
+            ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479", BUFFERS],
             ["KAFKA-20808", "KAFKA-21034"],
-            ["KAFKA-20731", FAR_FUTURE, KEPT, SAME_KEY],
+            ["KAFKA-20731", FAR_FUTURE, KEPT, OWNED, PAUSES, REVOKED, SAME_KEY],
         ),
         (
             "3.4.1",
@@ -142,7 +143,7 @@ def keys(issues):
             [],
             [
                 *("KAFKA-18943", FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"),
-                *("KAFKA-19479", "KAFKA-16017"),
+                *("KAFKA-19479", "KAFKA-16017", BUFFERS, REVOKED),
             ],
         ),
         (
@@ -152,29 +153,39 @@ def keys(issues):
             [],
             [
                 *("KAFKA-18943", FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"),
-                *("KAFKA-19479", "KAFKA-16017"),
+                *("KAFKA-19479", "KAFKA-16017", BUFFERS, REVOKED),
             ],
         ),
         (
             "3.3.1",
             "3.8.1",
             ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862", "KAFKA-16017"],
-            ["KAFKA-19510", "KAFKA-18943", "KAFKA-20685", "KAFKA-20731", "KAFKA-19208", "KAFKA-18713", KEPT],
-            [FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-19479"],
+            [
+                "KAFKA-19510",
+                "KAFKA-18943",
+                "KAFKA-20685",
+                "KAFKA-20731",
+                "KAFKA-19208",
+                "KAFKA-18713",
+                KEPT,
+                OWNED,
+                PAUSES,
+            ],
+            [FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-19479", BUFFERS, REVOKED],
         ),
         (
             "3.9.0",
             "3.9.1",
             ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
             [SAME_KEY],
-            ["KAFKA-19510", "KAFKA-20685", "KAFKA-20731", FAR_FUTURE, "KAFKA-19208", "KAFKA-19479", KEPT],
+            ["KAFKA-19510", "KAFKA-20685", "KAFKA-20731", FAR_FUTURE, "KAFKA-19208", "KAFKA-19479", KEPT, *OTHERS],
         ),
         (
             "4.1.1",
             "4.1.0",
             [],
             ["KAFKA-19510", "KAFKA-19479"],
-            ["KAFKA-20685", "KAFKA-20731", FAR_FUTURE, KEPT, SAME_KEY],
+            ["KAFKA-20685", "KAFKA-20731", FAR_FUTURE, KEPT, *OTHERS, SAME_KEY],
         ),
     ],
 )
@@ -182,7 +193,7 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
     advice = advise(question(current, target))
     assert (keys(advice.left_behind), keys(advice.gained)) == (left, gained)
     assert keys(advice.staying) == [
-        *staying,
+        *(key for key in staying if key not in OTHERS),
         "KIP-213, insert (no JIRA)",
         "KIP-213 (no JIRA)",
         "KIP-889 (no JIRA)",
@@ -190,6 +201,7 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
         "KAFKA-20099 (documented)",
         "at_least_once (documented)",
         "at_least_once, again (documented)",
+        *(key for key in staying if key in OTHERS),
     ]
 
 
@@ -319,7 +331,8 @@ def test_what_gains_an_issue_names_better_targets():
     advice = advise(question("4.0.2", "4.1.0"))
     assert advice.better_targets == ("4.1.2",)
     assert advice.to_do[0].text == (
-        "Rather go to 4.1.2, which gains nothing that is known; 4.1.0 gains KAFKA-19510 and KAFKA-19479."
+        "Rather go to 4.1.2, which gains nothing that is known; 4.1.0 gains KAFKA-19510 and KAFKA-19479 and "
+        "CVE-2026-35554."
     )
     assert advise(question("3.7.2", "4.1.0")).better_targets == ()  # to 4.2.1 KAFKA-20685, from 4.3.0 on KAFKA-20808
     assert better_targets(question("4.1.1", "4.1.0")) == []  # going on is not a way back

@@ -1,5 +1,7 @@
 """Which witnesses a known issue explains: by what its mechanism can do, not by their name alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from onceproof.model.anomaly import Witness
@@ -21,16 +23,17 @@ KEYS = {0: 7, 2_999: 8, 3_000: 9, 19_999: 10, 20_000: 11}  # by offset of the in
 
 
 def scene(*events, **parameters):
-    return Scene(events, lambda: [(0, offset, key, offset % 10) for offset, key in KEYS.items()], parameters)
+    return Scene(events, lambda: [(0, offset, key, offset % 10, offset) for offset, key in KEYS.items()], parameters)
 
 
-def witness(anomaly, *places, key=None, partition=0, observed=""):
-    return Witness(anomaly, partition, key, (), places, "", observed)
+def witness(anomaly, *places, key=None, partition=0, expected="", observed=""):
+    return Witness(anomaly, partition, key, (), places, str(expected), str(observed))
 
 
-def explained(witness_, scene_, issue, variant="DEFAULT_CONFIG"):
-    rows = [explanation for row in registry().issues if row.key == issue for explanation in row.explanations(variant)]
-    return not unexplained([witness_], rows, scene_)
+def explained(witness_, scene_, issue, variant="DEFAULT_CONFIG", scenario=None):
+    """Whether a row explains a witness in a variant of a scenario, its first one if none is named."""
+    [row] = [row for row in registry().issues if row.key == issue]
+    return not unexplained([witness_], row.explanations(scenario or next(iter(row.variants)), variant), scene_)
 
 
 @pytest.mark.parametrize(
@@ -93,41 +96,101 @@ def test_a_throttle_explains_only_what_a_request_that_was_held_up_can_do():
 
 
 def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():
-    stuck = witness("stuck", "instance-1, instance-2")
+    stuck = witness("stuck", "instance-1, instance-2", observed="instance-1 RUNNING, instance-2 REBALANCING")
+    lagging = replace(stuck, observed="instance-1 RUNNING, instance-2 RUNNING")
     locked = {"t": 1, "source": "driver", "event": "locked", "instance": "instance-2", "task": "0_0"}
     assert explained(stuck, scene(locked), "KAFKA-19510", "NO_LAG_ACCEPTABLE")
     assert not explained(stuck, scene(), "KAFKA-19510", "NO_LAG_ACCEPTABLE")
+    assert not explained(lagging, scene(locked), "KAFKA-19510", "NO_LAG_ACCEPTABLE")
 
 
-def test_a_revocation_explains_torn_transactions_of_the_tasks_that_stay():
-    torn = witness("torn-transaction", "ids-changelog/0@15928", key=27)
-    assert explained(torn, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED")
-    of_the_revoked = witness("torn-transaction", "ids-changelog/1@15928", key=27, partition=1)
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [
+        pytest.param("committed, 72 effects, 72 foreign", True, id="no position is committed with them"),
+        pytest.param("committed, 1 effect, 1 foreign", True, id="nor with one"),
+        pytest.param("committed, 2629 effects, 1910 missing", True, id="the position that follows"),
+        pytest.param("nothing", True, id="it follows alone"),
+        pytest.param("committed, 500 effects, 1 missing, 1 foreign", False, id="a position that is one too low"),
+        pytest.param("committed, 500 effects, 1 foreign", False, id="the first of these"),
+        pytest.param("outside", False, id="in no transaction"),
+        pytest.param("aborted", False, id="parts end in different ways"),
+    ],
+)
+def test_a_revocation_explains_transactions_without_positions_of_the_tasks_that_stay(observed, expected):
+    torn = witness("torn-transaction", "ids-changelog/0@15928", key=27, observed=observed)
+    assert explained(torn, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED") is expected
+    of_the_revoked = replace(torn, partition=1)
     assert not explained(of_the_revoked, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED")
     assert not explained(torn, scene(RETURNED[0]), "KAFKA-18943", "CACHING_DISABLED")
-    lost = witness("lost-record", "input/0@15928", key=27)
-    assert not explained(lost, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED")
+    assert not explained(replace(torn, anomaly="lost-record"), scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED")
 
 
-def struck(name):
-    return {"t": 5, "source": "driver", "event": "fault", "name": name, "action": "applied"}
+def struck(name, on="a", begin=0):
+    open_ = {"input": {"0": [begin, None], "1": [begin, None]}}
+    return {"t": 5, "source": "driver", "event": "fault", "name": name, "action": "applied", "on": on, "open": open_}
+
+
+HELD = [{**assigned(1, ["0_0"], []), "source": "a"}, {**assigned(1, ["0_1"], []), "source": "b"}]
 
 
 def test_a_fault_explains_only_what_it_can_do():
     given_twice = witness("duplicate-id", "output/0@70", "output/0@3010")
-    explained_by = {
-        fault: explained(given_twice, scene(struck(fault)), "KAFKA-20685", None)
-        for fault in ("instance-kill", "disk-full", "bounce", "pause")
-    }
-    assert explained_by == {"instance-kill": True, "disk-full": True, "bounce": False, "pause": False}
-    assert not explained(given_twice, scene({**struck("instance-kill"), "action": "healed"}), "KAFKA-20685", None)
+
+    def known(fault, seen=given_twice, **more):
+        return explained(seen, scene(*HELD, {**struck(fault), **more}), "KAFKA-20685", None, "enumerator")
+
+    assert [known(f) for f in ("instance-kill", "disk-full", "bounce", "pause")] == [True, True, False, False]
+    assert not known("instance-kill", action="healed")
+    assert not known("instance-kill", on="b")  # which had another task
+    assert not known("instance-kill", replace(given_twice, partition=1))
 
 
-def test_a_window_comes_out_again_only_where_records_came_too_late():
-    again = witness("duplicate-output", "output/0@70", key=7)
-    assert explained(again, scene(late=0.9), "KAFKA-20099 (documented)", "LATE")
-    assert not explained(again, scene(late=0.0), "KAFKA-20099 (documented)", "LATE")
-    assert not explained(again, scene(struck("instance-kill")), "KAFKA-20099 (documented)", None)
+@pytest.mark.parametrize(
+    ("scenario", "anomaly", "key", "partition", "begin", "expected"),
+    [
+        pytest.param("windows", "lost-record", 9, 0, 3_000, True, id="it came in the open transaction"),
+        pytest.param("windows", "lost-record", 8, 0, 3_000, False, id="it had been committed"),
+        pytest.param("windows", "lost-record", 9, 1, 3_000, False, id="it was another's task"),
+        pytest.param("as-of-join", "wrong-value", 8, 0, 3_000, False, id="a value that had been committed"),
+        pytest.param("punctuators", "unreleased", 8, 0, 3_000, True, id="committed, and about to come out"),
+        pytest.param("punctuators", "unreleased", 8, 1, 3_000, False, id="in the buffer of another's task"),
+        pytest.param("stream-join", "lost-record", 9, 0, 3_000, False, id="another anomaly"),
+    ],
+)
+def test_a_kill_explains_only_what_its_tasks_had_not_committed(scenario, anomaly, key, partition, begin, expected):
+    seen = witness(anomaly, f"input/{partition}@{begin - 1}", key=key, partition=partition)
+    there = scene(*HELD, struck("instance-kill", begin=begin))
+    assert explained(seen, there, "KAFKA-20685", None, scenario) is expected
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "observed", "expected"),
+    [
+        ("thread-died", "T-1 died of StreamsException: x, caused by InvalidProducerEpochException: old epoch", True),
+        (
+            "thread-died",
+            "T-1 died of TimeoutException: Timeout expired after 3 ms while awaiting AddOffsetsToTxn",
+            True,
+        ),
+        ("thread-died", "T-1 died of java.lang.NullPointerException: null", False),
+        ("thread-died", "T-1 died of ProcessorStateException: Error opening store values", False),
+    ],
+)
+def test_a_throttle_explains_a_death_by_an_aborted_transaction_only(anomaly, observed, expected):
+    held = {"t": 1, "source": "driver", "event": "held", "request": "AddOffsetsToTxn", "ms": 30_000}
+    assert explained(witness(anomaly, "instance-1", observed=observed), scene(held), "KAFKA-17455") is expected
+
+
+def test_a_window_comes_out_again_only_where_records_came_too_late_and_a_store_was_restored():
+    key, again, there = "KAFKA-20099 (documented)", witness("duplicate-output", "output/0@70", key=7), restore(0, 9)
+    assert explained(again, scene(there, late=0.9), key, "LATE")
+    assert not explained(again, scene(there, late=0.0), key, "LATE")
+    assert not explained(again, scene(restore(1, 9), late=0.9), key, "LATE")
+    assert not explained(again, scene(struck("instance-kill")), key, None)
+    rows = next(row for row in registry().issues if row.key == key).explains
+    all_windows = [replace(again, key=number) for number in range(600)]
+    assert unexplained(all_windows, rows, scene(there, late=0.9)) == {"duplicate-output": 600}
 
 
 @pytest.mark.parametrize(
@@ -151,24 +214,146 @@ def test_a_thread_that_dies_of_something_else_is_not_explained(issue, variant, e
     assert not explained(other, there, issue, variant)
 
 
+@pytest.mark.parametrize(
+    ("issue", "scenario", "fault", "message", "other"),
+    [
+        (
+            "KAFKA-20808",
+            "windows",
+            "instance-kill",
+            "Store windowed-sums.1795562460000 is currently closed",
+            "Store windowed-sums is currently closed",
+        ),
+        (
+            "KAFKA-20827",
+            "windows",
+            "instance-kill",
+            "Attempted to create an standby task that we already own: 0_1",
+            "Attempted to create an active task while we already own its standby: 0_1",
+        ),
+        (
+            "KAFKA-20764",
+            "multirunner",
+            "topology-pause",
+            "Duplicate key 0_1 (attempted merging values ReadOnlyTask and ReadOnlyTask)",
+            "Duplicate key counts (attempted merging values 1 and 2)",
+        ),
+        (
+            "KAFKA-16876",
+            "multirunner",
+            "pause",
+            "Illegal state RUNNING while closing active task 0_1",
+            "Illegal state RESTORING while closing active task 0_1",
+        ),
+    ],
+)
+def test_a_death_is_explained_by_the_words_of_the_code(issue, scenario, fault, message, other):
+    told = [f"StreamThread-1 died of X: y, caused by java.lang.IllegalStateException: {m}" for m in (message, other)]
+    there = scene(struck(fault))
+    assert [explained(witness("thread-died", "a", observed=t), there, issue, None, scenario) for t in told] == [
+        True,
+        False,
+    ]
+
+
+def test_a_batch_that_expired_explains_records_that_are_not_what_was_sent():
+    key, timeout = "CVE-2026-35554", {"t": 1, "source": "driver", "event": "timeout"}
+    for anomaly, expected in (("corrupt-record", True), ("unexpected-record", True), ("lost-record", False)):
+        assert explained(witness(anomaly, "output/0@7"), scene(timeout), key, "TIMED_OUT") is expected
+        assert not explained(witness(anomaly, "output/0@7"), scene(), key, "TIMED_OUT")
+
+
 def restore(partition, end):
     return {"t": 3, "source": "i", "event": "restore", "store": "s", "partition": partition, "from": 0, "end": end}
 
 
-def test_a_version_that_was_deleted_comes_back_only_where_a_store_was_restored():
-    key, wrong = "KIP-889, restored (no JIRA)", witness("wrong-value", "output/1@5", key=1, partition=1)
-    assert explained(wrong, scene(restore(1, 1_757), ended=0.5), key, "REVIVED")
-    assert not explained(wrong, scene(restore(1, 0), restore(0, 1_757), ended=0.5), key, "REVIVED")
-    assert not explained(wrong, scene(restore(1, 1_757), ended=0), key, "REVIVED")
+# Offset, value and time of the records of key 1: a version's number is its value below 0, above 0 it asks, 0 deletes.
+VERSIONS = [
+    (0, -1, 100),
+    (1, -2, 200),
+    (2, 0, 300),
+    (3, -4, 400),
+    (4, -5, 500),  # the last one before the store was opened again
+    (5, -6, 20),  # too old: 480 less than the youngest, of a history of 400
+    (6, 7, 250),  # asks within 2
+    (7, 8, 350),  # asks when there is none
+    (8, 9, 550),  # asks for the last one
+    (9, 10, 90),  # asks for what is too old
+    (10, -11, 900),
+    (11, 12, 600),  # asks within 5, which has ended since
+    (12, 13, 950),
+]
+REOPENED = {"t": 1, "source": "driver", "event": "reopened", "open": {"input": {"0": [5, None]}}}
+
+
+def version(asks, expected, observed):
+    return witness(
+        "wrong-value", "output/0@9", key=1, expected=(asks << 32) | expected, observed=(asks << 32) | observed
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "forgotten", "revived"),
+    [
+        pytest.param(version(7, 2, 0), True, False, id="one that had ended is not found"),
+        pytest.param(version(7, 2, 1), True, False, id="an older one in its place"),
+        pytest.param(version(7, 2, 4), False, False, id="a younger one"),
+        pytest.param(version(8, 0, 2), True, False, id="before a deletion within the history"),
+        pytest.param(version(9, 5, 0), False, False, id="the last one is lost"),
+        pytest.param(version(9, 5, 4), False, False, id="the last one is an older one"),
+        pytest.param(version(10, 0, 6), True, False, id="what is too old is given"),
+        pytest.param(version(9, 5, 6), True, False, id="what is too old was taken"),
+        pytest.param(version(12, 5, 0), False, False, id="one that ended afterwards"),
+        pytest.param(version(13, 11, 0), False, False, id="one that came afterwards"),
+        pytest.param(version(7, 2, 99), False, False, id="a version that nobody put"),
+        pytest.param(
+            witness("wrong-value", "output/0@9", key=1, expected=2, observed=3), False, False, id="no version"
+        ),
+    ],
+)
+def test_a_versioned_store_that_is_opened_again_forgets_what_had_ended_and_its_time(seen, forgotten, revived):
+    there = Scene([REOPENED], lambda: [(0, o, 1, value, time) for o, value, time in VERSIONS], {"retention": 400})
+    assert explained(seen, there, "KIP-889 (no JIRA)", "RESTARTED") is forgotten
+    by_fault = {**REOPENED, "event": "fault", "action": "observed", "name": "bounce"}
+    applied = {**struck("bounce"), "open": {"input": {"0": [2, None]}}}
+    rolled = Scene([applied, by_fault], lambda: there.inputs, {"retention": 400})
+    assert explained(seen, rolled, "KIP-889 (no JIRA)", "ROLLING") is forgotten
+    restored = Scene([restore(0, 9)], lambda: there.inputs, {"retention": 400, "ended": 0.5})
+    assert explained(seen, restored, "KIP-889, restored (no JIRA)", "REVIVED") is revived
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(version(8, 0, 2), True, id="a version from before an old deletion"),
+        pytest.param(version(8, 0, 9), False, id="one that nobody put"),
+        pytest.param(version(9, 0, 3), False, id="from before a deletion within the history"),
+        pytest.param(version(10, 7, 3), False, id="in place of a younger version"),
+        pytest.param(version(10, 7, 0), False, id="nothing"),
+    ],
+)
+def test_a_versioned_store_that_is_restored_forgets_deletions_that_are_old(seen, expected):
+    key, records = "KIP-889, restored (no JIRA)", [(0, -2, 100), (1, 0, 200), (2, -3, 700), (3, 0, 750), (4, -5, 800)]
+    more = [(5, -6, 900), (6, 8, 300), (7, 9, 760), (8, -7, 770), (9, 10, 780)]
+    inputs = [(0, offset, 1 if value != -5 else 2, value, time) for offset, value, time in records + more]
+    inputs[5] = (0, 5, 2, -6, 900)
+
+    def known(*events, **parameters):
+        return explained(seen, Scene(events, lambda: inputs, {"retention": 400, **parameters}), key, "REVIVED")
+
+    assert known(restore(0, 1_757), ended=0.5) is expected
+    assert not known(restore(0, 0), restore(1, 1_757), ended=0.5)
+    assert not known(restore(0, 1_757), ended=0)
 
 
 def test_more_stale_results_than_a_cache_ever_left_are_something_else():
     key, given = "KIP-213 (no JIRA)", {"no.key": True, "caching": True}
-    rows = [row for issue in registry().issues if issue.key == key for row in issue.explanations("CACHED")]
+    [issue] = [issue for issue in registry().issues if issue.key == key]
+    rows = issue.explanations("foreign-key-join", "CACHED")
     stale = [witness("unexpected-record", f"output/0@{key}", key=key) for key in range(4)]
 
     def left(number, **more):
-        inputs = [(0, offset, offset, 0) for offset in range(4)]
+        inputs = [(0, offset, offset, 0, 0) for offset in range(4)]
         return unexplained(stale[:number], rows, Scene([], lambda: inputs, {**given, **more}))
 
     assert left(3) == {}
@@ -204,7 +389,7 @@ def test_a_result_stays_where_the_changes_of_its_row_can_leave_it(issue, values,
     stale = witness("unexpected-record", "output/0@70", key=9)
 
     def there(**given):
-        return Scene([], lambda: [(0, 5 - place, 9, value) for place, value in enumerate(values[::-1])], given)
+        return Scene([], lambda: [(0, 5 - place, 9, value, None) for place, value in enumerate(values[::-1])], given)
 
     assert explained(stale, there(absent=0.5), key, None) is expected
     assert not explained(stale, there(absent=0.0), key, None)
@@ -226,7 +411,7 @@ def test_what_a_punctuator_writes_has_no_record_of_the_input():
 
 def test_a_key_that_came_in_with_several_values_explains_what_became_of_it():
     rows = [Explanation(("wrong-value",), changed=True)]
-    inputs = [(0, 0, 5, 1), (0, 1, 6, 1), (0, 2, 5, 2), (0, 3, 6, 1)]
+    inputs = [(0, 0, 5, 1, 0), (0, 1, 6, 1, 0), (0, 2, 5, 2, 0), (0, 3, 6, 1, 0)]
     seen = [witness("wrong-value", f"output/0@{key}", key=key) for key in (5, 6, 7)]
     assert unexplained(seen, rows, Scene([], lambda: inputs)) == {"wrong-value": 2}
 

@@ -159,4 +159,4 @@ def test_the_example_of_the_documentation_can_be_run(file):
 
 
 def test_the_newest_release_is_in_each_of_ours():
-    assert all(matrix.releases()[-1] == NEWEST for matrix in MATRICES.values())
+    assert all(matrix.releases()[-1] >= NEWEST for matrix in MATRICES.values())

@@ -16,7 +16,8 @@ def trial(scenario, variant, streams, **parameters):
 
 
 def struck(name):
-    return {"t": 5, "source": "driver", "event": "fault", "name": name, "action": "applied"}
+    open_ = {"input": {"0": [2, None]}}
+    return {"t": 5, "source": "driver", "event": "fault", "name": name, "action": "applied", "on": "a", "open": open_}
 
 
 AS_OF = ("as-of-join", "RESTARTED", "4.3.1")
@@ -56,8 +57,10 @@ TIMED_OUT = ("at-least-once", "TIMED_OUT", "4.3.1")
     ],
 )
 def test_an_issue_explains_only_what_has_what_it_needs(asked, anomaly, event, known):
-    witness = Witness(anomaly, 0, 7, (), ("output/0@1",), "", "")
-    left = unexplained_in(asked, [witness], [event], lambda: [(0, 1, 7, 0)])
+    # A record asks within a version that had ended before it, and gets none.
+    inputs = [(0, 0, 7, -1, 10), (0, 1, 7, -2, 20), (0, 2, 7, 3, 15)]
+    witness = Witness(anomaly, 0, 7, (), ("output/0@1",), str((3 << 32) + 1), str(3 << 32))
+    left = unexplained_in(asked, [witness], [event], lambda: inputs)
     assert left == ({} if known else {anomaly: 1})
 
 

@@ -193,6 +193,9 @@ class Ground(Protocol):
     def committed(self, role: str = "input") -> int:
         """Records of the topic, the input as a rule, whose processing is committed."""
 
+    def open_input(self) -> Mapping[str, Mapping[str, tuple[int, None]]]:
+        """What is not committed of the input: by role and partition, from an offset on, as in events (`open`)."""
+
 
 AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; their number is drawn
 AT_WORK_WITHIN = 5.0  # seconds
@@ -280,8 +283,10 @@ def at_work(fault: Fault, strike: Strike) -> Iterator[None]:
     """
     ground = strike.ground
     try:
+        open_ = ground.open_input()
         target = strike.apply()
-        ground.note("fault", name=fault.name, action="applied", label=f"{fault.name} {target}", text=fault.effect)
+        label = f"{fault.name} {target}"
+        ground.note("fault", name=fault.name, action="applied", label=label, text=fault.effect, on=target, open=open_)
         yield
     finally:
         strike.heal()
@@ -317,7 +322,7 @@ def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffe
         suffered = _concluded(fault, *strike.observed())
     except NoTargetError as reason:
         suffered = _concluded(fault, {}, [str(reason)])
-    ground.note("fault", action="observed", **vars(suffered))
+    ground.note("fault", action="observed", open=ground.open_input(), **vars(suffered))
     return suffered
 
 

@@ -65,7 +65,7 @@ def judge(
             produced.compare(read.records)
         observed = observe()
         findings.add(observed)
-        inputs = (record[:4] for role in site.plan.inputs for record in read.records[role])
+        inputs = (record[:5] for role in site.plan.inputs for record in read.records[role])
         odd = unexplained_in(site.trial, findings.witnesses, site.events, lambda: inputs)
         return Reading.of(findings, odd), observed
 

@@ -14,10 +14,8 @@ from operator import itemgetter
 from typing import Any
 
 from onceproof.model.anomaly import Witness
+from onceproof.model.history import History, Input
 from onceproof.model.timeline import Event, returns, stayed_beside_revoked
-
-# A record of the input: partition, offset, key, value.
-Input = tuple[int, int, int | None, int | None]
 
 
 class Scene:
@@ -71,6 +69,33 @@ class Scene:
         restores = (event for event in self.events if event["event"] == "restore")
         return frozenset(int(event["partition"]) for event in restores if event["end"] > event["from"])
 
+    @cached_property
+    def struck(self) -> frozenset[int]:
+        """The partitions whose task was active on an instance when a fault struck it, or until that was over."""
+        held: dict[str, set[str]] = {}
+        found: set[str] = set()
+        victim = None
+        for event in self.events:
+            if event["event"] == "assignment":
+                active = {task for thread in event["threads"] for task in thread["active"]}
+                held[event["source"]] = active or held.get(event["source"], set())  # none is between two assignments
+            elif event["event"] == "fault" and event["action"] == "applied":
+                victim = event.get("on")
+            elif event["event"] == "fault":
+                victim = None
+            found |= held.get(victim or "", set())
+        return frozenset(int(task.partition("_")[2]) for task in found)
+
+    @cached_property
+    def history(self) -> History:
+        """That of the table with versions."""
+        return History(self.inputs, self.parameters["retention"])
+
+    def reached(self, name: str, partition: int) -> int | None:
+        """The first offset of a partition of the input that was not committed when something happened last."""
+        opened = (e.get("open", {}).get("input", {}).get(str(partition)) for e in self.events if e["event"] == name)
+        return max((place[0] for place in opened if place), default=None)
+
     def is_open(self, name: str, role: str, partition: int, offset: int) -> bool:
         """Whether a place was open when something happened: beyond what was committed then."""
         return any(
@@ -84,20 +109,20 @@ class Scene:
     def open_keys(self, name: str) -> frozenset[int | None]:
         """The keys of the input that was open when something happened."""
         if name not in self._open_keys:
-            is_open = (key for p, offset, key, _ in self.inputs if self.is_open(name, "input", p, offset))
+            is_open = (key for p, offset, key, *_ in self.inputs if self.is_open(name, "input", p, offset))
             self._open_keys[name] = frozenset(is_open)
         return self._open_keys[name]
 
     @cached_property
     def sent(self) -> frozenset[tuple[int | None, int | None]]:
         """The keys of the input, each with the values that it came in with."""
-        return frozenset((key, value) for _, _, key, value in self.inputs)
+        return frozenset((key, value) for _, _, key, value, _ in self.inputs)
 
     @cached_property
     def values(self) -> Mapping[int | None, str]:
         """For each key of the input its values in the order in which they came, with commas between."""
         came: dict[int | None, list[str]] = defaultdict(list)
-        for _, _, key, value in sorted(self.inputs, key=itemgetter(0, 1)):
+        for _, _, key, value, _ in sorted(self.inputs, key=itemgetter(0, 1)):
             came[key].append(str(value))
         return {key: ",".join(values) for key, values in came.items()}
 
@@ -122,10 +147,14 @@ class Explanation:
         returned: its partition's task came back to a thread that had left it.
         stayed: its partition's task stayed on a thread from which another was taken.
         restored: a store of its partition was restored.
+        struck: the task of its partition was active on the instance that a fault struck.
+        version: a way in which a wrong version of a table may have come about (`model.history`); what was processed
+            before the event `after`, or else before the fault was over, counts as there when the store was opened.
         sent: a value that its key came in with.
         changed: its key came in with several values.
         values: a regular expression that is found in the values that its key came in with, in order, as in `1,20,3`.
         most: so many witnesses of a trial at most; of more it explains none.
+        scenarios: in which it holds; None for all of the issue's.
         variants: in which it holds, beside trials that are varied; None for all of the issue's.
     """
 
@@ -144,6 +173,14 @@ class Explanation:
     restored: bool = False
     most: int | None = None
     values: str | None = None
+    struck: bool = False
+    version: str | None = None
+    scenarios: tuple[str, ...] | None = None
+
+    def holds_in(self, scenario: str, variant: str | None) -> bool:
+        """Whether it holds in a variant of a scenario, or in whichever."""
+        in_variant = self.variants is None or variant is None or variant in self.variants
+        return in_variant and (self.scenarios is None or scenario in self.scenarios)
 
     def explains(self, witness: Witness, scene: Scene) -> bool:
         """Whether it explains a witness, if there are not too many."""
@@ -155,6 +192,8 @@ class Explanation:
         if not all(scene.parameters.get(name) for name in self.given):
             return False
         if self.restored and witness.partition not in scene.restored:
+            return False
+        if self.struck and witness.partition not in scene.struck:
             return False
         if self.faults and scene.faults.isdisjoint(self.faults):
             return False
@@ -170,6 +209,10 @@ class Explanation:
             return False
         if self.values is not None and not re.search(self.values, scene.values.get(witness.key, "")):
             return False
+        if self.version is not None:
+            reached = scene.reached(self.after or "fault", witness.partition)
+            if not scene.history.shows(self.version, witness, reached):
+                return False
         if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
             return True
         return witness.key is not None and witness.key in scene.open_keys(self.open_at)

@@ -13,6 +13,7 @@ from onceproof.model.application import Application, Value, check_needs
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.explaining import Explanation
+from onceproof.model.history import WAYS
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 
@@ -59,9 +60,9 @@ class KnownIssue:
         """The anomalies of which it explains witnesses."""
         return tuple(dict.fromkeys(name for explanation in self.explains for name in explanation.anomalies))
 
-    def explanations(self, variant: str | None) -> tuple[Explanation, ...]:
-        """What it explains in a variant, or in whichever."""
-        return tuple(e for e in self.explains if e.variants is None or variant is None or variant in e.variants)
+    def explanations(self, scenario: str, variant: str | None) -> tuple[Explanation, ...]:
+        """What it explains in a variant of a scenario, or in whichever."""
+        return tuple(e for e in self.explains if e.holds_in(scenario, variant))
 
     @property
     def told(self) -> str:
@@ -159,7 +160,7 @@ class Registry:
         """What these issues explain there."""
         variant = None if varied else cell.variant
         issues = self.explaining(cell, application, varied=varied)
-        return tuple(explanation for issue in issues for explanation in issue.explanations(variant))
+        return tuple(explanation for issue in issues for explanation in issue.explanations(cell.scenario, variant))
 
     def by_chance(self, cell: Cell) -> frozenset[str]:
         """Anomalies that a cell may show of an incidental issue, whatever it is run for."""
@@ -267,18 +268,20 @@ def _explanation(entry: dict[str, Any]) -> Explanation:
     _check_fields(entry, {f.name for f in fields(Explanation)})
     lists: dict[str, Any] = {
         name: _texts(entry[name])
-        for name in ("anomalies", "faults", "given", "variants")
+        for name in ("anomalies", "faults", "given", "scenarios", "variants")
         if name in entry or name == "anomalies"
     }
     explanation = Explanation(**{**entry, **lists})
     of_trial = (explanation.after, explanation.faults, explanation.given, explanation.open_at)
-    of_partition = (explanation.returned, explanation.stayed, explanation.restored)
-    of_witness = (explanation.says, explanation.changed, explanation.values, explanation.sent is not None)
-    if not any((*of_trial, *of_partition, *of_witness)):
+    of_partition = (explanation.returned, explanation.stayed, explanation.restored, explanation.struck)
+    of_key = (explanation.changed, explanation.values, explanation.sent is not None, explanation.version)
+    if not any((*of_trial, *of_partition, *of_key, explanation.says)):
         raise ValueError(
             "an explanation says nothing of its witnesses; give it says, after, faults, given, open_at, returned, "
-            "stayed, restored, sent, changed or values."
+            "stayed, restored, struck, sent, changed, values or version."
         )
+    if explanation.version not in (None, *WAYS):
+        raise ValueError(f"version is {explanation.version!r}, but must be {', '.join(WAYS)}.")
     for name, expression in (("says", explanation.says), ("values", explanation.values)):
         try:
             re.compile(expression or "")

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,11 @@ class Claim:
         """Issues from which it cannot be told in a cell: those that must show there, and those by chance that explain
         each witness that it has. From others by chance it is told by its witnesses (`model.verdict.by_chance`).
         """
+        where = cell.scenario, cell.variant
         by_chance = [
             issue
             for issue in registry().explaining(cell)
-            if any(_takes_all(e) and self.breaches(e.anomalies) for e in issue.explanations(cell.variant))
+            if any(_takes_all(e) and self.breaches(e.anomalies) for e in issue.explanations(*where))
         ]
         return [*registry().affecting(cell), *by_chance]
 
@@ -62,9 +63,12 @@ class Claim:
 
 
 def _takes_all(explanation: Explanation) -> bool:
-    """Whether an explanation takes each witness of its anomalies where a fault strikes: it asks for nothing else."""
-    bare = Explanation(explanation.anomalies, faults=explanation.faults, variants=explanation.variants)
-    return bool(explanation.faults) and explanation == bare
+    """Whether an explanation takes each witness of its anomalies where a fault strikes, or all of the tasks that it
+    struck, as far as keys that come again and again allow: it asks for nothing else.
+    """
+    bare = Explanation(explanation.anomalies)
+    own = replace(explanation, faults=(), variants=None, scenarios=None, struck=False)
+    return bool(explanation.faults) and bare == replace(own, open_at=None if own.open_at == "fault" else own.open_at)
 
 
 @dataclass(frozen=True)

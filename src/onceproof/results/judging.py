@@ -10,8 +10,8 @@ from pyarrow.dataset import field
 
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.explaining import Input
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
+from onceproof.model.history import Input
 from onceproof.model.json_file import read_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import RISK
@@ -180,9 +180,10 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
 
 
 def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
-    columns = ["partition", "offset", "key", "value"]
+    columns = ["partition", "offset", "key", "value", "timestamp"]
     for row in rows_of_trial(run.table("records"), trial, columns, field("role") == "input") or ():
-        yield row["partition"], row["offset"], row["key"], row["value"]
+        time = round(row["timestamp"].timestamp() * 1_000)
+        yield row["partition"], row["offset"], row["key"], row["value"], time
 
 
 def disagreements(outcome: Outcome, reader: Reading, spark: SparkCounts | None) -> Iterator[str]:

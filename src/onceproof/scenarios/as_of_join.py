@@ -42,6 +42,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    behind,
     membership,
     refuse_fault_of_disk,
     rejoining,
@@ -212,7 +213,8 @@ def drive(lab: Lab) -> Exercise:
         lab.await_("the instance to be back", lambda: runs_its_task(again))
         anew = restored_anew(lab.events[before:])
         if not anew:
-            lab.note("reopened", store="versions", committed=lab.committed())
+            before_it = behind(records[first], own["partitions"])
+            lab.note("reopened", store="versions", committed=lab.committed(), open={"input": before_it})
     with lab.phase("flow"):
         lab.produce("flow", records[flow], timestamps=times[flow])
         lab.await_drained()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from onceproof.model.anomaly import Witness
 from onceproof.model.application import Application
 from onceproof.model.cell import Trial
-from onceproof.model.explaining import Input, Scene, unexplained
+from onceproof.model.explaining import Scene, unexplained
+from onceproof.model.history import Input
 from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.timeline import Event
 from onceproof.scenarios import SCENARIOS

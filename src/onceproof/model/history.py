@@ -1,0 +1,106 @@
+"""The history of a table with versions, as the input makes it: what a wrong version of it may come from.
+
+The records of the topology `as-of-join`: one with a value above 0 asks for the version of its key at its own time, one
+below 0 puts the version of that number, 0 deletes the key. A result is `value << 32 | version`, 0 for none
+(`readers.joins.as_of`). The numbers differ, so a version is known by its number.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from onceproof.model.anomaly import Witness
+
+# A record of the input: partition, offset, key, value, timestamp in ms.
+Input = tuple[int, int, int | None, int | None, int]
+WAYS = ("ended", "too-old", "deleted")
+NONE = 0  # the number of a deletion, and of no version
+
+
+class Change(NamedTuple):
+    """A version, or a deletion (`NONE`), in the order of its table; `late`: too old to count when it came."""
+
+    time: int
+    offset: int
+    number: int
+    late: bool
+
+
+class Question(NamedTuple):
+    """A record that asks for a version; `youngest`: the time of the table then, None without any change before."""
+
+    time: int
+    offset: int
+    youngest: int | None
+
+
+class History:
+    """The changes of each key and the records that ask."""
+
+    def __init__(self, inputs: Iterable[Input], retention: int) -> None:
+        """Go through the input.
+
+        Args:
+            inputs: its records, in any order.
+            retention: ms of the history that the table keeps.
+        """
+        self._retention = retention
+        self._changes: dict[tuple[int, int | None], list[Change]] = defaultdict(list)
+        self._questions: dict[tuple[int, int], Question] = {}  # by partition and value
+        youngest: dict[int, int] = {}
+        for partition, offset, key, value, time in sorted(inputs, key=lambda record: record[:2]):
+            known = youngest.get(partition)
+            if value is not None and value > 0:
+                self._questions[partition, value] = Question(time, offset, known)
+                continue
+            late = self._is_late(time, known)
+            self._changes[partition, key].append(Change(time, offset, -(value or NONE), late))
+            if not late:
+                youngest[partition] = time if known is None else max(time, known)
+
+    def shows(self, way: str, witness: Witness, reached: int | None) -> bool:
+        """Whether a wrong version may have come about in one of the `WAYS`.
+
+        ended: the version that was valid had ended by a change that was processed before, and there came none or an
+            older one.
+        too-old: who asks is older than the history, or there came what a change gives that was too old to count and
+            was processed afterwards.
+        deleted: the key was deleted, longer ago than the history goes back, and there came an older version.
+
+        Args:
+            way: how.
+            witness: of a wrong value.
+            reached: the first offset of its partition that was not committed when the store was opened; None if that
+                is not known.
+        """
+        told = _numbers(witness)
+        question = told and self._questions.get((witness.partition, told[0]))
+        if not told or not question:
+            return False
+        _, version = told
+        before = [c for c in self._changes[witness.partition, witness.key] if c.offset < question.offset]
+        counting = sorted(change for change in before if not change.late)
+        past = [change for change in counting if change.time <= question.time]
+        if way == "too-old":
+            late = [c for c in before if c.late and c.time <= question.time and c.offset >= (reached or 0)]
+            asked = past if self._is_late(question.time, question.youngest) else []
+            return version in {change.number for change in (*late, *asked)}
+        if not past:
+            return False
+        valid, older = past[-1], {change.number for change in past[:-1]}
+        if way == "ended":
+            after = counting[len(past) :]
+            return version in older | {NONE} and any(change.offset < (reached or 0) for change in after)
+        return valid.number == NONE and version in older - {NONE} and self._is_late(valid.time, question.youngest)
+
+    def _is_late(self, time: int, youngest: int | None) -> bool:
+        return youngest is not None and time < youngest - self._retention
+
+
+def _numbers(witness: Witness) -> tuple[int, int] | None:
+    """The value of the record that asks, and the version that came; None of what is no such result."""
+    try:
+        (expected, _), (observed, version) = divmod(int(witness.expected), 2**32), divmod(int(witness.observed), 2**32)
+    except ValueError:
+        return None
+    return (observed, version) if expected == observed > 0 else None
