@@ -338,6 +338,17 @@ def test_what_gains_an_issue_names_better_targets():
     assert better_targets(question("4.1.1", "4.1.0")) == []  # going on is not a way back
 
 
+def test_where_no_release_mends_an_issue_nothing_else_that_looks_like_it_is_seen():
+    gaps = {gap.what: gap for gap in advise(question("3.9.1", "4.3.1")).not_looked_at if "Blind here" in gap.what}
+    assert gaps.keys() >= {"Blind here: global-join KILLED", "Blind here: as-of-join RESTARTED, LATE, ROLLING"}
+    killed = gaps["Blind here: global-join KILLED"]
+    assert killed.why == "KAFKA-21034 shows thread-died there, on 4.3.1 and all later releases."
+    assert (killed.is_needed, [source.name for source in killed.sources]) == (False, ["KAFKA-21034"])
+    assert not any("at-least-once TIMED_OUT" in what for what in gaps)  # which 4.4.0 mends
+    before = advise(question("3.9.1", "4.2.2")).not_looked_at
+    assert not any("global-join" in gap.what for gap in before if "Blind here" in gap.what)
+
+
 def test_where_nothing_later_is_better_the_newest_on_the_way_is():
     released = [*RELEASES, Release.parse("4.2.2"), Release.parse("4.2.3-rc0")]
     advice = advise(replace(question("3.9.1", "4.3.1"), releases=released))

@@ -64,6 +64,7 @@ def test_a_row_says_of_each_scenario_which_variants_show_it():
         (ROW.replace(", returned = true", ""), "an explanation says nothing of its witnesses"),
         (ROW.replace("returned = true", 'under = "crash"'), "there is no field 'under'"),
         (ROW.replace("returned = true", 'says = "["'), r"says is '\[', which is no regular expression"),
+        (ROW.replace("returned = true", 'version = "lost"'), "version is 'lost', but must be ended, too-old, deleted"),
         (ROW.replace('{ anomalies = ["duplicate-id"], returned = true }', ""), "it explains nothing"),
         (ROW + 'afected = "3.9.1"', "there is no field 'afected'"),
         (ROW.replace('symptom = "s."', ""), "KAFKA-1 lacks the field 'symptom'"),
@@ -133,6 +134,13 @@ def test_an_explanation_of_some_variants_holds_in_a_trial_that_is_varied():
         assert explained == [(), known.issues[0].explains]
 
 
+def test_an_explanation_of_some_scenarios_holds_in_no_other():
+    known = parse_registry(ROW.replace("returned = true", 'returned = true, scenarios = ["crash"]'))
+    asked = [cell("3.1.0"), cell("3.1.0", "ENUMERATOR", "crash")]
+    assert [known.explanations(one) for one in asked] == [(), known.issues[0].explains]
+    assert known.explanations(asked[0], varied=True) == ()
+
+
 def test_an_incidental_issue_may_be_of_either_release():
     incidental = parse_registry(ROW + 'incidental = ["enumerator"]').issues[0]
     expected = parse_registry(ROW).issues[0]
@@ -148,6 +156,28 @@ def test_an_issue_of_two_releases_together_is_in_neither():
     assert (issue.is_in(one), issue.is_in(other), issue.affects(cell("3.2.3"))) == (False, False, False)
     ways = [("3.2.3", "3.3.0"), ("3.3.0", "3.1.0"), ("3.1.0", "3.2.3"), ("3.3.0", "3.9.1")]
     assert [issue.affects(replace(cell(a), restart_on=Release.parse(b))) for a, b in ways] == [True, True, False, False]
+
+
+def test_a_fix_that_waits_on_a_branch_ends_a_range_there_and_nowhere_else():
+    """KAFKA-20685 is mended in the branch 4.1, after 4.1.2, and in none before."""
+    [issue] = [issue for issue in registry().issues if issue.key == "KAFKA-20685"]
+    releases = ("3.7.2", "3.8.0", "3.9.3", "4.0.3", "4.1.2", "4.1.3-rc0", "4.1.3", "4.2.0", "4.2.1", "4.2.2", "4.4.0")
+    affected = [release for release in releases if issue.is_in(Release.parse(release))]
+    assert affected == ["3.8.0", "3.9.3", "4.0.3", "4.1.2", "4.2.0", "4.2.1"]
+
+
+def test_a_cell_is_blind_for_what_shows_there_on_all_later_releases():
+    known = parse_registry(ROW.replace('first = "3.9.0", last = "3.9.0"', 'first = "3.9.0"'))
+    assert [known.blind(cell(v)) for v in ("3.1.0", "3.3.0", "3.9.0", "5.0.0")] == [(), (), known.issues, known.issues]
+    assert known.blind(cell("5.0.0", "OTHER")) == ()
+    by_chance = parse_registry(ROW.replace('"3.9.0", last = "3.9.0"', '"3.9.0"') + 'incidental = ["enumerator"]')
+    assert by_chance.blind(cell("5.0.0")) == ()
+
+
+def test_an_explanation_is_told_in_the_words_of_the_registry():
+    [issue] = [issue for issue in registry().issues if issue.key == "KIP-889, restored (no JIRA)"]
+    [explanation] = issue.explanations("as-of-join", "REVIVED")
+    assert explanation.told == "wrong-value (where output; given ended; restored; version deleted)"
 
 
 def test_ranges_that_touch_do_not_overlap():

@@ -147,6 +147,18 @@ def test_a_cell_tells_that_its_release_did_not_qualify(client, settings):
     assert "4.4.0 does not qualify: &lt;b&gt;" in client.get(CELL).text
 
 
+def test_a_cell_of_an_issue_that_no_release_mends_says_what_it_is_blind_for(client, settings):
+    assert "Blind here" not in client.get(CELL).text
+    run = RunFolder(settings.runs / NEWEST)
+    first, *others = VerdictRow.read_all(run.verdicts_file)
+    blind = Cell("global-join", "KILLED", Release(4, 3, 1), RED.broker)
+    VerdictRow.write_all(run.verdicts_file, [replace(first, **blind.to_dict()), *others])
+    text = client.get(CELL).text
+    assert "Blind here" in text
+    assert r"thread-died (after crash; says Tasks \[-1_-1\] are corrupted)" in text
+    assert 'href="https://issues.apache.org/jira/browse/KAFKA-21034"' in text
+
+
 def test_only_what_looks_like_a_key_of_jira_or_a_cve_is_a_link(client, settings):
     run = RunFolder(settings.runs / NEWEST)
     first, *others = VerdictRow.read_all(run.verdicts_file)

@@ -368,10 +368,28 @@ def _gaps(question: Question) -> Iterator[Gap]:
     if counting := [one for one in question.cells if one.counts]:
         brokers = " and ".join(map(str, sorted({one.cell.broker for one in counting})))
         yield Gap(f"Brokers other than {brokers}", "All cells ran on these.", False, None, (_source(counting[0]),))
+    yield from _blind(question)
     for issue in question.issues:
         if issue.culprit == OF_BROKERS:
             why = f"They have {issue.key}, whatever Kafka Streams runs on them: {issue.symptom}"
             yield Gap(f"Brokers {', '.join(_ranges(issue))}", why, False, None, (_of_row(issue),))
+
+
+def _blind(question: Question) -> Iterator[Gap]:
+    """The variants in which nothing else can be seen of what an issue shows, on the target and all later releases."""
+    for issue in question.issues:
+        if not (issue.is_in(question.target) and issue.has_no_end(question.target)):
+            continue
+        own = {
+            scenario: [variant for variant in variants if question.concerns(scenario, variant)]
+            for scenario, variants in issue.provoked.items()
+        }
+        where = "; ".join(f"{scenario} {', '.join(variants)}" for scenario, variants in own.items() if variants)
+        shown = {e for scenario, of in own.items() for variant in of for e in issue.explanations(scenario, variant)}
+        names = ", ".join(sorted({name for explanation in shown for name in explanation.anomalies}))
+        why = f"{issue.key} shows {names} there, on {question.target} and all later releases."
+        if where:
+            yield Gap(f"Blind here: {where}", why, False, None, (_of_row(issue),))
 
 
 def _of_own(question: Question) -> Iterator[Gap]:

@@ -8,7 +8,7 @@ on an affected release.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import itemgetter
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 from onceproof.model.anomaly import Witness
 from onceproof.model.history import History, Input
 from onceproof.model.timeline import Event, returns, stayed_beside_revoked
+
+_WHERE = ("scenarios", "variants")  # say where an explanation holds, and nothing of a witness
 
 
 class Scene:
@@ -182,6 +184,14 @@ class Explanation:
         in_variant = self.variants is None or variant is None or variant in self.variants
         return in_variant and (self.scenarios is None or scenario in self.scenarios)
 
+    @property
+    def told(self) -> str:
+        """Its anomalies and its conditions, in the words of the registry."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("anomalies", *_WHERE)}
+        given = {name: value for name, value in named.items() if value not in (None, False, ())}
+        words = [name.replace("_", " ") + _value_text(value) for name, value in given.items()]
+        return f"{', '.join(self.anomalies)} ({'; '.join(words)})"
+
     def explains(self, witness: Witness, scene: Scene) -> bool:
         """Whether it explains a witness, if there are not too many."""
         places = witness.places
@@ -216,6 +226,12 @@ class Explanation:
         if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
             return True
         return witness.key is not None and witness.key in scene.open_keys(self.open_at)
+
+
+def _value_text(value: Any) -> str:
+    if value is True:
+        return ""
+    return f" {', '.join(value)}" if isinstance(value, tuple) else f" {value}"
 
 
 def unexplained(witnesses: Iterable[Witness], explanations: Sequence[Explanation], scene: Scene) -> Counter[str]:

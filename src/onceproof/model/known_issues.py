@@ -86,6 +86,10 @@ class KnownIssue:
     def _names(self, release: Release) -> bool:
         return any(release.within(*affected) for affected in self.affected)
 
+    def has_no_end(self, release: Release) -> bool:
+        """Whether the release has it, and so have all later ones, as far as is known."""
+        return any(release.within(first, last) and last == LATER for first, last in self.affected)
+
     def concerns(self, scenario: str, variant: str | None) -> bool:
         """Whether it can show in a variant of a scenario, or in whichever, on some release."""
         return scenario in self.variants if variant is None else variant in self.variants.get(scenario, ())
@@ -166,6 +170,18 @@ class Registry:
         """Anomalies that a cell may show of an incidental issue, whatever it is run for."""
         issues = (issue for issue in self.explaining(cell) if cell.scenario in issue.incidental)
         return frozenset(name for issue in issues for name in issue.anomalies)
+
+    def blind(self, cell: Cell) -> tuple[KnownIssue, ...]:
+        """Issues that show in a cell on this release and all later ones: it can show nothing else that looks like that.
+
+        What that is, `KnownIssue.explanations` tells.
+        """
+
+        def has_no_end(issue: KnownIssue) -> bool:
+            releases = (cell.broker,) if issue.culprit == OF_BROKERS else (cell.streams, cell.running)
+            return any(map(issue.has_no_end, releases))
+
+        return tuple(filter(has_no_end, self.affecting(cell)))
 
     def avoidance(self, cell: Cell) -> Avoidance | None:
         """The declaration that a cell avoids the mechanism, if there is one."""

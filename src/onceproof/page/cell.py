@@ -44,6 +44,7 @@ def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> 
         "description": plan.description if (plan := TrialPlan.known(case.folder.trial_file)) else "",
         "reason": shown.reason if (shown := Outcome.known(case.folder.outcome_file)) else "",
         "issues": _issues(cell, verdict),
+        "blind": _blind(cell),
         "history": _over_time(history),
         "trials": trials,
         "shown": case.shown.key,
@@ -74,6 +75,14 @@ def _issues(cell: Cell, verdict: VerdictRow) -> list[dict[str, Any]]:
             "fixed": [str(release) for release in rows[key].fixed] if key in rows else [],
         }
         for key in verdict.issues
+    ]
+
+
+def _blind(cell: Cell) -> list[dict[str, Any]]:
+    """What the cell cannot show anew, since an issue shows there that no release mends, by issue."""
+    return [
+        {"key": issue.key, "url": issue.url, "what": [e.told for e in issue.explanations(cell.scenario, cell.variant)]}
+        for issue in registry().blind(cell)
     ]
 
 

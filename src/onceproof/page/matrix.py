@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from onceproof.model.cell import Cell
+from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.results.history import NEW, SLOWER, Change
@@ -166,6 +167,8 @@ def _square(dated: Dated, known: Known, change: str) -> Square:
     judged = dated.judged
     stale = "" if judged.run == known.run else day(dated.created)
     title = f"{judged.cell.title}: {judged.verdict}, {judged.red} of {judged.counted} trials red"
+    blind = [issue.key for issue in registry().blind(judged.cell)]
+    title += f"; blind here for what looks like {' or '.join(blind)}" if blind else ""
     title += f"; {change}" if change else ""
     title += f"; stale, from run {judged.run}" if stale else ""
     return Square(
