@@ -27,6 +27,8 @@ from onceproof.page.app import create_app
 from onceproof.page.matrix import Square
 from onceproof.page.runs import run_of_dag_run, unfinished
 from onceproof.results.database import store_run
+from onceproof.results.history import JudgedCell
+from onceproof.results.matrix_query import Dated, Known
 from onceproof.settings import Settings
 from tests.page.conftest import (
     GREEN,
@@ -157,6 +159,16 @@ def test_a_cell_of_an_issue_that_no_release_mends_says_what_it_is_blind_for(clie
     assert "Blind here" in text
     assert r"thread-died (after crash; says Tasks \[-1_-1\] are corrupted)" in text
     assert 'href="https://issues.apache.org/jira/browse/KAFKA-21034"' in text
+
+
+def test_the_matrix_says_of_a_cell_what_it_is_blind_for():
+    cells = [Cell("global-join", "KILLED", Release(*release), RED.broker) for release in ((4, 2, 2), (4, 3, 1))]
+    created = "2026-11-20T02:15:00+00:00"
+    past = {c: [Dated(created, JudgedCell(NEWEST, c, Verdict.KNOWN, 1, 1, None, ("KAFKA-21034",)))] for c in cells}
+    [block] = matrix.matrix_of(Known(NEWEST, created, "nightly", past), matrix.Filters()).blocks
+    [row] = block.scenarios["global-join"]
+    blind = "; blind here for what looks like KAFKA-21034"
+    assert [blind in (square.title if square else "") for square in row.squares] == [False, True]
 
 
 def test_only_what_looks_like_a_key_of_jira_or_a_cve_is_a_link(client, settings):
