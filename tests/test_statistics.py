@@ -14,6 +14,7 @@ from onceproof.statistics import (
     greens_needed,
     is_too_few,
     probability_missed,
+    rate_found,
     wilson_interval,
 )
 
@@ -60,6 +61,11 @@ def test_how_many_greens_a_control_asks_for(red, counted, risk, needed):
 def test_how_many_trials_of_a_control_let_one_green_do():
     assert (control_trials(0.05), control_trials(0.25)) == (7, 1)
     assert [control_trials(0.05, standing) for standing in (1, 4, 5)] == [2, 3, 7]
+
+
+@pytest.mark.parametrize(("greens", "rate"), [(1, 0.95), (2, 0.7764), (3, 0.6316), (7, 0.3482), (59, 0.0495)])
+def test_which_rates_greens_exclude(greens, rate):
+    assert rate_found(greens, 0.05) == pytest.approx(rate, abs=1e-4)
 
 
 @given(counted=st.integers(1, 40), data=st.data(), risk=st.sampled_from([0.05, 0.1, 0.25]))
@@ -117,6 +123,90 @@ def test_nor_night_after_night_with_controls_that_add_up_and_trials_that_are_not
             claimed = (tonight > 0) & (asked <= 6) & (draw.geometric(rate, cells) > asked)
             assert not too_many(claimed, risk), rate
             red, counted = red + tonight, counted + exercised
+
+
+# Of nights after one whose seven control trials were all red, which at a rate of 65 % one in twenty is.
+LUCKY = 7
+
+
+def asked_for(red, counted):
+    """Greens that each of many controls asks for; all have as many trials."""
+    by_reds = np.array([greens_needed(LUCKY + r, LUCKY + counted, 0.05) for r in range(counted + 1)])
+    return by_reds[red]
+
+
+def misses_after_luck(rate, nights, every=1, budget=6):
+    """In each night the share of cells that are called green, with the rate of their control, which was lucky once.
+
+    One control trial is planned every so many nights, and counts. Each of them is red tonight, or some further trial is,
+    so that no night's claims are taken away: the worst case.
+    """
+    draw = np.random.default_rng(5)
+    red, counted, shares = np.zeros(CELLS, int), 0, []
+    for night in range(nights + 1):
+        if night and night % every == 0:
+            red, counted = red + draw.binomial(1, rate, CELLS), counted + 1
+        asked = asked_for(red, counted)
+        shares.append(float(np.mean((asked <= budget) & (draw.geometric(rate, CELLS) > asked))))
+    return shares
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.65, 0.8])
+def test_a_lucky_night_does_not_last_because_each_night_draws_the_control_anew(rate):
+    shares = misses_after_luck(rate, 30)
+    assert shares[0] == pytest.approx(1 - rate, abs=0.01)  # one green is enough, and misses that much
+    assert shares[5] < 0.5 * shares[0]
+    assert shares[14] < 0.36 * shares[0]
+    assert shares[30] < 0.25 * shares[0]
+
+
+def test_nor_do_plants_of_which_one_in_four_is_drawn_anew_each_night():
+    shares = misses_after_luck(0.65, 60, every=4)
+    assert shares[0] > 0.34
+    assert shares[20] < 0.5 * shares[0]
+    assert shares[60] < 0.32 * shares[0]
+
+
+def test_the_simulation_sees_a_draw_that_is_kept_for_ever():
+    kept = misses_after_luck(0.65, 30, every=31)
+    assert min(kept) > 0.34
+
+
+@pytest.mark.parametrize("rate", [0.35, 0.5, 0.65, 0.8, 0.95])
+def test_what_a_green_excludes_it_excludes_however_lucky_its_control_was(rate):
+    """Of bugs at least as frequent as the printed rate, no more than 5 % are green, in each history of the control."""
+    draw = np.random.default_rng(6)
+    for counted in (0, 1, 5, 14):
+        asked = asked_for(draw.binomial(counted, rate, CELLS), counted)
+        for greens in np.unique(asked):
+            excluded = rate_found(int(greens), 0.05)
+            missed = draw.geometric(max(rate, excluded), np.sum(asked == greens)) > greens
+            assert not too_many(missed, 0.05), (counted, greens)
+
+
+def test_the_simulation_sees_a_rate_that_is_too_small():
+    draw = np.random.default_rng(7)
+    assert too_many(draw.geometric(0.9, CELLS) > 1, 0.05)  # one green excludes 95 %, not 90 %
+
+
+def test_over_all_histories_of_many_nights_no_more_are_missed_than_the_risk_in_any_of_them():
+    draw, cells = np.random.default_rng(8), 50_000
+    for rate in RATES:
+        red, counted = draw.binomial(LUCKY, rate, cells), LUCKY
+        for _ in range(20):
+            asked = np.array([greens_needed(r, counted, 0.05) for r in range(counted + 1)])[red]
+            assert not too_many((asked <= 6) & (draw.geometric(rate, cells) > asked), 0.05), (rate, counted)
+            red, counted = red + draw.binomial(1, rate, cells), counted + 1
+
+
+def test_the_simulation_sees_nights_that_do_not_count_because_of_what_they_showed():
+    """A control that is green gets further trials, one of which may fail; its night counts all the same."""
+    draw, cells, rate = np.random.default_rng(9), 50_000, 0.65
+    shown = draw.random((14, cells)) < rate
+    counts = shown | (draw.random((14, cells)) < 0.5)  # as if half of the green nights did not
+    kinds, of = np.unique(np.stack([shown.sum(axis=0), counts.sum(axis=0)], axis=1), axis=0, return_inverse=True)
+    asked = np.array([greens_needed(int(r), int(n), 0.05) for r, n in kinds])[of.ravel()]
+    assert too_many((asked <= 6) & (draw.geometric(rate, cells) > asked), 0.05)
 
 
 def test_the_simulation_sees_rules_that_claim_too_much():

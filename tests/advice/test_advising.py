@@ -107,7 +107,9 @@ def a_cell(scenario, streams, restart=None, variant="DEFAULT_CONFIG"):
 
 def said(cell, verdict="clean", **other):
     issues = tuple(issue.key for issue in registry().affecting(cell)) if verdict == "known" else ()
-    told = Measured(cell, Verdict(verdict), "As it was.", 0, 1, 0.05, issues, RUN, "2026-11-20T02:15:00+00:00", True)
+    told = Measured(
+        cell, Verdict(verdict), "As it was.", 0, 1, 0.95, 0.05, issues, RUN, "2026-11-20T02:15:00+00:00", True
+    )
     return replace(told, **other)
 
 

@@ -360,6 +360,7 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
         bulk=bulk,  # type: ignore[arg-type]
         reader=lambda *_: FakeReader(),  # type: ignore[arg-type, return-value]
         ticker=partial(FakeTicker, clock=clock, nature=group.nature),  # type: ignore[arg-type]
+        machine=lambda _: "a machine",
         set_producer_quota=quota,
         read_task_directory=on_disk,  # type: ignore[arg-type]
         now=clock.now,

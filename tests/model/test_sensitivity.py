@@ -21,20 +21,20 @@ def test_a_planted_trial_is_written_and_read():
 def test_trials_of_one_place_add_up_and_only_exercised_ones_count():
     idle = replace(TRIAL, fired=0, exercised=False, found=True)  # red for another reason: no evidence of the plant
     missed = replace(TRIAL, found=False)
-    patch = replace(TRIAL, cell=replace(CELL, broker=Release.parse("3.9.0")))  # of the same line
-    [one] = sensitivities([TRIAL, idle, missed, patch])
-    assert (one.planned, one.tally) == (4, Tally(2, 3))
+    [one] = sensitivities([TRIAL, idle, missed])
+    assert (one.planned, one.tally) == (3, Tally(1, 2))
 
 
-def test_another_commit_harness_broker_line_plant_or_restart_is_another_place():
+def test_another_commit_harness_machine_broker_plant_or_restart_is_another_place():
     others = [
         replace(TRIAL, commit="abad1dea"),
         replace(TRIAL, harness="0.1.0+2"),
+        replace(TRIAL, machine="another"),
         replace(TRIAL, plant="lost-put"),
-        replace(TRIAL, cell=replace(CELL, broker=Release.parse("4.0.0"))),
+        replace(TRIAL, cell=replace(CELL, broker=Release.parse("3.9.0"))),
         replace(TRIAL, cell=replace(CELL, restart_on=Release.parse("4.2.0"))),
     ]
-    assert [one.planned for one in sensitivities([TRIAL, *others])] == [1] * 6
+    assert [one.planned for one in sensitivities([TRIAL, *others])] == [1] * 7
 
 
 def test_the_commit_is_that_of_the_release_and_of_the_one_it_is_restarted_on():

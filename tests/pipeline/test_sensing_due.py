@@ -6,6 +6,7 @@ import pytest
 
 from onceproof.harness import harness_version
 from onceproof.lab import sensitivity
+from onceproof.lab.machine import machine
 from onceproof.model.cell import Cell
 from onceproof.model.json_file import read_json
 from onceproof.model.matrix import Request
@@ -27,8 +28,9 @@ NAMES = [
 ]
 
 
-def known(plant, exercised, idle=0, found=True, harness=None):
-    one = PlantedTrial(BEFORE, "", plant, GREEN, "c0ffee", harness or harness_version(), 1, 3, True, found)
+def known(plant, exercised, idle=0, found=True, harness=None, where=None, cell=GREEN):
+    one = PlantedTrial(BEFORE, "", plant, cell, "c0ffee", harness or harness_version(), 1, 3, True, found)
+    one = replace(one, machine=machine(get_settings().installation) if where is None else where)
     trials = [replace(one, trial=f"{plant}-t{n}") for n in range(exercised)]
     trials += [replace(one, trial=f"{plant}-i{n}", fired=0, exercised=False) for n in range(idle)]
     store_planted(trials, get_settings().database_url)
@@ -57,6 +59,24 @@ def test_one_is_done_before_the_next_is_begun_whatever_it_showed(home, found):
 def test_one_that_never_fires_does_not_keep_the_others_waiting(home):
     known(NAMES[0], 0, idle=3)
     assert names(GREEN) == NAMES[1:3]
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_what_is_known_well_enough_is_drawn_anew_the_one_tried_least_first(home, found):
+    cells = {one.plant.name: one.cell for one in due([GREEN], 99, 0.05, RUN)}  # each in the variant that shows it
+    for name in NAMES:
+        known(name, 7 + (name in NAMES[:2]), found=found, cell=cells[name])
+    assert names(GREEN) == NAMES[2:4]
+    known(NAMES[2], 6, idle=3, found=found, cell=cells[NAMES[2]])  # tried oftener
+    assert names(GREEN) == NAMES[3:5]
+    known(NAMES[3], 6, found=found, harness="0.0.9+00000000", cell=cells[NAMES[3]])  # of which 1 is left
+    assert names(GREEN) == NAMES[3:5]
+
+
+@pytest.mark.parametrize("elsewhere", ["Linux 6.8 x86_64, 64 cores, 256 GiB or more, AMD EPYC, Java 17", ""])
+def test_what_another_machine_found_does_not_count(home, elsewhere):
+    known(NAMES[4], 6, where=elsewhere)
+    assert names(GREEN) == NAMES[:2]
 
 
 def test_those_that_need_a_parameter_or_are_hidden_by_a_known_issue_are_not_tried(home):

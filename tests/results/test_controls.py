@@ -17,7 +17,7 @@ from onceproof.results.database import store_run
 from onceproof.results.sensitivity import store_planted
 from tests.specimens.files import a_reading, a_verdict, an_outcome
 
-HARNESS, COMMIT = "0.1.0+1", "c0ffee"
+HARNESS, COMMIT, MACHINE = "0.1.0+1", "c0ffee", "Linux 6.8 x86_64, 2 cores, 16 GiB or more, AMD EPYC, Java 17"
 NOTHING = Past()
 
 
@@ -31,23 +31,28 @@ SHOWN = {
 }
 
 
-def judged(where, red=0, green=0, idle_red=0, added_red=0):
-    told = {"commit": COMMIT, "harness": HARNESS}
+def judged(where, red=0, green=0, idle_red=0, added_red=0, idle=0, machine=MACHINE):
+    told = {"commit": COMMIT, "harness": HARNESS, "machine": machine}
     shown = SHOWN[where.scenario]
     trials = [TrialEvidence(f"r{n}", n, exercised=True, anomalies=shown, **told) for n in range(red)]
     trials += [TrialEvidence(f"g{n}", n, exercised=True, reason="It came back.", **told) for n in range(green)]
     trials += [TrialEvidence(f"i{n}", n, anomalies=shown, **told) for n in range(idle_red)]
     trials += [TrialEvidence(f"a{n}", n, True, anomalies=shown, planned=False, **told) for n in range(added_red)]
+    trials += [TrialEvidence(f"u{n}", n, reason="It did not bite.", **told) for n in range(idle)]
     return judge(where, trials, registry())
 
 
 def place(where, **other):
-    return replace(Place.of(where, COMMIT, HARNESS), **other)
+    return replace(Place.of(where, COMMIT, HARNESS, MACHINE), **other)
 
 
-def planted(where, plant, found, exercised, commit=COMMIT, harness=HARNESS, run="20261120T084500-3f2a"):
+def planted(
+    where, plant, found, exercised, commit=COMMIT, harness=HARNESS, machine=MACHINE, run="20261120T084500-3f2a"
+):
     return [
-        PlantedTrial(run, f"{plant}-t{n}", plant, where, commit, harness, n, 3, True, n < found, {}, 9.0)
+        PlantedTrial(
+            run, f"{plant}-t{n}", plant, where, commit, harness, n, 3, True, n < found, {}, 9.0, machine=machine
+        )
         for n in range(exercised)
     ]
 
@@ -66,7 +71,7 @@ def test_a_green_stands_on_as_many_trials_as_its_control_asks_for():
     assert verdicts(judged(CONTROL, red=7), judged(GREEN, green=1)) == ["known", "clean"]
     assert verdicts(judged(CONTROL, red=3), judged(GREEN, green=1)) == ["known", "inconclusive"]
     assert verdicts(judged(CONTROL, red=3), judged(GREEN, green=2)) == ["known", "clean"]
-    assert verdicts(judged(CONTROL, red=1), judged(GREEN, green=1), risk=0.25) == ["known", "clean"]
+    assert verdicts(judged(CONTROL, red=1), judged(GREEN, green=1), risk=0.25) == ["known", "provisional"]
 
 
 def test_only_exercised_trials_count_whose_number_was_fixed_beforehand():
@@ -82,7 +87,10 @@ def test_earlier_trials_of_the_control_s_own_place_add_up():
     for other in (
         place(CONTROL, commit="abad1dea"),
         place(CONTROL, harness="0.1.0+2"),
-        place(CONTROL, broker_line="4.0"),
+        place(CONTROL, broker="3.9.0"),
+        place(CONTROL, machine=MACHINE.replace("2 cores", "8 cores")),
+        place(CONTROL, machine=MACHINE.replace("Java 17", "Java 21")),
+        place(CONTROL, machine=""),  # of before it was noted
         place(CONTROL, variant="REPEATED_KEYS"),
         place(cell("3.3.2")),
     ):
@@ -108,7 +116,7 @@ def test_a_red_that_is_not_what_a_control_must_show_is_none(anomaly):
 
 def test_what_a_control_shows_by_chance_is_no_hit():
     """KAFKA-18943 tears a transaction of 3.4.0 now and then, which says nothing of how visible KAFKA-14172 is there."""
-    told = {"exercised": True, "commit": COMMIT, "harness": HARNESS}
+    told = {"exercised": True, "commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
     torn = [TrialEvidence(f"t{n}", n, anomalies={"torn-transaction": 1}, **told) for n in range(6)]
     both = TrialEvidence("b", 1, anomalies={"torn-transaction": 1, "duplicate-id": 3}, **told)
     green, where = judged(GREEN, green=1), cell("3.4.0")
@@ -183,9 +191,10 @@ def test_plants_on_its_own_release_carry_a_green_and_are_named():
     assert [plant.name for plant in green.plants] == ["stale-cache"]
     assert green.missed == 0.0491
     assert green.arithmetic == (
-        "Behind it stand 1 of 2 bugs planted into 3.4.1 itself (stale-cache 7/7). A bug as visible as the weakest of them, "
-        "stale-cache, would have been missed in 1 trial with 4.9% at most; 5% are allowed. Planted, and not found often "
-        "enough: put-lost."
+        "1 green trial excludes, with 95 % confidence, bugs that show in 95 % of trials or more. Behind it stand 1 of 2 "
+        "bugs planted into 3.4.1 itself (stale-cache 7/7). If this cell had a bug as visible, so many reds of "
+        "stale-cache, the weakest of them, and 1 green trial here would come together with a probability of at most "
+        "4.9 %; 5 % are allowed. Planted, and not found often enough: put-lost."
     )
 
 
@@ -212,19 +221,18 @@ def test_a_plant_of_which_little_is_known_asks_for_no_trials_that_the_control_do
     "elsewhere",
     [
         planted(cell("3.9.1"), "stale-cache", 7, 7),
-        planted(replace(GREEN, broker=Release.parse("4.0.0")), "stale-cache", 7, 7),
+        planted(replace(GREEN, broker=Release.parse("3.9.0")), "stale-cache", 7, 7),
         planted(replace(GREEN, restart_on=Release.parse("3.5.0")), "stale-cache", 7, 7),
         planted(GREEN, "stale-cache", 7, 7, commit="abad1dea"),
         planted(GREEN, "stale-cache", 7, 7, harness="0.1.0+2"),
+        planted(GREEN, "stale-cache", 7, 7, machine=MACHINE.replace("2 cores", "8 cores")),
     ],
 )
 def test_plants_of_another_place_carry_nothing_and_a_green_without_any_says_so(elsewhere):
     past = Past(plants=sensitivities(elsewhere))
     [_, green] = weighed([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)
     assert green.verdict is Verdict.INCONCLUSIVE
-    assert green.arithmetic.startswith(
-        "No bug was planted into 3.4.1 itself. Its positive control, the known bug of 3.3.1"
-    )
+    assert "No bug was planted into 3.4.1 itself. Its positive control, the known bug of 3.3.1" in green.arithmetic
 
 
 def test_where_no_plant_carries_it_the_known_bug_may_and_the_plants_are_told():
@@ -248,12 +256,101 @@ def test_of_a_variant_without_plants_of_its_own_those_of_the_usual_one_count():
     assert verdicts(judged(CONTROL, red=1), judged(disabled, green=1), past=own) == ["known", "inconclusive"]
 
 
+# --- what greens exclude, and the words for a first look
+
+
+@pytest.mark.parametrize(("greens", "rate"), [(1, 0.95), (2, 0.7764), (3, 0.6316), (7, 0.3482)])
+def test_the_smallest_rate_that_its_own_greens_exclude_is_told_whatever_stands_behind_them(greens, rate):
+    for of_run in ([judged(CONTROL, red=7)], [judged(CONTROL, green=1)], []):
+        green = weighed([judged(GREEN, green=greens), *of_run], registry(), NOTHING, 0.05)[0]
+        assert green.excluded_rate == rate
+        assert f"bugs that show in {100 * rate:.0f} % of trials or more" in green.arithmetic
+    assert weighed([judged(GREEN, red=1, green=greens)], registry(), NOTHING, 0.05)[0].excluded_rate is None
+
+
+def test_clean_takes_the_same_in_each_run_and_a_first_look_has_a_word_of_its_own():
+    first = weighed([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), NOTHING, 0.25)[1]
+    assert (first.verdict, first.missed) == (Verdict.PROVISIONAL, 0.25)
+    assert first.sentence.startswith(
+        "A first look: with this control `clean` takes 7 trials, and there is 1. No anomaly"
+    )
+    assert "at most 25.0 %; 25 % are allowed" in first.arithmetic
+    enough = weighed([judged(CONTROL, red=7), judged(GREEN, green=1)], registry(), NOTHING, 0.25)[1]
+    assert enough.verdict is Verdict.CLEAN
+    assert "at most 4.9 %; 5 % are allowed" in enough.arithmetic
+    assert verdicts(judged(CONTROL, red=2, green=1), judged(GREEN, green=2), risk=0.25) == ["known", "provisional"]
+    assert verdicts(judged(CONTROL, red=1, green=4), judged(GREEN, green=1), risk=0.25) == ["known", "inconclusive"]
+
+
+def test_a_first_look_never_says_that_the_registry_is_wrong():
+    assert verdicts(judged(CONTROL, red=1), judged(cell("3.4.0"), green=1), risk=0.25) == ["known", "inconclusive"]
+    assert verdicts(judged(CONTROL, red=7), judged(cell("3.4.0"), green=1), risk=0.25) == ["known", "fixed"]
+
+
+# --- where trials were driven
+
+
+def test_a_control_on_another_machine_is_none():
+    elsewhere = judged(CONTROL, red=7, machine=MACHINE.replace("2 cores", "8 cores"))
+    said = weighed([elsewhere, judged(GREEN, green=1)], registry(), NOTHING, 0.05)[1]
+    assert said.verdict is Verdict.INCONCLUSIVE
+    assert "on this kind of machine" in said.sentence
+
+
+def test_of_a_cell_that_two_machines_drove_the_trials_of_one_count():
+    told = {"exercised": True, "commit": COMMIT, "harness": HARNESS}
+    idle = TrialEvidence("i", 1, commit=COMMIT, harness=HARNESS, machine="another")
+    trials = [TrialEvidence(f"t{n}", n, machine=MACHINE if n else "another", **told) for n in range(3)]
+    one = judge(GREEN, [idle, *trials[1:], trials[0]], registry())
+    assert (one.place, one.counted, one.greens, one.rated) == (place(GREEN), 3, 2, Tally(0, 2))
+    unknown = judge(GREEN, [idle, TrialEvidence("t", 1, **told)], registry())
+    assert (unknown.place, unknown.greens) == (None, 1)
+
+
+# --- trials that are not exercised
+
+
+def test_a_cell_that_is_exercised_much_more_seldom_than_its_control_says_so():
+    jump = "Exercised in 1 of 7, and its positive control 3.3.1 in 7 of 7: a jump of this kind can be a finding."
+    rare, never = judged(GREEN, green=1, idle=6), judged(GREEN, idle=3)
+    said = weighed([judged(CONTROL, red=7), rare], registry(), NOTHING, 0.05)[1]
+    assert said.verdict is Verdict.CLEAN
+    assert said.sentence.endswith(jump)
+    past = Past({place(CONTROL): Tally(20, 20)}, tried={place(CONTROL): 20})
+    said = weighed([judged(CONTROL, red=1), never], registry(), past, 0.05)[1]
+    assert said.verdict is Verdict.INCONCLUSIVE
+    assert "Exercised in 0 of 3, and its positive control 3.3.1 in 21 of 21" in said.sentence
+
+
+@pytest.mark.parametrize(
+    ("control", "of_cell", "past"),
+    [
+        (judged(CONTROL, red=1), judged(GREEN, idle=3), NOTHING),  # too few to say so
+        (judged(CONTROL, red=7, idle=9), judged(GREEN, green=1, idle=3), NOTHING),  # it is exercised as seldom
+        (
+            judged(CONTROL, red=1),
+            judged(GREEN, idle=3),
+            Past({place(CONTROL): Tally(20, 20)}, tried={place(CONTROL): 90}),
+        ),
+        (judged(CONTROL, red=7), judged(cell("3.4.1", "CACHING_DISABLED"), idle=6), NOTHING),  # another variant
+        (judged(CONTROL, red=7), judged(GREEN, red=1, idle=6), NOTHING),  # red is proof
+        (
+            judged(CONTROL, red=7),
+            judge(GREEN, [TrialEvidence(f"v{n}", n, is_void=True) for n in range(6)], registry()),
+            NOTHING,
+        ),
+    ],
+)
+def test_and_nothing_is_said_where_chance_or_the_variant_explains_it(control, of_cell, past):
+    assert "jump" not in weighed([control, of_cell], registry(), past, 0.05)[1].sentence
+
+
 # --- how many trials of a control are planned
 
 
 def test_as_many_trials_of_a_control_are_planned_as_are_not_known_whatever_they_showed():
     def lacking(past, *cells, risk=0.05):
-        return control_trials_lacking(cells, registry(), past, risk, HARNESS)
+        return control_trials_lacking(cells, registry(), past, risk, HARNESS, MACHINE)
 
     assert lacking(NOTHING, CONTROL, GREEN) == {CONTROL: 7}
     assert lacking(NOTHING, CONTROL, GREEN, risk=0.25) == {CONTROL: 1}
@@ -261,7 +358,8 @@ def test_as_many_trials_of_a_control_are_planned_as_are_not_known_whatever_they_
     for red in (0, 5):
         assert lacking(Past({place(CONTROL): Tally(red, 5)}), CONTROL, GREEN) == {CONTROL: 2}
     assert lacking(Past({place(CONTROL): Tally(70, 70)}), CONTROL, GREEN) == {CONTROL: 1}
-    assert lacking(Past({place(CONTROL, harness="old"): Tally(70, 70)}), CONTROL, GREEN) == {CONTROL: 7}
+    for other in (place(CONTROL, harness="old"), place(CONTROL, machine="another"), place(CONTROL, machine="")):
+        assert lacking(Past({other: Tally(70, 70)}), CONTROL, GREEN) == {CONTROL: 7}
     assert lacking(Past(plants=sensitivities(planted(GREEN, "stale-cache", 0, 7))), CONTROL, GREEN) == {}
 
 
@@ -274,10 +372,12 @@ def test_the_arithmetic_is_told():
         "Red in 3 of 3 trials that were exercised, their number fixed beforehand: 44% to 100% (95 %, Wilson)."
     )
     assert green.arithmetic == (
-        "No bug was planted into 3.4.1 itself. Its positive control, the known bug of 3.3.1 × DEFAULT_CONFIG, was red in "
-        "3 of 3 trials. A bug as visible would have been missed in 2 trials with 3.5% at most; 5% are allowed."
+        "2 green trials exclude, with 95 % confidence, bugs that show in 78 % of trials or more. No bug was planted into "
+        "3.4.1 itself. Its positive control, the known bug of 3.3.1 × DEFAULT_CONFIG, was red in 3 of 3 trials. If this "
+        "cell had a bug as visible, so many reds of the control and 2 green trials here would come together with a "
+        "probability of at most 3.5 %; 5 % are allowed."
     )
-    assert green.missed == pytest.approx(0.0346, abs=1e-4)
+    assert (green.missed, green.excluded_rate) == pytest.approx((0.0346, 0.7764), abs=1e-4)
     assert green.interval == pytest.approx((0.0, 0.6576), abs=1e-4)
 
 
@@ -297,13 +397,14 @@ def stored(
     """A judged run of one cell; for each trial: red, exercised, planned, harness, commit."""
     run, where = RunFolder(home / run_id), replace(cell(streams), broker=broker)
     of_run = [Trial(run_id, where, n, n) for n in range(1, len(trials) + 1)]
-    plan = [t.to_dict() for t, (*_, planned, _, _) in zip(of_run, trials, strict=True) if planned]
+    plan = [t.to_dict() for t, (_, _, planned, *_) in zip(of_run, trials, strict=True) if planned]
     write_json(run.run_file, {"matrix": "seed", "created": "now", "trials": plan})
-    for trial, (red, exercised, planned, harness, commit) in zip(of_run, trials, strict=True):
+    for trial, (red, exercised, planned, harness, commit, *machines) in zip(of_run, trials, strict=True):
         if not planned:
             run.add_trial(trial)
+        machine = machines[0] if machines else MACHINE
         attested = {"a": {"streams_version": streams, "streams_commit": commit}}
-        outcome = an_outcome(trial, exercised=exercised, attested=attested, harness=harness)
+        outcome = an_outcome(trial, exercised=exercised, attested=attested, harness=harness, machine=machine)
         outcome.write(run.trial(trial).outcome_file)
         a_reading(anomalies={anomaly: 1} if red else {}).write(run.trial(trial).reader_file)
     VerdictRow.write_all(run.verdicts_file, [a_verdict(where, verdict, red=1)])
@@ -317,16 +418,26 @@ def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(
     assert past_of(database_url, TONIGHT, registry()) == NOTHING
     missed = (False, *FINE[1:])
     idle, added, old = (True, False, *FINE[2:]), (True, True, False, HARNESS, COMMIT), (*FINE[:3], None, COMMIT)
-    stored(tmp_path, database_url, [FINE, FINE, missed, idle, added, old, (*FINE[:4], "abad1dea")])
+    stored(
+        tmp_path,
+        database_url,
+        [FINE, FINE, missed, idle, added, old, (*FINE[:4], "abad1dea"), (*FINE, "another"), (*FINE, None)],
+    )
     stored(tmp_path, database_url, [FINE], streams="3.4.1", verdict="regression", run_id="20261119T084500-3f2a")
-    stored(tmp_path, database_url, [FINE], verdict="error", run_id="20261118T084500-3f2a")
+    stored(tmp_path, database_url, [FINE, missed], verdict="error", run_id="20261118T084500-3f2a")
     stored(tmp_path, database_url, [FINE], verdict="inconclusive", run_id="20261117T084500-3f2a")
     stored(tmp_path, database_url, [FINE], run_id="20261122T084500-3f2a")  # later
     store_planted(planted(GREEN, "stale-cache", 2, 3), database_url)
+    store_planted(planted(GREEN, "put-lost", 2, 3, machine=""), database_url)  # of before it was noted
     store_planted(planted(GREEN, "eviction-lost", 3, 3), database_url)  # it needs a parameter that no cell has
     store_planted(planted(replace(GREEN, scenario="crash"), "record-twice", 0, 3), database_url)  # it cannot show there
     past = past_of(database_url, TONIGHT, registry())
-    assert past.controls == {place(CONTROL): Tally(2, 4), place(CONTROL, commit="abad1dea"): Tally(1, 1)}
+    assert past.controls == {
+        place(CONTROL): Tally(3, 6),  # one each of the runs with an error and without all that must show
+        place(CONTROL, commit="abad1dea"): Tally(1, 1),
+        place(CONTROL, machine="another"): Tally(1, 1),
+    }
+    assert past.tried == {where: tally.counted + (where == place(CONTROL)) for where, tally in past.controls.items()}
     [one] = past.plants
     assert (one.plant, one.tally) == ("stale-cache", Tally(2, 3))
 

@@ -134,9 +134,9 @@ def test_a_database_from_before_the_migrations_keeps_its_runs(database_url, judg
             connection.execute(text("DROP TABLE alembic_version"))
             for table in ("releases", "planted_trials"):
                 connection.execute(text(f"DROP TABLE {table}"))
-            for column in ("harness", "planned"):
+            for column in ("harness", "planned", "machine"):
                 connection.execute(text(f"ALTER TABLE trials DROP COLUMN {column}"))
-            for column in ("restart_on", "issues", "seconds", "missed"):
+            for column in ("restart_on", "issues", "seconds", "missed", "excluded_rate"):
                 connection.execute(text(f"ALTER TABLE cells DROP COLUMN {column}"))
         migrate(engine)
         with Session(engine) as session:

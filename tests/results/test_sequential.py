@@ -25,7 +25,7 @@ def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator"):
 CRASH = cell("4.1.2", scenario="crash")
 NOTHING = Past()
 CONTROL, FIXED, NO_LAG = cell("3.3.1"), cell("3.4.1"), cell("3.3.1", "NO_LAG_ACCEPTABLE")
-OFTEN = Past({Place.of(CONTROL, "c0ffee", "0.1.0+1"): Tally(40, 40)})
+OFTEN = Past({Place.of(CONTROL, "c0ffee", "0.1.0+1", "m"): Tally(40, 40)})
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def wanting(tmp_path):
         for trial, how in trials:
             if how is not None:
                 told = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN, PART, ODD)}
-                told |= {"all_steps_tried": how != VOID, "attested": ATTESTED, "harness": "0.1.0+1"}
+                told |= {"all_steps_tried": how != VOID, "attested": ATTESTED, "harness": "0.1.0+1", "machine": "m"}
                 an_outcome(trial, **told).write(run.trial(trial).outcome_file)
                 anomalies = {RED: {"duplicate-id": 1}, PART: {"stale-checkpoint": 1}, ODD: {"lost-record": 1}}
                 a_reading(anomalies=anomalies.get(how, {})).write(run.trial(trial).reader_file)

@@ -40,17 +40,26 @@ def test_brackets_in_the_history_are_no_markup():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "missed", "issues", "seen"),
+    ("verdict", "excluded", "issues", "seen"),
     [
         ("clean", None, [], "no anomaly"),
-        ("clean", 0.042, [], "no anomaly, power 95.8 %"),
-        ("fixed", 0.042, ["KAFKA-14172"], "no anomaly, power 95.8 %, though affected by KAFKA-14172"),
+        ("clean", 0.95, [], "no anomaly; excludes bugs in ≥ 95 % of trials"),
+        ("provisional", 0.6316, [], "no anomaly; excludes bugs in ≥ 63 % of trials"),
+        (
+            "fixed",
+            0.95,
+            ["KAFKA-14172"],
+            "no anomaly, though affected by KAFKA-14172; excludes bugs in ≥ 95 % of trials",
+        ),
         ("fixed", None, ["KAFKA-14172"], "no anomaly, though affected by KAFKA-14172"),
     ],
 )
-def test_a_green_cell_tells_what_its_green_is_worth(verdict, missed, issues, seen):
-    text = shown(verdict_table([replace(ROW, verdict=Verdict(verdict), missed=missed, issues=tuple(issues))], ""))
-    assert f"{seen}  " in text
+def test_a_green_cell_tells_what_its_green_is_worth(verdict, excluded, issues, seen):
+    text = shown(
+        verdict_table([replace(ROW, verdict=Verdict(verdict), excluded_rate=excluded, issues=tuple(issues))], "")
+    )
+    assert seen in " ".join(text.split())
+    assert f"{Verdict(verdict).sign} {verdict} " in text
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

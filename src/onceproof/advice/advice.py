@@ -81,7 +81,8 @@ class MeasuredCell:
     sentence: str
     red: int
     counted: int
-    missed: float | None
+    excluded_rate: float | None  # of a green: bugs that show so often, or oftener, are excluded with 95 % confidence
+    missed: float | None  # of the procedure that called it green: the probability that it misses a bug, at most
     issues: tuple[str, ...]
     run: str
     created: str

@@ -335,6 +335,7 @@ def _cell(one: Measured) -> MeasuredCell:
         "The harness failed; this says nothing about Kafka." if is_error else one.sentence,
         one.red,
         one.counted,
+        one.excluded_rate,
         one.missed,
         one.issues,
         one.run,

@@ -103,6 +103,7 @@ class Driver:
             fault=self._suffered(),
             harness=harness_version(),
             host=socket.gethostname(),
+            machine=site.world.machine(site.cluster.installation),
             seconds=site.seconds | {"total": round(sum(site.seconds.values()), 2)},
         )
 

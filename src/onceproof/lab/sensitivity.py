@@ -132,6 +132,7 @@ def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | N
         cell=trial.cell,
         commit=commit_of(trial.cell, outcome.attested if outcome else {}),
         harness=harness_version(),
+        machine=(outcome and outcome.machine) or "",
         seed=trial.seed,
         fired=fired,
         exercised=fired > 0 and outcome is not None and outcome.exercised,

@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onceproof.installation import Installation
 from onceproof.lab.application_state import compare_state
 from onceproof.lab.black_box import BlackBox
 from onceproof.lab.brokers import Brokers
 from onceproof.lab.instance import Instance
 from onceproof.lab.links import Links
 from onceproof.lab.load import Bulk
+from onceproof.lab.machine import machine
 from onceproof.lab.quota import set_producer_quota
 from onceproof.lab.reader import Reader
 from onceproof.lab.task_directory import read_task_directory
@@ -30,6 +32,7 @@ class World:
     bulk: Callable[..., Bulk] = Bulk
     reader: Callable[..., Reader] = Reader
     ticker: Callable[..., Ticker] = Ticker
+    machine: Callable[[Installation], str] = machine
     set_producer_quota: Callable[..., None] = set_producer_quota
     read_task_directory: Callable[..., dict[str, Mapping[int, int]]] = read_task_directory
     compare_state: Callable[..., list[dict[str, Any]]] = compare_state

@@ -61,6 +61,7 @@ class Outcome(JsonFile):
     fault: Suffered | None = None  # that befell the application in addition to the scenario's own steps
     harness: str | None = None  # its version
     host: str | None = None  # name of the machine that drove it
+    machine: str | None = None  # what kind it is, with its JDK (`lab.machine`)
     seconds: Mapping[str, float]  # by phase, and their total
 
     @classmethod
@@ -227,7 +228,12 @@ class TrialPlan(JsonFile):
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictRow:
-    """A row of `verdicts.json`: the verdict on a cell, with the arithmetic and what else tables for people need."""
+    """A row of `verdicts.json`: the verdict on a cell, with the arithmetic and what else tables for people need.
+
+    Of a green, `excluded_rate` is about its own trials: bugs that show in this share of trials or more are excluded
+    with 95 % confidence. `missed` is about the procedure, averaged over what control and cell might have shown: how
+    probable it is, at most, that a control is red so often and a cell with a bug of its rate is green in all trials.
+    """
 
     scenario: str
     variant: str
@@ -244,6 +250,7 @@ class VerdictRow:
     issues: tuple[str, ...]
     errors: Mapping[str, str]  # by trial
     interval: tuple[float, float] | None = None
+    excluded_rate: float | None = None
     missed: float | None = None
     plants: tuple[Standing, ...] = ()
     arithmetic: str = ""

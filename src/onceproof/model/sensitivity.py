@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onceproof.model.cell import Cell
-from onceproof.model.release import CLAIMED
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class PlantedTrial:
     seconds: float | None = None
     error: str | None = None  # the sentence, if the harness failed or the readers disagree
     found_by: tuple[str, ...] = ()  # the readers that saw such a breach
+    machine: str = ""  # that drove it, with its JDK (`lab.machine`); empty if it is not known
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the fields, those of the cell among them."""
@@ -68,7 +68,7 @@ NOTHING = Tally()
 class Place:
     """Where trials may be counted together: everything is the same, so only chance makes them differ.
 
-    Releases do not change: evidence of one commit adds up over nights, as long as the harness stays the same.
+    Releases do not change: evidence of one commit adds up over nights, as long as harness and machine stay the same.
     """
 
     scenario: str
@@ -77,14 +77,20 @@ class Place:
     restart_on: str | None
     commit: str
     harness: str
-    broker_line: str  # of the brokers, for example 3.9; of those that are claimed to be of it another one
+    broker: str  # release of the brokers
+    machine: str  # what kind it is, with its JDK (`lab.machine`)
 
     @classmethod
-    def of(cls, cell: Cell, commit: str, harness: str) -> "Place":
+    def of(cls, cell: Cell, commit: str, harness: str, machine: str) -> "Place":
         """The place of a trial of a cell."""
         restart = str(cell.restart_on) if cell.restart_on else None
-        line = f"{cell.broker.line}{CLAIMED if cell.broker.is_claimed else ''}"
-        return cls(cell.scenario, cell.variant, str(cell.streams), restart, commit, harness, line)
+        own = (cell.scenario, cell.variant, str(cell.streams), restart)
+        return cls(*own, commit, harness, str(cell.broker), machine)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known where that was; if not, other trials may have been elsewhere."""
+        return bool(self.commit and self.harness and self.machine)
 
 
 @dataclass(frozen=True)
@@ -125,5 +131,5 @@ def sensitivities(trials: Iterable[PlantedTrial]) -> list[Sensitivity]:
     """What trials add up to, by plant and place, in the order of their first."""
     together: dict[tuple[str, Place], list[PlantedTrial]] = defaultdict(list)
     for trial in trials:
-        together[trial.plant, Place.of(trial.cell, trial.commit, trial.harness)].append(trial)
+        together[trial.plant, Place.of(trial.cell, trial.commit, trial.harness, trial.machine)].append(trial)
     return [Sensitivity(plant, place, tuple(of_plant)) for (plant, place), of_plant in together.items()]

@@ -23,6 +23,7 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive", "?", "the evidence does not carry a verdict"
     KNOWN = "known", "✘", "an anomaly, as the registry of known issues expects"
     FIXED = "fixed", "✔✔", "no anomaly, though the registry says affected"
+    PROVISIONAL = "provisional", "✔?", "no anomaly at a first look, in too few trials for clean"
     CLEAN = "clean", "✔", "no anomaly in enough exercised trials"
     AVOIDED = "avoided", "○", "the mechanism cannot arise in this variant"
 
@@ -62,25 +63,31 @@ class TrialEvidence:
     unexplained: Mapping[str, int] = field(default_factory=dict)  # of these, witnesses that no known issue explains
     error: str | None = None
     planned: bool = True  # before the first trial of its cell: it was not added because of what others showed
+    is_void: bool = False  # it says nothing, through nobody's fault
     commit: str = ""  # of Kafka Streams, as the instances attested it
     harness: str = ""  # its version
+    machine: str = ""  # what kind it is, with its JDK
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A planted bug that supports a green: found in `found` of `exercised` trials on the cell's own release."""
+    """A planted bug that supports a green: found in `found` of `exercised` trials on the cell's own release.
+
+    `missed` is the probability, at most, that it is found so often and a cell with a bug of its rate is always green.
+    """
 
     name: str
     found: int
     exercised: int
-    missed: float  # in as many green trials as the cell has, at most
+    missed: float
 
 
 @dataclass(frozen=True)
 class CellVerdict:
     """A verdict with its arithmetic: `red` trials showed an anomaly, `counted` were exercised.
 
-    `rated` are those from which a rate may be taken: exercised trials whose number was fixed before the first of them.
+    `rated` are those from which a rate may be taken: exercised trials whose number was fixed before the first of them,
+    all in one place.
     """
 
     cell: Cell
@@ -92,11 +99,14 @@ class CellVerdict:
     anomalies: Mapping[str, int]
     issues: tuple[str, ...]
     errors: Mapping[str, str]  # trial -> what failed
+    tried: int = 0  # trials that say something, exercised or not
+    greens: int = 0  # exercised trials without an anomaly, in its place
     rated: Tally = NOTHING
     hits: int = 0  # of the rated, that show an anomaly of an issue that is expected there: what it counts as a control
     place: Place | None = None  # of its trials; None if none came up
     interval: tuple[float, float] | None = None  # of the rate of red trials, 95 %; None if none counts
-    missed: float | None = None  # of a green: the probability that a bug would have been missed, at most
+    excluded_rate: float | None = None  # of a green: bugs that show so often, or oftener, are excluded with 95 %
+    missed: float | None = None  # of the procedure that called it green: the probability that it misses a bug, at most
     plants: tuple[Standing, ...] = ()  # that support a green
     arithmetic: str = ""  # the same in words
 
@@ -109,7 +119,8 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
        declares that its variant avoids the mechanism: then it is `avoided`, if the driver tried all its steps.
     2. An anomaly is proof, whether its trial was exercised or not, and whatever became of the other trials:
        `known` where the registry says that this release shows this anomaly, else `regression`.
-    3. No anomaly: `clean`, or `fixed` where the registry says that this release is affected.
+    3. No anomaly: `clean`, or `fixed` where the registry says that this release is affected. Too few trials for either
+       are `provisional` or `inconclusive`.
     """
     sound = [trial for trial in trials if trial.error is None]
     broken = [trial for trial in trials if trial.error is not None]
@@ -120,16 +131,22 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
         anomalies.update(trial.anomalies)
     issues = tuple(issue.key for issue in registry.concerned(cell, anomalies))
 
-    rated = [trial for trial in exercised if trial.planned]
+    place = next((where for trial in exercised or sound if (where := _place(cell, trial)).is_known), None)
+    together = [trial for trial in exercised if place is None or _place(cell, trial) == place]
+    rated = [trial for trial in together if trial.planned]
     tally = Tally(sum(trial in red for trial in rated), len(rated))
     provoked = expected(cell, registry)
     hits = sum(not provoked.isdisjoint(trial.anomalies) for trial in rated)
-    attested = next((trial for trial in sound if trial.commit and trial.harness), None)
-    place = Place.of(cell, attested.commit, attested.harness) if attested else None
+    tried = sum(not trial.is_void for trial in sound)
+    greens = sum(trial not in red for trial in together)
     verdict, sentence = _decide(cell, sound, broken, red, exercised, anomalies, registry)
     errors = {trial.key: trial.error for trial in broken if trial.error is not None}
     told = (cell, verdict, sentence, len(red), len(exercised), len(trials), anomalies, issues, errors)
-    return CellVerdict(*told, rated=tally, hits=hits, place=place)
+    return CellVerdict(*told, tried=tried, greens=greens, rated=tally, hits=hits, place=place)
+
+
+def _place(cell: Cell, trial: TrialEvidence) -> Place:
+    return Place.of(cell, trial.commit, trial.harness, trial.machine)
 
 
 def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:

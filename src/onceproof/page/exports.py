@@ -177,7 +177,8 @@ def _releases(verdict: VerdictRow) -> str:
 def _details(verdict: VerdictRow) -> str:
     seeds = ", ".join(map(str, verdict.seeds))
     red = f"{verdict.red} of {verdict.counted} exercised trials are red."
-    return f"{red} {verdict.arithmetic}\nSeeds: {seeds}"
+    word = f"{verdict.verdict}: {verdict.verdict.meaning}."
+    return f"{word} {red} {verdict.arithmetic}\nSeeds: {seeds}"
 
 
 def _commits(told: Told) -> str:

@@ -147,6 +147,8 @@ def _headline(counts: Mapping[Verdict, int]) -> tuple[str, Verdict]:
     ):
         if count := counts.get(verdict, 0):
             return (one if count == 1 else several.format(count)), verdict
+    if counts.get(Verdict.PROVISIONAL, 0):
+        return "All as the registry of known issues expects, at a first look", Verdict.PROVISIONAL
     return "All as the registry of known issues expects", Verdict.CLEAN
 
 

@@ -57,9 +57,9 @@ def _row(one: Sensitivity) -> dict[str, Any]:
     """A plant in one place.
 
     Returns:
-        plant, state (a word of `ORDER`), meaning, scenario, variant, restart_on, broker_line, commit, harness, is_old
-        (of another harness, so it counts for nothing now), found, exercised, planned, interval (of the rate, 95 %, in
-        words; empty if none was exercised), trials (run, key, number, told).
+        plant, state (a word of `ORDER`), meaning, scenario, variant, restart_on, broker, commit, harness, machine,
+        is_old (of another harness, so it counts for nothing now), found, exercised, planned, interval (of the rate,
+        95 %, in words; empty if none was exercised), trials (run, key, number, told).
     """
     tally, state = one.tally, _state(one)
     low, high = wilson_interval(tally.red, tally.counted) if tally.counted else (0.0, 1.0)
@@ -71,9 +71,10 @@ def _row(one: Sensitivity) -> dict[str, Any]:
         "scenario": place.scenario,
         "variant": place.variant,
         "restart_on": place.restart_on or "",
-        "broker_line": place.broker_line,
+        "broker": place.broker,
         "commit": place.commit,
         "harness": place.harness,
+        "machine": place.machine or "not known: counts for nothing now",
         "is_old": place.harness != harness_version(),
         "found": tally.red,
         "exercised": tally.counted,

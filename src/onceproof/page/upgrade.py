@@ -136,7 +136,7 @@ def _issues(of: Iterable[tuple[str, Sequence[Issue]]]) -> Table:
 
 def _measured(advice: Advice) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="\nMeasured", title_justify="left")
-    for name in ("streams", "scenario", "verdict", "red/counted", "missed", "run"):
+    for name in ("streams", "scenario", "verdict", "red/counted", "excludes", "run"):
         table.add_column(name, no_wrap=True)
     for cell in advice.measured:
         verdict = Verdict(cell.verdict)
@@ -145,7 +145,7 @@ def _measured(advice: Advice) -> Table:
             Text(f"{cell.scenario} {cell.variant}"),
             styled(verdict, f"{verdict.sign} {verdict}"),
             f"{cell.red}/{cell.counted}",
-            "" if cell.missed is None else f"{cell.missed:.0%}",
+            "" if cell.excluded_rate is None else f"≥ {cell.excluded_rate:.0%}".replace("%", " %"),
             cell.run + ("" if cell.is_current else " (earlier harness)"),
         )
     return table

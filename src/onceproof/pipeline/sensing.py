@@ -260,20 +260,23 @@ def read_by_both(planted: RunFolder, tried: Sequence[tuple["Planting", PlantedTr
 
 
 def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Planting"]:
-    """The plants that a run tries: in each scenario, on each release with greens, at most this many of those about
-    which less is known than one green trial needs. Only how often they were tried matters, not what they showed.
+    """The plants that a run tries: in each scenario, on each release with greens, at most this many. Only how often
+    they were tried matters, not what they showed.
 
-    Those exercised most come first, so that one is finished before the next is begun; among equals the one tried least,
-    so that one that never fires does not keep the others waiting.
+    One about which something is known, but less than one green trial needs, is finished before the next is begun. Then
+    comes the one tried least: it is new, or never fired, or enough is known of it. So what greens rest on is drawn anew
+    again and again, and a draw that was lucky does not last.
     """
     from onceproof.harness import harness_version
+    from onceproof.lab.machine import machine
     from onceproof.results.controls import plants_in
     from onceproof.results.judging import past_before
     from onceproof.statistics import control_trials
 
     if not most:
         return []
-    known = past_before(run_id, get_settings().database_url).plants
+    settings = get_settings()
+    known, here = past_before(run_id, settings.database_url).plants, machine(settings.installation)
     found: list[Planting] = []
     ours = [cell for cell in cells if not cell.broker.is_claimed]  # of others, plants would say nothing
     places = {(cell.scenario, cell.streams, cell.broker) for cell in ours if not registry().affecting(cell)}
@@ -281,11 +284,13 @@ def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Pla
         waiting = []
         for planting in _claimed(name, streams, broker):
             tried = [
-                one for one in plants_in(planting.cell, harness_version(), known) if one.plant == planting.plant.name
+                one
+                for one in plants_in(planting.cell, harness_version(), here, known)
+                if one.plant == planting.plant.name
             ]
             exercised, planned = (sum(one.tally.counted for one in tried), sum(one.planned for one in tried))
-            if exercised < control_trials(risk):
-                waiting.append((-exercised, planned, planting))
+            begun = exercised if exercised < control_trials(risk) else 0
+            waiting.append((-begun, planned, planting))
         waiting.sort(key=lambda one: one[:2])
         found += [planting for *_, planting in waiting[:most]]
     return found

@@ -1,11 +1,13 @@
 """Rule 3 of the verdict (`docs/architecture.md`): bugs that must be found tell what a green is worth.
 
-First *plants*: bugs planted into the very release that the cell is about, in its scenario, on its broker line and with
-its restart; their trials are in the results database. Else a *positive control*: a cell of the run on another release,
+First *plants*: bugs planted into the very release that the cell is about, in its scenario, on its brokers and with its
+restart; their trials are in the results database. Else a *positive control*: a cell of the run on another release,
 which the registry says is affected. Of either, only exercised trials whose number was fixed before the first of them
-count, and only those of one place (`model.sensitivity.Place`): the same release and commit, variant, broker line and
-harness. Nothing is averaged over plants, releases or variants: a claim is about a bug as visible as each of those that
-support it.
+count, and only those of one place (`model.sensitivity.Place`): the same release and commit, variant, brokers, harness
+and machine. Nothing is averaged over plants, releases or variants: a claim is about a bug as visible as each of those
+that support it.
+
+All such trials of all nights count, and each night adds some: a draw that was lucky does not last.
 
 Whatever supports a green, the run's own positive control must have been red in this run. That is a sign of life.
 """
@@ -20,15 +22,28 @@ from sqlalchemy.orm import Session
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Outcome
 from onceproof.model.known_issues import Registry
+from onceproof.model.matrices import RISK
 from onceproof.model.plants import plants
 from onceproof.model.sensitivity import NOTHING, Place, Sensitivity, Tally, commit_of, sensitivities
 from onceproof.model.verdict import CellVerdict, Standing, TrialEvidence, Verdict, expected
 from onceproof.results.database import CellRow, TrialRow, database, is_missing
 from onceproof.results.sensitivity import planted_trials
 from onceproof.scenarios import CATALOGUE
-from onceproof.statistics import MANY, control_trials, greens_needed, is_too_few, probability_missed, wilson_interval
+from onceproof.statistics import (
+    MANY,
+    SURE,
+    control_trials,
+    greens_needed,
+    is_too_few,
+    probability_missed,
+    rate_found,
+    wilson_interval,
+)
 
 GREENS = {Verdict.CLEAN, Verdict.FIXED}
+# Of a cell with an error some other trial failed, which may have been added because its planned ones were green: if
+# they did not count, the rate would look higher than it is.
+AS_EXPECTED = {Verdict.KNOWN, Verdict.ERROR}
 AXES = ("scenario", "variant", "streams", "broker", "restart_on")
 
 
@@ -38,17 +53,19 @@ class Past:
 
     controls: Mapping[Place, Tally] = field(default_factory=dict)  # of affected cells
     plants: Sequence[Sensitivity] = ()
+    tried: Mapping[Place, int] = field(default_factory=dict)  # planned trials of affected cells, exercised or not
 
 
 @dataclass(frozen=True)
 class Control:
     """What may support the greens of a cell."""
 
-    risk: float  # that a claimed green misses a bug, at most
+    risk: float  # with which control and greens may come together, at most, if the cell has a bug of the control's rate
     cell: Cell | None = None  # its positive control in this run; None if there is none
     was_red: bool = False  # in this run, in any of its trials, as the registry expects
     now: Tally = NOTHING  # trials of the control in this run
     before: Tally = NOTHING  # and of earlier runs, of the same place
+    exercised: tuple[int, int] = (0, 0)  # trials of the control, and those that say something, now and before
     plants: tuple[Sensitivity, ...] = ()  # on the cell's own release
 
     @property
@@ -66,6 +83,10 @@ class Control:
     def known(self) -> Tally:
         """All that is known about the control."""
         return self.now + self.before
+
+    def carries(self, greens: int) -> bool:
+        """Whether this many greens are enough."""
+        return bool(self.carrying(greens)) or greens >= self.needed()
 
     def carrying(self, greens: int) -> tuple[Standing, ...]:
         """The plants that support this many greens, the weakest first."""
@@ -98,16 +119,23 @@ def control_of(
 ) -> Control:
     """What may support the greens of a cell of a run.
 
+    `fixed` contradicts the registry: it takes the risk of `clean`, whatever the run allows. A control that ran on
+    another machine is none.
+
     Its positive control is another affected cell of its scenario, as near to it as the run has one: of its own variant,
     or else of the variant that is the scenario's control; with its broker; restarted on another release if it is, or
     not. Of those the one with most trials, whatever they showed.
     """
-    found = Control(risk)
-    for other in near_controls(cell, verdicts, registry):
+    risk = min(risk, RISK) if registry.affecting(cell) else risk
+    own, found = verdicts[cell].place, Control(risk)
+    here = {c: v for c, v in verdicts.items() if not own or not v.place or v.place.machine == own.machine}
+    for other in near_controls(cell, here, registry):
         verdict = verdicts[other]
         before = past.controls.get(verdict.place, NOTHING) if verdict.place else NOTHING
+        tried = past.tried.get(verdict.place, 0) if verdict.place else 0
         was_red = verdict.verdict is Verdict.KNOWN and not expected(other, registry).isdisjoint(verdict.anomalies)
-        one = Control(risk, other, was_red, tally_of(verdict), before)
+        exercised = (verdict.counted + before.counted, verdict.tried + max(tried, before.counted))
+        one = Control(risk, other, was_red, tally_of(verdict), before, exercised)
         if found.cell is None or one.known.counted > found.known.counted:
             found = one
     return replace(found, plants=_plants_of(cell, verdicts[cell].place, past))
@@ -138,9 +166,9 @@ def _plants_of(cell: Cell, place: Place | None, past: Past) -> tuple[Sensitivity
     return own or of_usual
 
 
-def plants_in(cell: Cell, harness: str, plants: Iterable[Sensitivity]) -> list[Sensitivity]:
+def plants_in(cell: Cell, harness: str, machine: str, plants: Iterable[Sensitivity]) -> list[Sensitivity]:
     """Those that were planted in the very place of a cell, on any commit: a published release has only one."""
-    place = Place.of(cell, "", harness)
+    place = Place.of(cell, "", harness, machine)
     return [one for one in plants if replace(one.place, commit="") == place]
 
 
@@ -169,37 +197,85 @@ def _weighed(verdict: CellVerdict, control: Control) -> CellVerdict:
             arithmetic=f"Red in {rated} that were exercised, their number fixed beforehand: {low:.0%} to {high:.0%} "
             "(95 %, Wilson).",
         )
-    if verdict.verdict not in GREENS:
-        return told
-    greens = verdict.counted
-    plants, known = control.carrying(greens), control.known
+    if not verdict.red and verdict.verdict in {*GREENS, Verdict.INCONCLUSIVE}:
+        told = _unexercised(told, control)
+    return _of_green(told, control) if verdict.verdict in GREENS else told
+
+
+def _unexercised(verdict: CellVerdict, control: Control) -> CellVerdict:
+    """A verdict that says so if trials were exercised much more seldom than those of the cell's control."""
+    exercised, tried = control.exercised
+    if control.cell is None or control.cell.variant != verdict.cell.variant or not tried:
+        return verdict
+    if not is_too_few(verdict.counted, verdict.tried, exercised, tried):
+        return verdict
+    jump = (
+        f"Exercised in {verdict.counted} of {verdict.tried}, and its positive control {control.cell.releases} in "
+        f"{exercised} of {tried}: a jump of this kind can be a finding."
+    )
+    return replace(verdict, sentence=f"{verdict.sentence} {jump}")
+
+
+def _of_green(verdict: CellVerdict, control: Control) -> CellVerdict:
+    """A verdict on a cell without an anomaly: its word, and what that is worth."""
+    greens, known = verdict.greens, control.known
+    # `clean` means the same in each run: a run that allows a greater risk has another word for what is short of it.
+    strict = replace(control, risk=min(control.risk, RISK))
+    is_strict = strict.carries(greens)
+    used = strict if is_strict else control
+    plants = used.carrying(greens)
     missed = plants[0].missed if plants else probability_missed(known.red, known.counted, greens)
+    told = replace(verdict, excluded_rate=round(rate_found(greens, 1 - SURE), 4), arithmetic=_excluded(greens))
     if control.cell or plants:
-        told = replace(told, missed=round(missed, 4), plants=plants, arithmetic=_arithmetic(verdict, control))
+        arithmetic = f"{told.arithmetic} {_arithmetic(verdict, used)}"
+        told = replace(told, missed=round(missed, 4), plants=plants, arithmetic=arithmetic)
     if control.cell is None:
-        return _unsure(told, "No other cell of the run is known to be affected, so nobody knows what a green is worth.")
+        return _unsure(
+            told,
+            "No other cell that the run had on this kind of machine is known to be affected, so nobody knows what a "
+            "green is worth.",
+        )
     name = f"{control.cell.releases} × {control.cell.variant}"
     if not control.was_red:
         return _unsure(told, f"Its positive control {name} was not red as expected in this run: a green says nothing.")
     if control.is_sick:
         how = f"was red in only {control.now}, and before in {control.before}"
         return _unsure(told, f"Its positive control {name} {how}: something is wrong, and a green says nothing.")
-    if not plants and greens < (needed := control.needed()):
-        return _unsure(told, f"That takes {_trials(needed)}, and there {'is' if greens == 1 else 'are'} {greens}.")
-    return told
+    if not used.carries(greens):
+        return _unsure(
+            told, f"That takes {_trials(used.needed())}, and there {'is' if greens == 1 else 'are'} {greens}."
+        )
+    if is_strict:
+        return told
+    return replace(told, verdict=Verdict.PROVISIONAL, sentence=f"{_first_look(strict, greens)} {verdict.sentence}")
+
+
+def _first_look(strict: Control, greens: int) -> str:
+    """Why a green is not `clean`."""
+    needed = strict.needed()
+    if needed >= MANY:
+        return "A first look: with this control no number of green trials would be enough for `clean`."
+    there = "is" if greens == 1 else "are"
+    return f"A first look: with this control `clean` takes {_trials(needed)}, and there {there} {greens}."
+
+
+def _excluded(greens: int) -> str:
+    """What the greens of a cell exclude, whatever stands behind them."""
+    trials = "1 green trial excludes" if greens == 1 else f"{greens} green trials exclude"
+    rate = percent(rate_found(greens, 1 - SURE))
+    return f"{trials}, with {percent(SURE)} confidence, bugs that show in {rate} of trials or more."
 
 
 def _arithmetic(verdict: CellVerdict, control: Control) -> str:
-    """What the greens of a cell are worth, in words."""
-    greens, release, known = verdict.counted, verdict.cell.releases, control.known
+    """How many of the cells that have a bug would be called green, in words."""
+    greens, release, known = verdict.greens, verdict.cell.releases, control.known
     plants = control.carrying(greens)
     if plants:
         weakest, names = plants[0], ", ".join(f"{p.name} {p.found}/{p.exercised}" for p in plants)
         rest = sorted({p.plant for p in control.plants} - {p.name for p in plants})
         return (
             f"Behind it stand {len(plants)} of {len(control.plants)} bugs planted into {release} itself ({names}). "
-            f"A bug as visible as the weakest of them, {weakest.name}, would have been missed in {_trials(greens)} "
-            f"with {weakest.missed:.1%} at most; {control.risk:.0%} are allowed."
+            + _together(f"{weakest.name}, the weakest of them,", greens, weakest.missed, control.risk)
             + (f" Planted, and not found often enough: {', '.join(rest)}." if rest else "")
         )
     planted = ", ".join(f"{p.plant} {p.tally.red}/{p.tally.counted}" for p in control.plants)
@@ -211,11 +287,25 @@ def _arithmetic(verdict: CellVerdict, control: Control) -> str:
     if control.cell is None:
         return own
     past = f" and before in {control.before}" if control.before.counted else ""
+    missed = probability_missed(known.red, known.counted, greens)
     return (
         f"{own} Its positive control, the known bug of {control.cell.releases} × {control.cell.variant}, was red in "
-        f"{control.now}{past}. A bug as visible would have been missed in {_trials(greens)} with "
-        f"{probability_missed(known.red, known.counted, greens):.1%} at most; {control.risk:.0%} are allowed."
+        f"{control.now}{past}. {_together('the control', greens, missed, control.risk)}"
     )
+
+
+def _together(standing: str, greens: int, missed: float, risk: float) -> str:
+    """The joint probability, as what it is: one of the procedure, over all that both might have shown."""
+    green = "1 green trial" if greens == 1 else f"{greens} green trials"
+    return (
+        f"If this cell had a bug as visible, so many reds of {standing} and {green} here would come together with a "
+        f"probability of at most {percent(missed, 1)}; {percent(risk)} are allowed."
+    )
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """For example `4.9 %`."""
+    return f"{100 * share:.{digits}f} %"
 
 
 def _trials(count: int) -> str:
@@ -227,19 +317,19 @@ def _unsure(verdict: CellVerdict, why: str) -> CellVerdict:
 
 
 def placed(evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, planned: Collection[str]) -> TrialEvidence:
-    """The evidence with what makes a trial comparable: whether it was planned, its commit, its harness."""
+    """The evidence with what makes a trial comparable: whether it was planned, its commit, harness and machine."""
     commit = commit_of(trial.cell, outcome.attested) if outcome else ""
-    harness = (outcome and outcome.harness) or ""
-    return replace(evidence, planned=trial.key in planned, commit=commit, harness=harness)
+    harness, machine = (outcome and outcome.harness) or "", (outcome and outcome.machine) or ""
+    return replace(evidence, planned=trial.key in planned, commit=commit, harness=harness, machine=machine)
 
 
 def control_trials_lacking(
-    cells: Sequence[Cell], registry: Registry, past: Past, risk: float, harness: str
+    cells: Sequence[Cell], registry: Registry, past: Past, risk: float, harness: str, machine: str
 ) -> dict[Cell, int]:
     """How many trials positive controls lack for one green trial of the cells that depend on them to suffice.
 
-    That depends on how many trials of a control are known, not on what they showed. Cells on whose own release enough
-    trials of a plant are known lack nothing.
+    That depends on how many trials of a control are known, not on what they showed; one more is planned in each run,
+    and counts. Cells on whose own release enough trials of a plant are known lack nothing.
     """
     enough = control_trials(risk)
     known: dict[Place, int] = defaultdict(int)  # a published release has one commit, which is not known before it ran
@@ -251,10 +341,10 @@ def control_trials_lacking(
         if registry.affecting(cell) or registry.avoidance(cell) or not near:
             continue
         own = replace(past, plants=[replace(p, place=replace(p.place, commit="")) for p in past.plants])
-        if any(plant.tally.counted >= enough for plant in _plants_of(cell, Place.of(cell, "", harness), own)):
+        if any(plant.tally.counted >= enough for plant in _plants_of(cell, Place.of(cell, "", harness, machine), own)):
             continue
-        control = max(near, key=lambda other: known[Place.of(other, "", harness)])
-        lacking[control] = max(enough - known[Place.of(control, "", harness)], 1)
+        control = max(near, key=lambda other: known[Place.of(other, "", harness, machine)])
+        lacking[control] = max(enough - known[Place.of(control, "", harness, machine)], 1)
     return lacking
 
 
@@ -267,22 +357,26 @@ def past_of(url: str, run_id: str, registry: Registry) -> Past:
     if is_missing(url):
         return Past()
     tallies: dict[Place, Tally] = defaultdict(Tally)
+    tried: dict[Place, int] = defaultdict(int)
     query = (
         select(CellRow, TrialRow)
         .join(TrialRow, TrialRow.cell_id == CellRow.id)
-        .where(CellRow.run_id < run_id, CellRow.verdict != Verdict.ERROR)
-        .where(TrialRow.exercised, TrialRow.planned, TrialRow.error.is_(None))
+        .where(CellRow.run_id < run_id)
+        .where(TrialRow.planned, TrialRow.error.is_(None))
     )
     with database(url) as engine, Session(engine) as session:
         for row, trial in session.execute(query):
             cell = Cell.from_dict({name: getattr(row, name) for name in AXES})
-            commit = commit_of(cell, trial.attested)
+            place = Place.of(cell, commit_of(cell, trial.attested), trial.harness or "", trial.machine or "")
             # Claimed brokers may be others each time: what was red on them says nothing of those of another run.
-            if registry.affecting(cell) and commit and trial.harness and not cell.broker.is_claimed:
-                shown = {anomaly.name for anomaly in trial.anomalies}
-                is_hit = row.verdict == Verdict.KNOWN and not expected(cell, registry).isdisjoint(shown)
-                tallies[Place.of(cell, commit, trial.harness)] += Tally(int(is_hit), 1)
-    return Past(dict(tallies), tuple(filter(_stands, sensitivities(planted_trials(url, run_id)))))
+            if registry.affecting(cell) and place.is_known and not cell.broker.is_claimed:
+                tried[place] += 1
+                if trial.exercised:
+                    shown = {anomaly.name for anomaly in trial.anomalies}
+                    is_hit = row.verdict in AS_EXPECTED and not expected(cell, registry).isdisjoint(shown)
+                    tallies[place] += Tally(int(is_hit), 1)
+    stored = [trial for trial in planted_trials(url, run_id) if trial.machine]  # of older ones it is not known
+    return Past(dict(tallies), tuple(filter(_stands, sensitivities(stored))), dict(tried))
 
 
 def _stands(one: Sensitivity) -> bool:

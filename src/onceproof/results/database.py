@@ -72,7 +72,8 @@ class CellRow(Base):
     counted: Mapped[int]
     issues: Mapped[list[str]] = mapped_column(JSON, server_default="[]")  # keys of the registry
     seconds: Mapped[float | None]  # mean of its trials
-    missed: Mapped[float | None]  # of a green: the probability that a bug would have been missed
+    excluded_rate: Mapped[float | None]  # of a green: bugs that show so often, or oftener, are excluded with 95 %
+    missed: Mapped[float | None]  # of the procedure that called it green: the probability that it misses a bug, at most
     run: Mapped[RunRow] = relationship(back_populates="cells")
     trials: Mapped[list["TrialRow"]] = relationship(cascade="all, delete-orphan")
 
@@ -95,6 +96,7 @@ class TrialRow(Base):
     seconds: Mapped[dict[str, float]] = mapped_column(JSON)
     attested: Mapped[dict[str, Any]] = mapped_column(JSON)
     harness: Mapped[str | None]  # version; None of trials before there was one, or that failed early
+    machine: Mapped[str | None]  # kind of it, with its JDK; None of trials before it was noted, or that failed early
     anomalies: Mapped[list["AnomalyRow"]] = relationship(cascade="all, delete-orphan")
 
 
@@ -140,6 +142,7 @@ class PlantedTrialRow(Base):
     seconds: Mapped[float | None]
     error: Mapped[str | None]
     found_by: Mapped[list[str]] = mapped_column(JSON)
+    machine: Mapped[str] = mapped_column(server_default="")
 
 
 @contextmanager
@@ -277,6 +280,7 @@ def _cell_row(
         counted=verdict.counted,
         issues=list(verdict.issues),
         seconds=verdict.seconds,
+        excluded_rate=verdict.excluded_rate,
         missed=verdict.missed,
         trials=[_trial_row(run, trial, trial.key in planned, verdict.errors.get(trial.key)) for trial in of_cell],
     )
@@ -299,6 +303,7 @@ def _trial_row(run: RunFolder, trial: Trial, planned: bool, error: str | None) -
         seconds=dict(outcome.seconds) if outcome else {},
         attested=dict(outcome.attested) if outcome else {},
         harness=outcome.harness if outcome else None,
+        machine=outcome.machine if outcome else None,
         anomalies=[AnomalyRow(name=name, count=count) for name, count in (reader.anomalies if reader else {}).items()],
     )
 

@@ -24,6 +24,7 @@ STATE = {
     Verdict.ERROR: "in error",
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.AVOIDED: "avoided",
+    Verdict.PROVISIONAL: "green",
     Verdict.CLEAN: "green",
     Verdict.FIXED: "green",
 }

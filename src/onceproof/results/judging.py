@@ -117,6 +117,7 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> Ver
         issues=verdict.issues,
         errors=verdict.errors,
         interval=verdict.interval,
+        excluded_rate=verdict.excluded_rate,
         missed=verdict.missed,
         plants=verdict.plants,
         arithmetic=verdict.arithmetic,
@@ -142,7 +143,7 @@ def evidence(
         if failure := outcome.error or errors.get(trial.key):
             raise HarnessError(failure)
         if outcome.void:
-            return TrialEvidence(trial.key, trial.seed, reason=outcome.void)
+            return TrialEvidence(trial.key, trial.seed, reason=outcome.void, is_void=True)
         reader = Reading.read(run.trial(trial).reader_file)
         suites = _suites(run, trial)
         contradictions = [

@@ -23,7 +23,8 @@ class Measured:
     sentence: str
     red: int
     counted: int
-    missed: float | None  # of a green: the probability that a bug would have been missed, at most
+    excluded_rate: float | None  # of a green: bugs that show so often, or oftener, are excluded with 95 % confidence
+    missed: float | None  # of the procedure that called it green: the probability that it misses a bug, at most
     issues: tuple[str, ...]
     run: str
     created: str
@@ -77,6 +78,7 @@ def measured(url: str, releases: Collection[Release], harness: str) -> list[Meas
                 row["sentence"],
                 row["red"],
                 row["counted"],
+                row["excluded_rate"],
                 row["missed"],
                 tuple(row["issues"]),
                 row["run_id"],

@@ -45,6 +45,7 @@ def _evidence(run: RunFolder, trials: Sequence[Trial]) -> list[TrialEvidence]:
                 outcome.reason,
                 {} if outcome.error else Reading.read(run.trial(trial).reader_file).anomalies,
                 error=outcome.error,
+                is_void=outcome.void is not None,
             )
             found.append(placed(evidence, trial, outcome, planned))
     return found
@@ -59,4 +60,4 @@ def _wants_more(verdict: CellVerdict, left: int, control: Control) -> bool:
         return True  # not exercised, or not all that must show did
     if control.cell is None or not control.is_alive:
         return is_affected  # no number of greens would say anything, but a control may yet be red
-    return 0 < control.needed(verdict.counted + left) - verdict.counted <= left
+    return 0 < control.needed(verdict.greens + left) - verdict.greens <= left

@@ -20,6 +20,7 @@ STYLES = {
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.KNOWN: "red",
     Verdict.FIXED: "bold white on green",
+    Verdict.PROVISIONAL: "green italic",
     Verdict.CLEAN: "green",
     Verdict.AVOIDED: "cyan",
 }
@@ -103,11 +104,11 @@ def seen(verdict: VerdictRow) -> str:
     if verdict.verdict in ("known", "regression"):
         counts = ", ".join(f"{count:,} {name}" for name, count in verdict.anomalies.items())
         return f"{counts} ({', '.join(verdict.issues)})" if verdict.issues else counts
-    if verdict.verdict in ("clean", "fixed"):
-        missed = verdict.missed
-        power = "" if missed is None else f", power {1 - missed:.1%}".replace("%", " %")
+    if verdict.verdict in ("clean", "provisional", "fixed"):
         against = f", though affected by {', '.join(verdict.issues)}" if verdict.verdict == "fixed" else ""
-        return f"no anomaly{power}{against}"
+        rate = verdict.excluded_rate
+        excluded = "" if rate is None else f"; excludes bugs in ≥ {rate:.0%} of trials".replace("%", " %")
+        return f"no anomaly{against}{excluded}"
     if verdict.verdict == "avoided":
         return "no anomaly; the mechanism cannot arise"
     return verdict.sentence
@@ -115,7 +116,7 @@ def seen(verdict: VerdictRow) -> str:
 
 def places(verdicts: Sequence[VerdictRow]) -> list[tuple[str, str]]:
     """Cells that people will want to look into, with the folder of their first trial within the run's."""
-    telling = [v for v in verdicts if v.verdict not in ("clean", "avoided")]
+    telling = [v for v in verdicts if v.verdict not in ("clean", "provisional", "avoided")]
     return [(f"{v.as_cell.releases} {v.scenario} {v.variant}", v.folders[0]) for v in telling]
 
 
