@@ -140,3 +140,24 @@ def test_others_may_read_what_is_exported(told, tmp_path):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "onceproof.xml").stat().st_mode) == 0o644
+
+
+def test_each_export_says_which_bugs_a_green_excludes_and_a_first_look_is_no_clean(settings, tmp_path):
+    run = RunFolder(settings.runs / NEWEST)
+    excluded = "1 green trial excludes, with 95 % confidence, bugs that show in 95 % of trials or more."
+    rows = [
+        replace(row, verdict=Verdict.PROVISIONAL, excluded_rate=0.95, missed=0.25, arithmetic=excluded)
+        for row in VerdictRow.read_all(run.verdicts_file)
+    ]
+    VerdictRow.write_all(run.verdicts_file, rows)
+    told = told_of(run)
+    write_junit(told, tmp_path / "junit.xml")
+    write_summary(told, tmp_path / "summary.md")
+    cases = ET.parse(tmp_path / "junit.xml").getroot().findall("testsuite/testcase")  # noqa: S314 - our own
+    outputs = [case.findtext("system-out") for case in cases]
+    assert all(text.startswith("provisional: no anomaly at a first look") and excluded in text for text in outputs)
+    for text in ((tmp_path / "summary.md").read_text(), vote(told)):
+        assert "✔? provisional" in text
+        assert "no anomaly; excludes bugs in ≥ 95 % of trials" in text
+        assert excluded in text
+        assert "clean" not in text.replace("in too few trials for clean", "")

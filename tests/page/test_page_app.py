@@ -184,10 +184,26 @@ def test_only_what_looks_like_a_key_of_jira_or_a_cve_is_a_link(client, settings)
     assert "www.cve.org" not in page
 
 
+def test_a_green_says_which_bugs_it_excludes_and_a_first_look_has_its_own_word(client, settings):
+    run = RunFolder(settings.runs / NEWEST)
+    excluded = "1 green trial excludes, with 95 % confidence, bugs that show in 95 % of trials or more."
+    rows = VerdictRow.read_all(run.verdicts_file)
+    told = {"verdict": Verdict.PROVISIONAL, "excluded_rate": 0.95, "arithmetic": excluded}
+    VerdictRow.write_all(run.verdicts_file, [replace(row, **told) for row in rows])
+    page = client.get(CELL).text
+    assert excluded in page
+    assert '<span class="verdict provisional">' in page
+    assert "✔?" in page
+
+
 def test_an_older_verdict_without_an_interval_is_told_all_the_same(client, settings):
     run = RunFolder(settings.runs / NEWEST)
     verdicts = [
-        {name: value for name, value in verdict.items() if name not in ("interval", "arithmetic", "missed")}
+        {
+            name: value
+            for name, value in verdict.items()
+            if name not in ("interval", "arithmetic", "excluded_rate", "missed")
+        }
         for verdict in json.loads(run.verdicts_file.read_text())
     ]
     write_json(run.verdicts_file, verdicts)

@@ -107,7 +107,8 @@ def _versions(outcome: Outcome | None, cell: Cell, told: Told) -> str:
     rows = [[name, *(of.get(column) for column in columns)] for name, of in sorted(attested.items())]
     header = ("instance", "Kafka Streams", "commit", "clients", "commit", "Java")
     table = _table(header, rows, told) if rows else "No instance came so far as to tell."
-    return f"{table}\n\nBrokers: Kafka {cell.broker}. Onceproof {version('onceproof')}."
+    machine = f" Driven on {told(outcome.machine)}." if outcome and outcome.machine else ""
+    return f"{table}\n\nBrokers: Kafka {cell.broker}. Onceproof {version('onceproof')}.{machine}"
 
 
 def _config(config: Mapping[str, str]) -> str:
