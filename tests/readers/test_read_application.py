@@ -67,6 +67,37 @@ def test_what_is_not_agreed_is_no_promise(agreed, observed):
     assert anomalies(CLEAN, observed, replace(OUT, agreed=agreed)) == {}
 
 
+FINAL = replace(OUT, agreed="final")
+
+
+@pytest.mark.parametrize(
+    ("expected", "observed"),
+    [
+        ([*CLEAN, ("c", None)], CLEAN),  # a table has no such key, whether it is deleted or never was there
+        (CLEAN, [*CLEAN, ("c", None)]),
+        ([*CLEAN, ("c", "1"), ("c", None)], [*CLEAN, ("c", None)]),
+        ([("a", None)], []),
+    ],
+)
+@pytest.mark.parametrize("exactly", [1, 0])
+def test_of_final_values_one_that_is_null_is_the_same_as_none(expected, observed, exactly):
+    assert anomalies(expected, observed, FINAL, {"exactly_once": exactly}) == {}
+    assert anomalies(expected, observed) != {}  # of all records it is not
+
+
+@pytest.mark.parametrize(
+    ("expected", "observed", "anomaly"),
+    [
+        ([("a", "1"), ("a", None)], [("a", "1")], "wrong-value"),  # what was deleted is there
+        ([], [("a", "1")], "unexpected-record"),
+        ([("a", "1")], [("a", "1"), ("a", None)], "wrong-value"),  # and the other way round
+        ([("a", None), ("a", "1")], [], "lost-record"),
+    ],
+)
+def test_of_final_values_a_key_that_has_one_is_not_the_same_as_one_without(expected, observed, anomaly):
+    assert anomalies(expected, observed, FINAL) == {anomaly: 1}
+
+
 @pytest.mark.parametrize("promise", ["replay", "replay-newest"])
 def test_a_replay_is_an_oracle_of_its_own(promise):
     promised = replace(OUT, promises=(promise,))
@@ -153,6 +184,14 @@ def test_runs_agree_on_less(second, agreed):
     assert agreement(CLEAN, second) == (agreed, ())
 
 
+@pytest.mark.parametrize("compare", ["records", "final"])
+def test_runs_agree_on_a_table_whatever_was_deleted_on_the_way(compare):
+    oracle = oracle_of(outputs([*CLEAN, ("c", None)]), outputs(CLEAN), {"out": replace(OUT, compare=compare)})
+    assert oracle.agreed["out"] == "final"
+    oracle = oracle_of(outputs([*CLEAN, ("c", "1")]), outputs(CLEAN), {"out": replace(OUT, compare=compare)})
+    assert oracle.agreed["out"] == "nothing"
+
+
 @pytest.mark.parametrize("compare", ["final", "keys"])
 def test_no_more_is_agreed_than_what_is_to_be_compared(compare):
     oracle = oracle_of(outputs(CLEAN), outputs(CLEAN), {"out": replace(OUT, compare=compare)})
@@ -194,6 +233,7 @@ EVERY = [("a", "1"), ("a", "2"), ("b", "1"), ("a", "3")]
         ([("a", "2"), ("a", "1"), ("a", "3"), ("b", "1"), ("b", "1")], "records"),
         ([("a", "3")], "records"),  # a key is lost
         ([("b", "2"), ("b", "1"), ("a", "3")], "records"),  # or is what it never was
+        ([("b", "1"), ("a", "3"), ("c", None)], "records"),
     ],
 )
 @pytest.mark.parametrize("where", ["replayed", "replayed_on_newest"])
@@ -201,6 +241,14 @@ def test_two_runs_agree_by_chance_on_what_a_cache_holds_back(run, agreed, where)
     oracle = oracle_of(outputs(run), outputs(run), {"out": OUT})
     assert oracle.agreed == as_far_as_replayed(oracle).agreed == {"out": "records"}
     assert as_far_as_replayed(replace(oracle, **{where: outputs(EVERY)})).agreed == {"out": agreed}
+
+
+@pytest.mark.parametrize(("last", "agreed"), [(None, "final"), ("1", "records")])
+def test_a_cache_holds_back_a_key_that_was_deleted_before_it_came_out(last, agreed):
+    oracle = replace(
+        oracle_of(outputs(CLEAN), outputs(CLEAN), {"out": OUT}), replayed=outputs([*CLEAN, ("c", "0"), ("c", last)])
+    )
+    assert as_far_as_replayed(oracle).agreed == {"out": agreed}
 
 
 @pytest.mark.parametrize("compare", ["final", "keys"])

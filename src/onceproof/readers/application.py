@@ -4,8 +4,11 @@
 last value of each key, or the keys alone; of JSON without the fields that differ) must come out under a fault, too.
 What they do not agree on is no promise. Under at-least-once a key may come out more often, counted to whatever.
 
-`replay`: the same of what Kafka's TopologyTestDriver makes of the same input, without brokers, threads and commits.
+`replay`: the same of what Kafka's TopologyTestDriver makes of the same input, without brokers, threads and commits, as
+far as the application says (`compare`), whatever runs agree on.
 `replay-newest`: the same of that of the newest release, so that what a release always does wrong is seen, too.
+
+The final values of an output are a table: a key whose last value is null is the same as one that never came out.
 """
 
 from collections import Counter, defaultdict
@@ -99,12 +102,12 @@ def _by_key(records: Iterable[Record]) -> dict[int | None, list[int | None]]:
 
 def _anomaly(agreed: str, expected: Values, observed: Values, *, at_least: bool) -> str | None:
     """What is wrong with the records of a key, as far as runs without a fault agree on them."""
+    if agreed == "final":
+        return _anomaly_of_table(expected, observed, at_least=at_least)
     if not observed or not expected:
         return "lost-record" if expected else "unexpected-record"
     if agreed == "keys":
         return None
-    if agreed == "final":
-        return "wrong-value" if expected[-1] != observed[-1] and not at_least else None
     if at_least:
         return "lost-record" if len(observed) < len(expected) else None
     missing, foreign = Counter(expected) - Counter(observed), Counter(observed) - Counter(expected)
@@ -115,6 +118,16 @@ def _anomaly(agreed: str, expected: Values, observed: Values, *, at_least: bool)
     if foreign:
         return "duplicate-output" if foreign.keys() <= set(expected) else "unexpected-record"
     return None
+
+
+def _anomaly_of_table(expected: Values, observed: Values, *, at_least: bool) -> str | None:
+    """What is wrong with the last value of a key: one that is null and one that never came are the same in a table."""
+    wanted, found = (values[-1] if values else None for values in (expected, observed))
+    if wanted == found:
+        return None
+    if not observed or not expected:
+        return "lost-record" if expected else "unexpected-record"
+    return None if at_least else "wrong-value"
 
 
 def _told(agreed: str, values: Values) -> str:
@@ -174,9 +187,9 @@ def as_far_as_replayed(oracle: Oracle) -> Oracle:
 
 def _is_held_back(run: Raw, replayed: Raw) -> bool:
     some, every = _values_by_key(run), _values_by_key(replayed)
-    if some.keys() != every.keys() or len(run) == len(replayed):
+    if len(run) == len(replayed) or _table(some) != _table(every):  # all that a key was may have been held back
         return False
-    return all(values[-1] == every[key][-1] and _is_among(values, every[key]) for key, values in some.items())
+    return some.keys() <= every.keys() and all(_is_among(values, every[key]) for key, values in some.items())
 
 
 def _is_among(some: Sequence[bytes | None], every: Sequence[bytes | None]) -> bool:
@@ -207,10 +220,10 @@ def records_of(outputs: Outputs, role: str, declared: Declared) -> list[Record]:
 def _agreement(first: Raw, second: Raw, declared: Declared) -> tuple[str, tuple[str, ...]]:
     """How far two runs agree on an output: see `Declared.agreed` and `ignored`."""
     runs = [_values_by_key(run) for run in (first, second)]
-    if runs[0].keys() != runs[1].keys():
-        return "nothing", ()
-    for level, chosen in (("records", _all), ("final", _last))[COMPARED.index(declared.compare) :]:
-        seen = [{key: chosen(values) for key, values in run.items()} for run in runs]
+    for level, chosen in (("records", _all), ("final", _table))[COMPARED.index(declared.compare) :]:
+        seen = [chosen(run) for run in runs]
+        if seen[0].keys() != seen[1].keys():
+            continue
         if _same(*seen):
             return level, ()
         if declared.value == "json":
@@ -218,7 +231,7 @@ def _agreement(first: Raw, second: Raw, declared: Declared) -> tuple[str, tuple[
             masked = [{key: [_masked(v, fields) for v in values] for key, values in run.items()} for run in seen]
             if fields and _same(*masked):
                 return level, tuple(sorted(fields))
-    return "keys", ()
+    return "keys" if runs[0].keys() == runs[1].keys() else "nothing", ()
 
 
 Raws = Mapping[bytes | None, Sequence[bytes | None]]  # values by key
@@ -231,12 +244,13 @@ def _values_by_key(run: Raw) -> Raws:
     return values
 
 
-def _all(values: Sequence[bytes | None]) -> Sequence[bytes | None]:
-    return values
+def _all(run: Raws) -> Raws:
+    return run
 
 
-def _last(values: Sequence[bytes | None]) -> Sequence[bytes | None]:
-    return values[-1:]
+def _table(run: Raws) -> Raws:
+    """The last value of each key that has one: null deletes it."""
+    return {key: values[-1:] for key, values in run.items() if values[-1] is not None}
 
 
 def _same(first: Raws, second: Raws) -> bool:
