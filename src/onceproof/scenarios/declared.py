@@ -21,7 +21,7 @@ from onceproof.scenarios.base import Message
 FILE = "onceproof.toml"
 CLASS = r"[\w$]+(\.[\w$]+)*(#[\w$]+)?"
 COORDINATES = r"[\w.\-]+:[\w.\-]+:[\w.\-]+"
-RANGE = re.compile(r"\{(n|(-?\d+)\.\.(-?\d+))\}")
+RANGE = re.compile(r"\{(?:n(-\d+)?|(-?\d+)\.\.(-?\d+))\}")
 # What the lab sets itself, so that an application cannot.
 OURS = ("application.id", "bootstrap.servers", "client.id", "state.dir")
 GUARANTEE = "processing.guarantee"
@@ -55,12 +55,18 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
+Templates = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class Generated(_Table):
-    """Random records: `{n}` is the number of a record, `{1..9}` a random integer."""
+    """Random records: `{n}` is the number of a record, `{n-3}` three less, `{1..9}` a random integer.
+
+    Several templates are taken in turn, and `{n}` is the number of the round: so a key can change more than once.
+    """
 
     records: int = Field(ge=1)
-    key: str | None = None
-    value: str
+    key: str | Templates | None = None
+    value: str | Templates
     size: int = Field(default=0, ge=0, le=1_000_000)  # characters that a value has at least, by points at its end
 
 
@@ -317,18 +323,23 @@ def _parsed(one: InputTopic, row: Written) -> _Drawn:
 
 
 def _generated(one: InputTopic, drawn: Generated, rng: random.Random) -> Iterator[_Drawn]:
+    keys, values = (((text,) if text is None or isinstance(text, str) else text) for text in (drawn.key, drawn.value))
+    turns = max(len(keys), len(values))
     try:
-        for number in range(drawn.records):
-            key = None if drawn.key is None else from_text(one.key, _filled(drawn.key, number, rng))
-            yield _Drawn(key, from_text(one.value, _filled(drawn.value, number, rng).ljust(drawn.size, ".")))
+        for place in range(drawn.records):
+            number, turn = divmod(place, turns)
+            template = keys[turn % len(keys)]
+            key = None if template is None else from_text(one.key, _filled(template, number, rng))
+            value = _filled(str(values[turn % len(values)]), number, rng)
+            yield _Drawn(key, from_text(one.value, value.ljust(drawn.size, ".")))
     except ValueError as error:
         raise UsageError(f"What is generated for {one.topic} does not fit its serdes: {error}.") from None
 
 
 def _filled(template: str, number: int, rng: random.Random) -> str:
     def fill(found: re.Match[str]) -> str:
-        if found[1] == "n":
-            return str(number)
+        if found[2] is None:
+            return str(number + int(found[1] or 0))
         least, most = int(found[2]), int(found[3])
         return str(rng.randint(min(least, most), max(least, most)))
 

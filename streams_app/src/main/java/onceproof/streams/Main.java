@@ -63,6 +63,9 @@ public final class Main {
             Restorations restorations = new Restorations(events, asked.app.optionalCount("restore.pause.ms").orElse(0));
             Progress progress = new Progress(events::emit);
             Topology topology = Topologies.build(asked.topology, asked.app, asked.config, progress);
+            if (asked.topology.equals(Topologies.OF_PEOPLE)) { // built anew: one that is described is not to be run
+                events.emit("topology", Described.fields(Loaded.topology(asked.app, asked.config), asked.config));
+            }
             instance = new Instance(topology, asked.config, onUncaught, restorations, progress, events);
             instance.start();
         } catch (RuntimeException | Error e) {

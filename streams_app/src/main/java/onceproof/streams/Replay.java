@@ -75,7 +75,7 @@ public final class Replay {
     }
 
     private void replay(Path input) throws IOException {
-        boolean isOne = !Describe.internal(topology()).isEmpty() || feedsItself(topology());
+        boolean isOne = !Described.internal(topology()).isEmpty() || feedsItself(topology());
         Map<Integer, List<JsonNode>> records = new TreeMap<>(); // by driver
         for (String line : Files.readAllLines(input)) {
             JsonNode record = JSON.readTree(line);

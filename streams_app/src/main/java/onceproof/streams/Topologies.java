@@ -9,7 +9,7 @@ import org.apache.kafka.streams.Topology;
 /** Every topology of the application, by name. A scenario that needs another one adds its row here. */
 final class Topologies {
 
-    private static final String OF_PEOPLE = "app"; // your own application
+    static final String OF_PEOPLE = "app"; // your own application
     private static final Map<String, BiFunction<Settings, Progress, Topology>> BY_NAME =
             Map.ofEntries(
                     Map.entry("as-of-join", AsOfJoin::topology),
