@@ -46,9 +46,10 @@ def judged(outcome=None, witnesses=(), promises=("differential",)):
     ],
 )  # fmt: skip
 def test_what_is_said_of_a_release(told, judgement, reason):
-    said, why = judged(**told)
+    said, why, advice = judged(**told)
     assert said == judgement
     assert why.startswith(reason)
+    assert bool(advice) == (said == "inconclusive")  # what to do about a red, the registry says
 
 
 def test_a_trial_in_which_the_machine_stood_still_is_repeated_under_another_application_id(tmp_path, monkeypatch):

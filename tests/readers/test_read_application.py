@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from onceproof.model.files import Declared, TopicPlan
 from onceproof.model.oracle import Outputs
 from onceproof.model.record import Record
-from onceproof.readers.application import as_far_as_replayed, check_application, compare_output, oracle_of, records_of
+from onceproof.readers.application import (
+    as_far_as_replayed,
+    as_replayed,
+    check_application,
+    compare_finals,
+    compare_output,
+    is_unstable,
+    oracle_of,
+    records_of,
+)
 from onceproof.readers.kafka import token
 
 IN = Declared("in", "input", "string", "string")
@@ -100,13 +109,13 @@ def test_of_final_values_a_key_that_has_one_is_not_the_same_as_one_without(expec
 
 @pytest.mark.parametrize("promise", ["replay", "replay-newest"])
 def test_a_replay_is_an_oracle_of_its_own(promise):
-    promised = replace(OUT, promises=(promise,))
+    promised = replace(OUT, promises=(promise,), agreed="nothing", as_replayed="records")  # whatever runs agree on
     replayed = [*CLEAN[:-1], ("b", "7")]
     others = {f"out-{name}": records(CLEAN) for name in ("oracle", "replay", "replay-newest") if name != promise}
     topics = {"out": records(CLEAN), **others, f"out-{promise}": records(replayed)}
     found = list(compare_output("out", promised, topics, at_least=False))
     assert {(one.promise, one.anomaly) for one in found} == {(promise, None), (promise, "wrong-value")}
-    unknown = replace(promised, agreed=None)  # nobody looked yet how far runs agree
+    unknown = replace(promised, as_replayed=None)  # nobody has replayed it yet
     assert not list(compare_output("out", unknown, topics, at_least=False))
 
 
@@ -217,6 +226,53 @@ def test_fields_on_which_runs_differ_are_named_and_left_out():
 def test_fields_are_looked_for_in_last_values_too():
     first, second = as_json(CLEAN, at=1), as_json(CLEAN[1:], at=2)
     assert agreement(first, second, "json") == ("final", ("at",))
+
+
+REPLAYED = replace(OUT, promises=("replay",))
+
+
+@pytest.mark.parametrize(
+    ("compare", "second", "level"),
+    [
+        ("records", CLEAN, "records"),
+        ("records", CLEAN[1:], "final"),  # runs show that not all records are determined
+        ("records", [("a", "9")], "final"),  # and yet the last ones are promised
+        ("final", CLEAN, "final"),
+        ("final", [("a", "9")], "final"),
+        ("keys", [], "keys"),
+    ],
+)
+def test_a_replay_is_compared_as_the_application_says_whatever_runs_agree_on(compare, second, level):
+    declared = {"out": replace(REPLAYED, compare=compare)}
+    assert as_replayed(oracle_of(outputs(CLEAN), outputs(second), declared), declared) == {"out": level}
+
+
+@pytest.mark.parametrize(
+    ("second", "told", "unstable"),
+    [
+        (CLEAN, {}, []),
+        ([*CLEAN[1:], ("c", None)], {}, []),  # the same table
+        ([*CLEAN, ("a", "9"), ("c", "1")], {}, ["'a'", "'c'"]),
+        ([*CLEAN, ("b", None)], {}, ["'b'"]),
+        ([*CLEAN, ("a", "9")], {"compare": "records"}, []),  # nobody has said that final values are the same
+        ([*CLEAN, ("a", "9")], {"promises": ("unique",)}, []),
+    ],
+)
+def test_final_values_that_are_declared_and_differ_are_named_with_their_keys(second, told, unstable):
+    declared = replace(REPLAYED, **{"compare": "final", **told})
+    oracle = oracle_of(outputs(CLEAN), outputs(second), {"out": declared})
+    found = list(compare_finals(records(CLEAN), records(second), "out")) if is_unstable(oracle, "out", declared) else []
+    assert sorted(one.expected.partition(":")[0] for one in found) == unstable
+    assert {one.anomaly for one in found} <= {"unstable-final"}
+
+
+def test_what_was_written_down_of_an_output_is_found_where_it_was():
+    there = [replace_offset(record, 7 + n) for n, record in enumerate(records(CLEAN))]
+    assert [record.offset for record in records_of(Outputs.of({"out": there}), "out", OUT)] == [7, 8, 9]
+
+
+def replace_offset(record, offset):
+    return record._replace(offset=offset)
 
 
 EVERY = [("a", "1"), ("a", "2"), ("b", "1"), ("a", "3")]

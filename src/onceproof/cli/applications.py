@@ -122,11 +122,14 @@ def run(
         bool,
         typer.Option("--controls", help="Where it is green, plant bugs to see which of its promises they break."),
     ] = False,
+    known_is_ok: Annotated[
+        bool, typer.Option("--known-is-ok", help="Exit with 0 where known issues explain all that is red.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run your application twice without a fault and once with it, on each release, and say whether it differs.
 
-    Exit: 0 green on all, 1 an anomaly, 2 usage, 3 inconclusive on one, 4 error.
+    Exit: 0 green on all, 1 an anomaly (known ones, too, unless --known-is-ok), 2 usage, 3 inconclusive on one, 4 error.
     """
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.processes import interruptible
@@ -159,7 +162,7 @@ def run(
     else:
         for one in answer.releases:
             _print(one)
-    raise typer.Exit(answer.judgement.exit_code)
+    raise typer.Exit(answer.exit_code(known_is_ok=known_is_ok))
 
 
 def _effect(control: Control) -> str:
@@ -174,8 +177,14 @@ def _effect(control: Control) -> str:
 
 def _print(one: OnRelease) -> None:
     """What an application showed on a release, for people."""
-    out.print(Text.assemble((one.releases, "bold"), " ", (str(one.judgement), COLOURS[one.judgement])))
+    explained = f", {one.explained}" if one.explained else ""
+    out.print(
+        Text.assemble((one.releases, "bold"), " ", (str(one.judgement), COLOURS[one.judgement]), explained),
+        soft_wrap=True,
+    )
     out.print(f"  {one.reason}", markup=False, soft_wrap=True)
+    if one.advice:
+        out.print(f"  next: {one.advice}", markup=False, soft_wrap=True)
     for topic, output in one.outputs.items():
         ignored = f", without the fields {', '.join(output.ignored)}" if output.ignored else ""
         out.print(f"  {topic}: runs without a fault agree on {output.agreed}{ignored}", markup=False, soft_wrap=True)

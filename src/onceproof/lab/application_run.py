@@ -7,22 +7,28 @@ from typing import Any
 
 from onceproof.faults import NONE
 from onceproof.installation import Installation
+from onceproof.lab.application_advice import OTHER_PLANT, PROMISE_MORE, STRIKE_AGAIN, advice_on_red
 from onceproof.lab.application_controls import CONTROLS, Broken, broke, broken_promises, vacuous
+from onceproof.lab.application_promises import excused, judge_without_fault
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.given import GivenCluster, lent, own_cluster
 from onceproof.lab.replay import replay
 from onceproof.lab.site import Report
 from onceproof.lab.trial import run_trial
 from onceproof.model.anomaly import first_of_each
+from onceproof.model.application_issues import explain
 from onceproof.model.cell import FAULT, OF_APPLICATION, ORACLE, Cell, Trial
 from onceproof.model.errors import StoodStillError
 from onceproof.model.files import Outcome, Reading, TrialPlan
-from onceproof.model.judged import Control, Judgement, OnRelease, Output
+from onceproof.model.judged import Control, Explaining, Judgement, OnRelease, Output
+from onceproof.model.known_issues import registry
 from onceproof.model.matrices import NEWEST
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.readers.application import as_far_as_replayed, declared_as, oracle_of
+from onceproof.model.timeline import read_timeline
+from onceproof.model.topology import CACHE_SIZES
+from onceproof.readers.application import as_far_as_replayed, as_replayed, declared_as, oracle_of
 from onceproof.scenarios.app import LIKE, REPLAYED
 from onceproof.scenarios.declared import application_of
 
@@ -30,7 +36,6 @@ ATTEMPTS = 3  # of a trial during which the machine stands still
 APART = 100  # between the numbers of one attempt and the next
 SHOWN = 3  # witnesses of each anomaly
 WITHOUT = 2  # trials without a fault
-CACHE_SIZES = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")  # KIP-770 renamed it
 
 
 @dataclass(frozen=True)
@@ -106,9 +111,16 @@ def run_on_release(
         file = str(asked.run.path / f"oracle-{asked.cell.streams}.json")
         oracle = _oracle(installation, asked, trials, report)
         oracle.write(Path(file))
+        readings = judge_without_fault(asked.run, [done.trial for done in trials], oracle)
+        trials = [replace(done, found=found) for done, found in zip(trials, readings, strict=True)]
+        if any(done.found.anomalies for done in trials):
+            trials.sort(key=lambda done: sum(done.found.anomalies.values()))  # the last one is shown
+            return _told(asked, trials, "without any fault", {})
         trials.append(_run(asked, asked.disturbed(file), cluster, report))
         outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
         told = _told(asked, trials, "under the fault", outputs)
+        if why := excused(asked.run.trial(trials[0].trial), oracle):
+            told = replace(told, reason=f"{told.reason} {why}")
         if not asked.controls or told.judgement is not Judgement.GREEN:
             return told
         made = broken_promises(asked.run.trial(trials[-1].trial), oracle)
@@ -134,7 +146,7 @@ def _controlled(
         controls.append(Control(plant, fired, broken, done.folder, failed))
     if all(control.says_something and not control.broke for control in controls):
         reason = f"No bug that was planted breaks any of its promises: {', '.join(CONTROLS)}."
-        told = replace(told, judgement=Judgement.INCONCLUSIVE, reason=reason)
+        told = replace(told, judgement=Judgement.INCONCLUSIVE, reason=reason, advice=PROMISE_MORE)
     return replace(told, controls=tuple(controls), vacuous=vacuous(made, controls))
 
 
@@ -170,7 +182,8 @@ def _oracle(installation: Installation, asked: Asked, trials: list[_Done], repor
 
     oracle = with_replays(oracle, promised, asked.cell.streams, replay_on)
     is_cached = all(plan.streams_config.get(name) != "0" for name in CACHE_SIZES)
-    return as_far_as_replayed(oracle) if is_cached else oracle
+    oracle = as_far_as_replayed(oracle) if is_cached else oracle
+    return replace(oracle, as_replayed=as_replayed(oracle, roles))
 
 
 def with_replays(
@@ -186,9 +199,12 @@ def with_replays(
 def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:
     """What the last of the trials says."""
     last = trials[-1]
-    judgement, reason = _judged(last, when, outputs)
-    plan = TrialPlan.read(asked.run.trial(last.trial).trial_file)
-    return OnRelease(
+    judgement, reason, advice = _judged(last, when, outputs)
+    folder = asked.run.trial(last.trial)
+    plan = TrialPlan.read(folder.trial_file)
+    explained = explain(last.trial, last.found.witnesses, read_timeline(folder.timeline), plan.streams_config)
+    issues = tuple(Explaining.of(issue) for issue in registry().issues if issue.key in explained.issues)
+    told = OnRelease(
         streams=str(asked.cell.streams),
         restart_on=str(asked.cell.restart_on) if asked.cell.restart_on else None,
         judgement=judgement,
@@ -204,25 +220,31 @@ def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Ou
         fault=last.outcome.fault,
         seconds=round(sum(done.outcome.seconds["total"] for done in trials), 2),
         folders=tuple(done.folder for done in trials),
+        issues=issues,
+        unexplained=last.found.unexplained,
+        concerned=explained.concerned if last.found.anomalies else (),
+        advice=advice,
     )
+    return replace(told, advice=advice_on_red(told, asked.run.run_id)) if judgement is Judgement.RED else told
 
 
-def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judgement, str]:
-    """What is said, and why."""
+def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judgement, str, str]:
+    """What is said, why, and what to do next."""
     if last.found.anomalies:
         seen = ", ".join(f"{count:,} {name}" for name, count in last.found.anomalies.items())
-        return Judgement.RED, f"{seen} {when}. {last.outcome.reason}"
+        return Judgement.RED, f"{seen} {when}. {last.outcome.reason}", ""
     if last.outcome.plant and not last.outcome.plant.fired:
-        return Judgement.INCONCLUSIVE, f"What is planted did not fire: {last.outcome.plant.name}."
+        return Judgement.INCONCLUSIVE, f"What is planted did not fire: {last.outcome.plant.name}.", OTHER_PLANT
     if not last.outcome.exercised:
-        return Judgement.INCONCLUSIVE, last.outcome.reason
+        return Judgement.INCONCLUSIVE, last.outcome.reason, STRIKE_AGAIN
     if not last.found.promises.keys() & {"differential", *REPLAYED, "unique", "deliveries"}:
-        return Judgement.INCONCLUSIVE, (
+        reason = (
             "Runs without a fault agree on nothing of its outputs, so nothing is promised that a fault could break: "
             f"{', '.join(outputs)}."
         )
+        return Judgement.INCONCLUSIVE, reason, PROMISE_MORE
     planted = " What is planted fired, and no promise saw it." if last.outcome.plant else ""
-    return Judgement.GREEN, f"{last.outcome.reason}{planted}"
+    return Judgement.GREEN, f"{last.outcome.reason}{planted}", ""
 
 
 def fault_of(parameters: Mapping[str, Any]) -> str:

@@ -1,12 +1,13 @@
 """What one room leaves for the others in the run folder, as they write and read it."""
 
 import socket
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from onceproof.model.anomaly import Comparison, Findings, Witness, first_of_each
+from onceproof.model.anomaly import Comparison, Findings, Witness, counted, first_of_each, witnesses_of
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.json_file import JsonFile, encoded, read_as, write_json
 from onceproof.model.promise import Least
@@ -124,6 +125,21 @@ class Reading(JsonFile):
             unexplained=unexplained,
         )
 
+    def with_more(self, comparisons: Sequence[Comparison], unexplained: Mapping[str, int]) -> "Reading":
+        """The same with further comparisons, and the witnesses among them that no known issue explains."""
+        found = witnesses_of(comparisons)
+        return replace(
+            self,
+            promises=_sum(self.promises, counted(comparisons)),
+            anomalies=_sum(self.anomalies, Counter(witness.anomaly for witness in found)),
+            witnesses=tuple(first_of_each([*self.witnesses, *found], WITNESSES)),
+            unexplained=_sum(self.unexplained, unexplained),
+        )
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted((Counter(one) + Counter(other)).items()))
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -137,7 +153,9 @@ class Declared:
     of: str | None = None  # the input whose records come out in it, each once
     # How far runs without a fault agree on it: `records`, `final` values, `keys`, or on `nothing`; None: nobody looked.
     agreed: str | None = None
-    ignored: tuple[str, ...] = ()  # fields of its JSON on which they do not
+    # How far it must be as it is replayed, by the same names; None: nobody has replayed anything yet.
+    as_replayed: str | None = None
+    ignored: tuple[str, ...] = ()  # fields of its JSON on which runs without a fault do not agree
     compare: str = "records"  # no more than that of an output: all `records` of a key, its `final` value, or the `keys`
     partitions: int | None = None  # None: as many as the trial says
 

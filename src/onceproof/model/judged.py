@@ -1,7 +1,7 @@
 """What is said of an application of people's own on each release: the form of `app run --json`."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +12,7 @@ from onceproof.model.cell import FAULT, app_command
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import Planted, Suffered
 from onceproof.model.json_file import JsonFile
+from onceproof.model.known_issues import KnownIssue
 
 
 class Judgement(StrEnum):
@@ -55,6 +56,27 @@ class Control:
         return self.fired > 0 and self.failed is None
 
 
+@dataclass(frozen=True)
+class Explaining:
+    """A known issue that explains witnesses of an application."""
+
+    key: str
+    title: str
+    fixed: tuple[str, ...]  # releases, each the first of its line
+    remedy: str
+    url: str | None
+
+    @classmethod
+    def of(cls, issue: KnownIssue) -> "Explaining":
+        """A row of the registry."""
+        return cls(issue.key, issue.title, tuple(map(str, issue.fixed)), issue.remedy, issue.url)
+
+    @property
+    def told(self) -> str:
+        """Its key, and where it is fixed."""
+        return f"{self.key}, {'fixed in ' if self.fixed else 'not fixed yet'}{' and '.join(self.fixed)}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class OnRelease:
     """What an application showed on one release."""
@@ -74,6 +96,12 @@ class OnRelease:
     fault: Suffered | None
     seconds: float  # of all its trials
     folders: tuple[str, ...]  # of its trials: two without the fault, and the one with it
+    issues: tuple[Explaining, ...] = ()  # known ones that explain witnesses
+    unexplained: Mapping[str, int] = field(default_factory=dict)  # witnesses that none explains, by anomaly
+    concerned: tuple[
+        str, ...
+    ] = ()  # keys of known issues that the release has for such a topology, and explain nothing
+    advice: str = ""  # what to do next; empty if it is green
     controls: tuple[Control, ...] = ()  # that were asked for
     # Promises by topic that no control broke, though all of them took effect.
     vacuous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -82,6 +110,18 @@ class OnRelease:
     def releases(self) -> str:
         """The release, or both, for people."""
         return f"{self.streams} → {self.restart_on}" if self.restart_on else self.streams
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is red, and known issues explain each witness."""
+        return self.judgement is Judgement.RED and bool(self.issues) and not self.unexplained
+
+    @property
+    def explained(self) -> str:
+        """Of a red whether it is known, and by what; else nothing."""
+        if self.judgement is not Judgement.RED:
+            return ""
+        return f"known: {'; '.join(issue.told for issue in self.issues)}" if self.is_known else "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,5 +162,13 @@ class AppAnswer(JsonFile):
     @property
     def judgement(self) -> Judgement:
         """The worst of all releases."""
-        found = {one.judgement for one in self.releases}
-        return next(judgement for judgement in Judgement if judgement in found)
+        return _worst(self.releases)
+
+    def exit_code(self, *, known_is_ok: bool = False) -> ExitCode:
+        """What the command returns; a red that known issues explain counts as green if that is asked for."""
+        return _worst(one for one in self.releases if not (known_is_ok and one.is_known)).exit_code
+
+
+def _worst(releases: Iterable[OnRelease]) -> Judgement:
+    found = {one.judgement for one in releases}
+    return next((judgement for judgement in Judgement if judgement in found), Judgement.GREEN)

@@ -16,11 +16,15 @@ class Outputs(JsonFile):
     """`outputs.json`: the output of an application, by role, each partition in its order."""
 
     records: Mapping[str, tuple[Written, ...]]
+    offsets: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of these records, where they are in topics
 
     @classmethod
     def of(cls, topics: Mapping[str, Sequence[Record]]) -> "Outputs":
         """Of records as they were read."""
-        return cls({role: tuple(_written(record) for record in records) for role, records in topics.items()})
+        return cls(
+            {role: tuple(_written(record) for record in records) for role, records in topics.items()},
+            {role: tuple(record.offset for record in records) for role, records in topics.items()},
+        )
 
     def bytes_of(self, role: str) -> list[tuple[int, bytes | None, bytes | None]]:
         """Partition, key and value of the output."""
@@ -36,6 +40,7 @@ class Oracle(JsonFile):
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     replayed: Outputs | None = None  # what TopologyTestDriver makes of the same input, if that was asked for
     replayed_on_newest: Outputs | None = None  # the same of the newest release
+    as_replayed: Mapping[str, str] = field(default_factory=dict)  # by role, see `Declared`
 
 
 def _written(record: Record) -> Written:

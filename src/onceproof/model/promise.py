@@ -98,6 +98,12 @@ ANOMALIES = {
         ),
         Anomaly("wrong-value", "A record has another value than the one that the input gives.", "record, or key"),
         Anomaly(
+            "unstable-final",
+            "Two runs without a fault end with different values of a key of an output whose final values are declared, "
+            "and nothing in the topology makes them hang on the order in which records are taken.",
+            "key",
+        ),
+        Anomaly(
             "wrong-timestamp", "A record has not the timestamp of the input record that gave it.", "record, or key"
         ),
         Anomaly("wrong-partition", "A record is in another partition than its key belongs to.", "record, or key"),
@@ -502,7 +508,7 @@ PROMISES = {
             "differential",
             "What an application of people's own puts out is, key by key, what it puts out where no fault befalls it.",
             "Every key of an output was held against a run without a fault.",
-            ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
+            ("lost-record", "duplicate-output", "unexpected-record", "wrong-value", "unstable-final"),
             OF_APPLICATIONS,
             1,
         ),

@@ -190,4 +190,5 @@ def applications(named: Sequence[str]) -> list[str]:
 def complaint(answer: AppAnswer) -> str:
     """What is wrong, in a sentence, where not all is green."""
     worst = next(one for one in answer.releases if one.judgement is answer.judgement)
-    return f"{answer.name} on {worst.streams}: {worst.judgement}: {worst.reason}"
+    explained = f", {worst.explained}" if worst.explained else ""
+    return f"{answer.name} on {worst.streams}: {worst.judgement}{explained}: {worst.reason} {worst.advice}".rstrip()

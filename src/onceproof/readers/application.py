@@ -29,7 +29,8 @@ from onceproof.readers.kafka import token_record, without
 
 COMPARED = ("records", "final", "keys")  # of an output, the finest first
 # Of a promise: the role of what it compares with, at its end.
-ORACLES = {"differential": "oracle", "replay": "replay", "replay-newest": "replay-newest"}
+DIFFERENTIAL = "differential"
+ORACLES = {DIFFERENTIAL: "oracle", "replay": "replay", "replay-newest": "replay-newest"}
 SHOWN = 3  # values of a key that are told
 Values = Sequence[int | None]  # of a key, in their order
 Raw = Sequence[tuple[int, bytes | None, bytes | None]]  # partition, key, value
@@ -67,8 +68,9 @@ def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: b
     """Compare an output with what is promised about it."""
     for promise, suffix in ORACLES.items():
         oracle = topics.get(f"{role}-{suffix}")
-        if promise in declared.promises and declared.agreed and oracle is not None:
-            yield from compare_with(oracle, topics[role], promise, role, declared.agreed, at_least=at_least)
+        level = declared.agreed if promise == DIFFERENTIAL else declared.as_replayed
+        if promise in declared.promises and level and oracle is not None:
+            yield from compare_with(oracle, topics[role], promise, role, level, at_least=at_least)
     if "unique" in declared.promises and not at_least:
         yield from compare_unique(role, topics[role])
     if declared.of is not None:
@@ -80,7 +82,7 @@ def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: b
 def compare_with(
     expected: Sequence[Record], observed: Sequence[Record], promise: str, role: str, agreed: str, *, at_least: bool
 ) -> Iterator[Comparison]:
-    """For each key, what came out compared with what an oracle says, as far as runs without a fault `agreed`."""
+    """For each key, what came out compared with what an oracle says, as far as is `agreed`."""
     if agreed == "nothing":
         return
     wanted, found = _by_key(expected), _by_key(observed)
@@ -151,6 +153,13 @@ def compare_unique(role: str, outputs: Sequence[Record]) -> Iterator[Comparison]
         yield Comparison("unique", anomaly, last[key].partition, key, place, *told)
 
 
+def compare_finals(first: Sequence[Record], second: Sequence[Record], role: str) -> Iterator[Comparison]:
+    """The keys whose final values differ in two runs without a fault, of an output that is declared to have them."""
+    for one in compare_with(first, second, DIFFERENTIAL, role, "final", at_least=False):
+        if one.anomaly is not None:
+            yield replace(one, anomaly="unstable-final")
+
+
 # --- the oracle ----------------------------------------------------------------------------------------------
 
 
@@ -185,6 +194,23 @@ def as_far_as_replayed(oracle: Oracle) -> Oracle:
     return replace(oracle, agreed=agreed)
 
 
+def as_replayed(oracle: Oracle, roles: Mapping[str, Declared]) -> dict[str, str]:
+    """How far each output must be as it is replayed, whatever runs agree on: as its application says (`compare`).
+
+    Of all records no more than the final values: where runs do not agree on them, or a cache holds updates back.
+    """
+    return {
+        role: "final" if declared.compare == "records" and oracle.agreed[role] != "records" else declared.compare
+        for role, declared in roles.items()
+    }
+
+
+def is_unstable(oracle: Oracle, role: str, declared: Declared) -> bool:
+    """Whether two runs without a fault differ in final values that the application says are the same."""
+    compared = declared.promises and any(promise in ORACLES for promise in declared.promises)
+    return bool(compared) and declared.compare == "final" and oracle.agreed[role] in ("keys", "nothing")
+
+
 def _is_held_back(run: Raw, replayed: Raw) -> bool:
     some, every = _values_by_key(run), _values_by_key(replayed)
     if len(run) == len(replayed) or _table(some) != _table(every):  # all that a key was may have been held back
@@ -211,9 +237,10 @@ def oracle_records(oracle: Oracle, roles: Mapping[str, Declared]) -> dict[str, l
 
 def records_of(outputs: Outputs, role: str, declared: Declared) -> list[Record]:
     """What was written down of an output, as a reader would read it."""
+    written = outputs.bytes_of(role)
     return [
         token_record(partition, offset, key, value, declared)
-        for offset, (partition, key, value) in enumerate(outputs.bytes_of(role))
+        for offset, (partition, key, value) in zip(outputs.offsets.get(role, range(len(written))), written, strict=True)
     ]
 
 

@@ -144,6 +144,7 @@ def _written(one: OutputTopic, named: str, only: str, oracle: Oracle | None, dec
         promises,
         (one.of or only) if "each-input-once" in one.promises else None,
         oracle.agreed[one.topic] if oracle else None,
+        oracle.as_replayed.get(one.topic) if oracle else None,
         tuple(oracle.ignored.get(one.topic, ())) if oracle else (),
         one.compare,
         one.partitions or declares.partitions,

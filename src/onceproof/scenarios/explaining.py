@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.application import Application
+from onceproof.model.application_issues import explain
 from onceproof.model.cell import Trial
 from onceproof.model.explaining import Scene, unexplained
 from onceproof.model.history import Input
 from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.timeline import Event
-from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios import SCENARIOS, app
 
 
 def unexplained_in(
@@ -25,8 +26,8 @@ def unexplained_in(
         inputs: gives the records of the input.
     """
     scenario = SCENARIOS.get(trial.cell.scenario)
-    if scenario is None:  # of your own application nothing is known
-        return Counter(witness.anomaly for witness in witnesses)
+    if scenario is None:  # your own application
+        return Counter(explain(trial, witnesses, events, app.SCENARIO.config(trial)).unexplained)
     known = registry().explanations(trial.cell, Application(scenario.uses(trial)), varied=trial.is_varied)
     return unexplained(witnesses, known, Scene(events, inputs, scenario.values(trial)))
 

@@ -32,8 +32,8 @@ final class Described {
     /**
      * Describe a topology.
      *
-     * @return sources, globals, sinks, stores, open, internal (names), parts (subtopologies with their sources and
-     *     nodes), processors (class by node, the innermost one) and kinds (classes by store, from the outside in)
+     * @return sources, globals, sinks, stores, open, internal (names), parts (subtopologies: their sources, and
+     *     their nodes with the stores of each), processors (class by node, the innermost one) and kinds (classes by store, from the outside in)
      * @throws IllegalStateException this release does not tell it.
      */
     static Map<String, Object> fields(Topology topology, Properties config) {
@@ -47,7 +47,7 @@ final class Described {
         told.globalStores().forEach(store -> globals.addAll(store.source().topicSet()));
         for (TopologyDescription.Subtopology part : told.subtopologies()) {
             Set<String> read = new TreeSet<>();
-            Set<String> nodes = new TreeSet<>();
+            Map<String, Collection<String>> nodes = new TreeMap<>(); // their stores
             for (TopologyDescription.Node node : part.nodes()) {
                 if (node instanceof TopologyDescription.Source) {
                     Set<String> topics = ((TopologyDescription.Source) node).topicSet();
@@ -59,7 +59,7 @@ final class Described {
                     open.addAll(topic == null ? Set.of(node.name()) : Set.of());
                 } else if (node instanceof TopologyDescription.Processor) {
                     stores.addAll(((TopologyDescription.Processor) node).stores());
-                    nodes.add(node.name());
+                    nodes.put(node.name(), ((TopologyDescription.Processor) node).stores());
                 }
             }
             sources.addAll(read);

@@ -1,0 +1,35 @@
+"""What to do next about an application that is not green on a release, in one line."""
+
+from onceproof.model.judged import OnRelease
+
+OTHER_PLANT = "Plant another bug, whose methods the topology calls: `onceproof plants` lists them."
+STRIKE_AGAIN = (
+    "Run it again with another --seed; if the fault never bites, give it more records (generate), a lower rate, or "
+    "another --fault."
+)
+PROMISE_MORE = (
+    'Promise what holds in each run: `replay` of an output whose last values the input determines (compare = "final"), '
+    "`unique`, or `each-input-once`."
+)
+LESS = ' If its last values hang on the clock or on an order that nothing binds, say compare = "keys".'
+
+
+def advice_on_red(told: OnRelease, run: str) -> str:
+    """The remedies of what is known, or how to make a finding of what is not.
+
+    Args:
+        told: what the release showed.
+        run: the id of the run.
+    """
+    remedies = " ".join(f"{issue.key}: {issue.remedy}" for issue in told.issues)
+    if told.is_known:
+        return remedies
+    if told.plant:
+        return f"The bug {told.plant.name} was planted: run it without --plant to learn of Kafka."
+    left = ", ".join(f"{count:,} {name}" for name, count in told.unexplained.items())
+    others = f" Known there of such a topology, and no explanation: {', '.join(told.concerned)}."
+    return (
+        f"No known issue explains {left}. To make a finding of it, run it with other seeds (--seed) and on older "
+        f"releases (--streams), to see how often and since when, and write `onceproof evidence {run} {told.streams}`."
+        f"{'' if told.outputs else LESS}{others if told.concerned else ''}{f' {remedies}' if remedies else ''}"
+    )

@@ -1,0 +1,99 @@
+"""What is promised of your own application whatever befalls it, judged in its runs without a fault, too.
+
+How an output is replayed is known only when such a run has ended, and whether final values are stable when two have. So
+these promises are judged here, from what the runs left, and what they show is added to what the readers found.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from onceproof.model.anomaly import Comparison, witnesses_of
+from onceproof.model.cell import Trial
+from onceproof.model.files import Declared, Outcome, Reading, TrialPlan
+from onceproof.model.oracle import Oracle, Outputs
+from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.model.timeline import read_timeline
+from onceproof.model.topology import Topology
+from onceproof.readers.application import (
+    ORACLES,
+    compare_finals,
+    compare_output,
+    declared_as,
+    is_unstable,
+    oracle_records,
+    records_of,
+)
+from onceproof.scenarios.app import REPLAYED
+from onceproof.scenarios.explaining import unexplained_in
+
+UNKNOWN = "what the application consists of, which nobody knows"
+
+
+def judge_without_fault(run: RunFolder, trials: Sequence[Trial], oracle: Oracle) -> list[Reading]:
+    """Judge two runs without a fault, and add what is found to their `reader.json`; returns these.
+
+    Args:
+        run: that has them.
+        trials: both.
+        oracle: made of both, with what was replayed.
+
+    Raises:
+        HarnessError: what they left is missing or damaged.
+    """
+    first, second = (run.trial(trial) for trial in trials)
+    return [
+        _with_more(trials[0], first, list(_replayed(first, oracle))),
+        _with_more(trials[1], second, [*_replayed(second, oracle), *_unstable(first, second, oracle)]),
+    ]
+
+
+def _with_more(trial: Trial, folder: TrialFolder, comparisons: Sequence[Comparison]) -> Reading:
+    odd = unexplained_in(trial, witnesses_of(comparisons), read_timeline(folder.timeline), tuple)
+    reading = Reading.read(folder.reader_file).with_more(comparisons, odd)
+    reading.write(folder.reader_file)
+    return reading
+
+
+def _outputs(folder: TrialFolder, oracle: Oracle) -> dict[str, Declared]:
+    """What is declared of the outputs of a trial, with what was found out since it ran."""
+    declared = declared_as("output", TrialPlan.read(folder.trial_file).roles)
+    return {
+        role: replace(one, as_replayed=oracle.as_replayed.get(role), ignored=tuple(oracle.ignored.get(role, ())))
+        for role, one in declared.items()
+    }
+
+
+def _replayed(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
+    """What a run put out beside its replays."""
+    outputs, declared = Outputs.read(folder.outputs_file), _outputs(folder, oracle)
+    at_least = not Outcome.read(folder.outcome_file).facts["exactly_once"]
+    known = oracle_records(oracle, declared)
+    for role, one in declared.items():
+        replays = {f"{role}-{ORACLES[name]}": known.get(f"{role}-{ORACLES[name]}") for name in REPLAYED}
+        topics = {name: records for name, records in replays.items() if records is not None}
+        only = replace(one, promises=tuple(name for name in one.promises if name in REPLAYED), of=None)
+        yield from compare_output(role, only, {**topics, role: records_of(outputs, role, one)}, at_least=at_least)
+
+
+def _unstable(first: TrialFolder, second: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
+    """The keys whose final values are declared, and differ without a reason."""
+    if not Outcome.read(second.outcome_file).facts["exactly_once"] or excuse(second):
+        return
+    runs = [Outputs.read(folder.outputs_file) for folder in (first, second)]
+    for role, one in _outputs(second, oracle).items():
+        if is_unstable(oracle, role, one):
+            yield from compare_finals(*(records_of(outputs, role, one) for outputs in runs), role)
+
+
+def excuse(folder: TrialFolder) -> str | None:
+    """Why final values may differ from one run to the next; None if nothing in the topology makes it so."""
+    topology = Topology.known(read_timeline(folder.timeline))
+    return UNKNOWN if topology is None else topology.why_final_values_may_differ()
+
+
+def excused(folder: TrialFolder, oracle: Oracle) -> str | None:
+    """A sentence about the outputs whose final values are declared and differ, if there is a reason."""
+    outputs = [role for role, one in _outputs(folder, oracle).items() if is_unstable(oracle, role, one)]
+    if not outputs or (reason := excuse(folder)) is None:
+        return None
+    return f"Final values of {', '.join(outputs)} differ without a fault, which may come of {reason}."

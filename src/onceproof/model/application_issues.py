@@ -1,0 +1,159 @@
+"""Known issues in applications of people's own (`application_issues.toml`): which witnesses they explain.
+
+Nothing is known of such an application but its topology, the releases, the configuration and what happened. An issue is
+asked of these as scenarios are asked; of what nobody described it explains nothing.
+"""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from onceproof.model.anomaly import Witness
+from onceproof.model.application import Application
+from onceproof.model.cell import Trial
+from onceproof.model.errors import HarnessError
+from onceproof.model.explaining import Scene
+from onceproof.model.known_issues import OF_BROKERS, KnownIssue, Registry, registry
+from onceproof.model.promise import ANOMALIES
+from onceproof.model.timeline import Event
+from onceproof.model.topology import Topology
+
+FILE = Path(__file__).with_name("application_issues.toml")
+LISTS = ("anomalies", "faults")
+UNTHROTTLED = {"quotas": (False,)}  # no producer of such a trial has a quota
+
+
+@dataclass(frozen=True)
+class Shows:
+    """What an issue can do to any topology; see `application_issues.toml`, which has its fields."""
+
+    issue: str
+    anomalies: tuple[str, ...]
+    faults: tuple[str, ...] = ()
+    uncommitted: bool = False
+    after: str | None = None
+    says: str | None = None
+    expects: str | None = None
+    store: str | None = None
+    returned: bool = False
+    stayed: bool = False
+
+    def explains(self, witness: Witness, scene: Scene, topology: Topology) -> bool:
+        """Whether everything holds that is given."""
+        return (
+            witness.anomaly in self.anomalies
+            and not (self.faults and scene.faults.isdisjoint(self.faults))
+            and (not self.uncommitted or _may_be_uncommitted(witness, scene, topology))
+            and (self.after is None or scene.has(self.after))
+            and bool(re.search(self.says or "", witness.observed) and re.search(self.expects or "", witness.expected))
+            and (self.store is None or topology.has_store(self.store))
+            and (not self.returned or witness.partition in scene.returned)
+            and (not self.stayed or witness.partition in scene.stayed)
+        )
+
+
+def _may_be_uncommitted(witness: Witness, scene: Scene, topology: Topology) -> bool:
+    """Whether a witness can come of what a fault left on a disk, though it was never committed.
+
+    Where nothing is repartitioned, a record is in the partition of the task that wrote it, and others were not struck.
+    """
+    struck = [
+        {int(task.partition("_")[2]) for task in event["observed"].get("tasks", ())}
+        for event in scene.events
+        if event["event"] == "fault" and event["action"] == "observed" and event["observed"].get("uncommitted_on_disk")
+    ]
+    if not struck:
+        return False
+    if topology.internal or not witness.places:
+        return True
+    return any(place.partition in tasks for place in witness.places for tasks in struck)
+
+
+def issues_of(trial: Trial, uses: Application, known: Registry) -> tuple[KnownIssue, ...]:
+    """The known issues that concern a trial of an application: its releases have them, and it has what they need."""
+    cell = trial.cell
+    here = (
+        issue
+        for issue in known.issues
+        if (issue.is_in(cell.streams) or issue.is_in(cell.running) or issue.is_between(cell.streams, cell.running))
+        or (issue.culprit == OF_BROKERS and any(cell.broker.within(*affected) for affected in issue.affected))
+    )
+    return tuple(issue for issue in here if uses.lacks(issue.needs) is None)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What known issues explain of the witnesses of a trial."""
+
+    issues: tuple[str, ...]  # keys of those that explain any
+    unexplained: Mapping[str, int]  # witnesses that none explains, by anomaly
+    concerned: tuple[str, ...] = ()  # keys of the other ones that its releases have, and whose needs it meets
+
+
+def explain(
+    trial: Trial, witnesses: Iterable[Witness], events: Sequence[Event], config: Mapping[str, str]
+) -> Explained:
+    """Explain the witnesses of a trial of an application.
+
+    What is planted explains itself, and a black box describes nothing: of these no issue explains anything.
+
+    Args:
+        trial: whose they are.
+        witnesses: all of them.
+        events: its timeline.
+        config: of Kafka Streams.
+    """
+    all_ = list(witnesses)
+    topology = Topology.known(events)
+    if topology is None or trial.plant is not None:
+        return Explained((), Counter(witness.anomaly for witness in all_))
+    uses, scene = Application({**topology.uses(config), **UNTHROTTLED}), Scene(events, tuple)
+    there = {issue.key: issue for issue in issues_of(trial, uses, registry())}
+    rows = [row for row in application_issues() if row.issue in there]
+    found: set[str] = set()
+    left: Counter[str] = Counter()
+    for witness in all_:
+        by = {row.issue for row in rows if row.explains(witness, scene, topology)}
+        found |= by
+        if not by:
+            left[witness.anomaly] += 1
+    return Explained(tuple(key for key in there if key in found), left, tuple(key for key in there if key not in found))
+
+
+def parse_application_issues(text: str, known: Registry) -> tuple[Shows, ...]:
+    """Read the rows.
+
+    Raises:
+        HarnessError: a row has an unknown field, issue or anomaly, says nothing of its witnesses, or has a regular
+            expression that is none.
+    """
+    rows = []
+    keys, names = {issue.key for issue in known.issues}, {one.name for one in fields(Shows)}
+    for entry in tomllib.loads(text)["shows"]:
+        told = entry.get("issue")
+        if unknown := sorted(entry.keys() - names):
+            raise HarnessError(f"{FILE.name}: {told} has the field {unknown[0]!r}, which there is not.")
+        row = Shows(**{**entry, **{name: tuple(entry[name]) for name in LISTS if name in entry}})
+        if row.issue not in keys:
+            raise HarnessError(f"{FILE.name}: {row.issue!r} is no issue of the registry; name one that is.")
+        if unknown := sorted(set(row.anomalies) - ANOMALIES.keys()):
+            raise HarnessError(f"{FILE.name}: {row.issue} has the anomaly {unknown[0]!r}, which there is not.")
+        if len(entry) == 2:
+            raise HarnessError(f"{FILE.name}: {row.issue} says nothing of its witnesses; say what must hold of them.")
+        for pattern in (row.says, row.expects, row.store):
+            try:
+                re.compile(pattern or "")
+            except re.error as error:
+                raise HarnessError(f"{FILE.name}: {row.issue} has {pattern!r}, which is no pattern: {error}.") from None
+        rows.append(row)
+    return tuple(rows)
+
+
+@cache
+def application_issues() -> tuple[Shows, ...]:
+    """The rows of this installation."""
+    return parse_application_issues(FILE.read_text(encoding="utf-8"), registry())
