@@ -11,6 +11,7 @@ from onceproof.model.explaining import Scene, unexplained
 from onceproof.model.history import Input
 from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.timeline import Event
+from onceproof.model.topology import Topology
 from onceproof.scenarios import SCENARIOS, app
 
 
@@ -26,8 +27,9 @@ def unexplained_in(
         inputs: gives the records of the input.
     """
     scenario = SCENARIOS.get(trial.cell.scenario)
-    if scenario is None:  # your own application
-        return Counter(explain(trial, witnesses, events, app.SCENARIO.config(trial)).unexplained)
+    if scenario is None:  # your own application; a black box describes nothing, and nothing explains it
+        config = app.SCENARIO.config(trial) if Topology.known(events) else {}
+        return Counter(explain(trial, witnesses, events, config).unexplained)
     known = registry().explanations(trial.cell, Application(scenario.uses(trial)), varied=trial.is_varied)
     return unexplained(witnesses, known, Scene(events, inputs, scenario.values(trial)))
 

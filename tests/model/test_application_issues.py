@@ -1,0 +1,135 @@
+"""Which known issues explain what is wrong with an application of people's own: all that is asked of them must hold."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from onceproof.model.anomaly import Witness
+from onceproof.model.application_issues import application_issues, explain, parse_application_issues
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError
+from onceproof.model.known_issues import registry
+from onceproof.model.release import Release
+from tests.model.test_topology import FK, OWN, ROCKSDB, TABLE, topology
+
+EXACTLY = {"processing.guarantee": "exactly_once_v2"}
+IN_MEMORY = ("MeteredKeyValueStore", "InMemoryKeyValueStore", "in memory")
+WINDOWED = ("MeteredWindowStore", "ChangeLoggingWindowBytesStore", "RocksDBWindowStore", "persistent")
+LOST = Witness("lost-record", 1, 7, (), ("out/1@5",), "'a': '1'", "nothing")
+DIED = Witness("thread-died", 0, None, (), ("instance-1",), "no exception", "Store seen is currently closed")
+STAYED = Witness("unexpected-record", 0, 7, (), ("out/0@1",), "'a': nothing", "'a': 'plan-1'")
+UNSTABLE = Witness("unstable-final", 0, 7, (), ("out/0@1",), "'a': 'plan-1'", "'a': null")
+
+
+def trial(streams, plant=None):
+    return Trial("run", Cell("app", "DEFAULT_CONFIG", Release.parse(streams), Release.parse("3.9.1")), 1, 0, {}, plant)
+
+
+def told(*nodes, **described):
+    """The event of an instance that describes its topology."""
+    made = topology(*nodes, **described)
+    return {
+        "t": 1,
+        "event": "topology",
+        "parts": [{"sources": list(part.sources), "nodes": dict(part.nodes)} for part in made.parts],
+        "processors": made.processors,
+        "kinds": made.kinds,
+        "internal": list(made.internal),
+        "globals": list(made.globals_),
+    }
+
+
+DEDUP, JOIN = told(OWN, kinds={"seen": ROCKSDB}), told(FK, TABLE, kinds={"s": ROCKSDB})
+
+
+def killed(tasks=("0_1",), uncommitted=True):
+    """What happened in a trial with the fault instance-kill."""
+    struck = {"t": 2, "source": "driver", "event": "fault", "name": "instance-kill", "action": "applied"}
+    observed = {"tasks": list(tasks), "uncommitted_on_disk": uncommitted}
+    return [struck, {**struck, "t": 3, "action": "observed", "bit": True, "told": "", "observed": observed}]
+
+
+def explained(streams, witness, events, config=EXACTLY, plant=None):
+    found = explain(trial(streams, plant), [witness], events, config)
+    return found.issues
+
+
+@pytest.mark.parametrize(
+    ("streams", "witness", "events", "key"),
+    [
+        ("4.1.2", LOST, [DEDUP, *killed()], "KAFKA-20685"),
+        ("4.1.2", replace(LOST, offsets=("out, 'a' is not there",)), [DEDUP, *killed()], "KAFKA-20685"),
+        ("4.3.1", DIED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], "KAFKA-20808"),
+        ("4.4.0", STAYED, [JOIN], "KIP-213 (no JIRA)"),
+        ("4.4.0", UNSTABLE, [JOIN], "KIP-213 (no JIRA)"),
+        ("4.4.0", replace(UNSTABLE, expected="'a': nothing", observed="'a': '1'"), [JOIN], "KIP-213 (no JIRA)"),
+    ],
+)
+def test_what_a_mechanism_can_do_is_explained(streams, witness, events, key):
+    assert explained(streams, witness, events) == (key,)
+
+
+@pytest.mark.parametrize(
+    ("streams", "witness", "events"),
+    [
+        pytest.param("4.2.2", LOST, [DEDUP, *killed()], id="a release that has the fix"),
+        pytest.param("3.7.2", LOST, [DEDUP, *killed()], id="one that has it not yet"),
+        pytest.param("4.1.2", LOST, [DEDUP], id="without the fault"),
+        pytest.param("4.1.2", LOST, [DEDUP, *killed(uncommitted=False)], id="nothing to trust was on the disk"),
+        pytest.param("4.1.2", LOST, [DEDUP, *killed(tasks=["0_0"])], id="a partition that was not struck"),
+        pytest.param("4.1.2", LOST, killed(), id="a black box"),
+        pytest.param("4.1.2", LOST, [told(OWN, kinds={"seen": IN_MEMORY}), *killed()], id="a store in memory"),
+        pytest.param("4.1.2", replace(LOST, anomaly="corrupt-record"), [DEDUP, *killed()], id="what it cannot do"),
+        pytest.param("4.3.1", replace(DIED, observed="NullPointerException"), [told(OWN, kinds={"seen": WINDOWED}), *killed()], id="another exception"),
+        pytest.param("4.3.1", DIED, [DEDUP, *killed()], id="no store in segments"),
+        pytest.param("4.4.0", DIED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], id="fixed in 4.4.0"),
+        pytest.param("4.4.0", STAYED, [DEDUP], id="no such join"),
+        pytest.param("4.4.0", replace(STAYED, expected="'a': 'plan-2'"), [JOIN], id="a result that should be another one"),
+        pytest.param("4.4.0", replace(LOST, expected="'a': 'plan-1'"), [JOIN], id="a result that is missing"),
+    ],
+)  # fmt: skip
+def test_and_nothing_more(streams, witness, events):
+    assert explained(streams, witness, events) == ()
+    [(anomaly, left)] = explain(trial(streams), [witness], events, EXACTLY).unexplained.items()
+    assert (anomaly, left) == (witness.anomaly, 1)
+
+
+def test_under_at_least_once_what_takes_transactions_explains_nothing():
+    assert explained("4.1.2", LOST, [DEDUP, *killed()], {"processing.guarantee": "at_least_once"}) == ()
+
+
+def test_what_is_planted_is_explained_by_nothing():
+    assert explained("4.1.2", LOST, [DEDUP, *killed()], plant="batch-lost") == ()
+
+
+def test_where_records_are_repartitioned_any_partition_may_show_it():
+    events = [told(OWN, kinds={"seen": ROCKSDB}, internal=["sums-repartition"]), *killed(tasks=["0_0"])]
+    assert explained("4.1.2", LOST, events) == ("KAFKA-20685",)
+
+
+def test_of_some_witnesses_those_that_are_left_are_counted_and_further_issues_are_named():
+    found = explain(trial("4.1.2"), [LOST, replace(LOST, anomaly="corrupt-record")], [DEDUP, *killed()], EXACTLY)
+    assert found.issues == ("KAFKA-20685",)
+    assert found.unexplained == {"corrupt-record": 1}
+    assert "KAFKA-20808" not in found.concerned  # another release
+    assert "KAFKA-20731" not in found.concerned  # no standby
+
+
+def test_every_row_is_about_an_issue_of_the_registry_and_says_something():
+    assert {row.issue for row in application_issues()} <= {issue.key for issue in registry().issues}
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ('issue = "KAFKA-1"\nanomalies = ["stuck"]\nafter = "x"', "'KAFKA-1' is no issue of the registry"),
+        ('issue = "KAFKA-20685"\nanomalies = ["broken"]\nafter = "x"', "has the anomaly 'broken', which there is not"),
+        ('issue = "KAFKA-20685"\nanomalies = ["stuck"]', "says nothing of its witnesses"),
+        ('issue = "KAFKA-20685"\nanomalies = ["stuck"]\nsays = "("', "which is no pattern"),
+        ('issue = "KAFKA-20685"\nanomalies = ["stuck"]\nsaid = "x"', "has the field 'said', which there is not"),
+    ],
+)
+def test_a_row_that_cannot_be_is_named(row, sentence):
+    with pytest.raises(HarnessError, match=re.escape(sentence)):
+        parse_application_issues(f"[[shows]]\n{row}", registry())
