@@ -7,6 +7,7 @@ from pathlib import Path
 from onceproof.advice.advising import OwnRun, Question
 from onceproof.harness import harness_version
 from onceproof.installation import Installation
+from onceproof.lab.applications import uses_on
 from onceproof.lab.releases import published_releases
 from onceproof.model.application import Application, parse_application
 from onceproof.model.cell import Cell, is_run_id
@@ -84,6 +85,20 @@ def read_application(file: Path) -> Application:
         raise UsageError(
             f"{file} cannot be read ({reason}): name the file that `onceproof advise --template` printed."
         ) from None
+
+
+def found_application(installation: Installation, folder: Path, release: Release) -> Application | None:
+    """What an application that runs uses on a release: found in its topology, and corrected as its file says (`uses`).
+
+    None of a command, which describes nothing, if its file does not say anything, either.
+
+    Raises:
+        UsageError: the folder has no application, or its topology cannot be built on the release.
+    """
+    declared = Declared.read(folder)
+    corrected = declared.declares.corrected
+    found = {} if declared.declares.command else uses_on(installation, declared, release)
+    return Application({**found, **corrected}) if found or corrected else None
 
 
 def own_runs(folder: Path, runs: Path, releases: Collection[Release]) -> tuple[OwnRun, ...]:

@@ -28,7 +28,10 @@ def advise_(
     target: Annotated[str | None, typer.Argument(metavar="B", help="The release that you want to go to.")] = None,
     application: Annotated[
         Path | None,
-        typer.Option(metavar="FILE|DIR", help="What yours uses, as TOML: see --template; or the folder of `app run`."),
+        typer.Option(
+            metavar="FILE|DIR",
+            help="What yours uses, as TOML: see --template; or the folder of `app run`, which tells.",
+        ),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Print such a file, with comments, and stop.")] = False,
     run_: Annotated[
@@ -44,7 +47,7 @@ def advise_(
     Exit: 0 nothing known against it, 1 something, 2 usage, 3 not looked at enough, 4 error.
     """
     from onceproof.advice.advising import advise, lacking
-    from onceproof.advice.asking import ask, check_releases, own_runs, read_application
+    from onceproof.advice.asking import ask, check_releases, found_application, own_runs, read_application
     from onceproof.model.application import template as application_template
     from onceproof.page.upgrade import terminal, write_advice
     from onceproof.pipeline.estimate import about
@@ -60,8 +63,10 @@ def advise_(
     is_own = application is not None and application.is_dir()
     described = read_application(application) if application and not is_own else None
     own = own_runs(application, get_settings().runs, way) if application and is_own else None
-    question = ask(*way, url, described, own)
     check_releases(way, url, get_settings().installation)
+    if application and is_own:
+        described = found_application(get_settings().installation, application, way[1])
+    question = ask(*way, url, described, own)
     if run_ and (cells := lacking(question)):
         _run_cells(cells)
         question = ask(*way, url, described, own)

@@ -95,9 +95,10 @@ def run(
         typer.Option(
             "--streams",
             metavar="V|DIR",
-            help="Kafka Streams release, or the folder of a build; repeatable. Of a command: which it brings.",
+            help="Kafka Streams release, or the folder of a build; repeatable. Of a command: which it brings. By "
+            "default the newest, and the one that its file says.",
         ),
-    ],
+    ] = [],
     broker: BrokerOption = BROKER,
     brokers: BrokersOption = None,
     maven_repo: MavenRepoOption = [],
@@ -163,6 +164,26 @@ def run(
         for one in answer.releases:
             _print(one)
     raise typer.Exit(answer.exit_code(known_is_ok=known_is_ok))
+
+
+@app.command()
+def advise(
+    folder: FolderArgument,
+    current: Annotated[str, typer.Argument(metavar="A", help="The release of Kafka Streams that it runs on.")],
+    target: Annotated[str, typer.Argument(metavar="B", help="The release that you want to go to.")],
+    run_: Annotated[bool, typer.Option("--run", help="First run the cells that the answer lacks.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answer as one page instead of printing it.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell whether it is safe for your application to go from A to B: `onceproof advise A B --application DIR`.
+
+    Exit: 0 nothing known against it, 1 something, 2 usage, 3 not looked at enough, 4 error.
+    """
+    from onceproof.cli.advising import advise_
+
+    advise_(current, target, application=folder, template=False, run_=run_, html=html, as_json=as_json)
 
 
 def _effect(control: Control) -> str:

@@ -79,10 +79,10 @@ def _unstable(first: TrialFolder, second: TrialFolder, oracle: Oracle) -> Iterat
     """The keys whose final values are declared, and differ without a reason."""
     if not Outcome.read(second.outcome_file).facts["exactly_once"] or excuse(second):
         return
-    runs = [Outputs.read(folder.outputs_file) for folder in (first, second)]
+    one_run, other_run = (Outputs.read(folder.outputs_file) for folder in (first, second))
     for role, one in _outputs(second, oracle).items():
         if is_unstable(oracle, role, one):
-            yield from compare_finals(*(records_of(outputs, role, one) for outputs in runs), role)
+            yield from compare_finals(records_of(one_run, role, one), records_of(other_run, role, one), role)
 
 
 def excuse(folder: TrialFolder) -> str | None:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from filelock import FileLock
 
@@ -13,9 +14,11 @@ from onceproof.installation import Installation
 from onceproof.lab.artifacts import remembered, resolve, streams_class_path
 from onceproof.lab.maven import dependency
 from onceproof.lab.programs import run_program
+from onceproof.model.application import Value
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
+from onceproof.model.topology import Topology
 from onceproof.scenarios.declared import GUARANTEE, PREFIX, Application, Declaration, application_of
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
@@ -95,9 +98,37 @@ def check_topology(installation: Installation, application: Application, release
             tables.
         HarnessError: Java could not be run.
     """
-    declares = application.declares
+    config = _config(application, prefix)
+    told = _described(installation, application, release, config)
+    topology = f"{application.name} on Kafka Streams {release}: its topology"
+    told["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
+    _check_topics(topology, _without(prefix, topology, told) if prefix else told, application.declares)
+
+
+def uses_on(installation: Installation, application: Application, release: Release) -> dict[str, tuple[Value, ...]]:
+    """What an application uses of a release of Kafka Streams, as far as its topology and its properties tell.
+
+    Raises:
+        UsageError: the topology cannot be built.
+    """
+    config = _config(application, "")
+    return Topology.of(_described(installation, application, release, config)).uses(config)
+
+
+def _config(application: Application, prefix: str) -> dict[str, str]:
     config = {"application.id": "described", "bootstrap.servers": "localhost:1", GUARANTEE: "exactly_once_v2"}
-    config |= application.properties(prefix)
+    return config | application.properties(prefix)
+
+
+def _described(
+    installation: Installation, application: Application, release: Release, config: Mapping[str, str]
+) -> dict[str, Any]:
+    """What `onceproof.streams.Describe` tells of the topology.
+
+    Raises:
+        UsageError: it cannot be built.
+    """
+    declares = application.declares
     app = {"application": str(application.folder), "class": declares.class_}
     line = json.dumps({"topology": "app", "app": app, "config": config})
     beside = application_class_path(installation, str(application.folder), release)
@@ -106,12 +137,9 @@ def check_topology(installation: Installation, application: Application, release
         log.parent.mkdir()
         try:
             main = ("onceproof.streams.Describe",)
-            told = run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
+            return run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
-    topology = f"{application.name} on Kafka Streams {release}: its topology"
-    told["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
-    _check_topics(topology, _without(prefix, topology, told) if prefix else told, declares)
 
 
 def _without(prefix: str, topology: str, told: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:

@@ -82,7 +82,25 @@ def parse_application(text: str, name: str) -> Application:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name} is not TOML ({error}); `onceproof advise --template` prints one.") from None
-    return Application({feature: _values(feature, value, name) for feature, value in data.items()})
+    return Application(read_uses(data, name))
+
+
+def read_uses(data: Mapping[str, Any], name: str) -> dict[str, tuple[Value, ...]]:
+    """The features of an application from a table of TOML; `name` is where it stands.
+
+    Raises:
+        UsageError: it names an unknown feature or value.
+    """
+    return {feature: _values(feature, value, name) for feature, value in data.items()}
+
+
+def as_toml(uses: Mapping[str, Collection[Value]]) -> list[str]:
+    """The features of an application as `read_uses` reads them, a line each."""
+    lines = []
+    for name, values in uses.items():
+        told = ", ".join(map(_toml, values))
+        lines.append(f"{name} = [{told}]" if FEATURES[name].several else f"{name} = {told}")
+    return lines
 
 
 def _values(feature: str, value: Any, name: str) -> tuple[Value, ...]:

@@ -11,6 +11,7 @@ from rich.text import Text
 from onceproof.advice.advice import Advice, Answer, Issue, Said, Source
 from onceproof.advice.advising import advise
 from onceproof.advice.asking import ask, known_releases
+from onceproof.model.application import as_toml
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded, replacing
 from onceproof.model.release import Release
@@ -76,7 +77,8 @@ def write_advice(advice: Advice, runs: Path, target: Path) -> None:
     told = encoded(advice)
     for run in sorted({cell.run for cell in advice.measured}):
         told = Redaction.of(RunFolder(runs / run)).data(told)
-    page = render("advice.html", _Nowhere("#"), advice=told, look=LIKE[advice.answer], style=inline("page.css"))
+    values = {"look": LIKE[advice.answer], "uses": as_toml(advice.application or {}), "style": inline("page.css")}
+    page = render("advice.html", _Nowhere("#"), advice=told, **values)
     with replacing(target, named=True) as draft:
         draft.write_text(page, encoding="utf-8")
 
@@ -104,6 +106,11 @@ def terminal(advice: Advice) -> Iterator[Table | Text]:
         names = (f" [{_names(gap.sources)}]", "dim")
         yield Text.assemble(("  ? " if gap.is_needed else "  · ", look), f"{gap.what}. {gap.why}", names)
     if advice.application is not None:
+        yield Text("\nWhat it uses", "bold")
+        yield from (Text(f"  {line}") for line in as_toml(advice.application))
+        yield Text(
+            "  Where that is wrong, correct it: in the file that you named, or in onceproof.toml, table [uses].", "dim"
+        )
         yield Text("\nLeft out", "bold")
         yield from (Text(f"  {one.what}: {one.why}") for one in advice.left_out)
         if not advice.left_out:

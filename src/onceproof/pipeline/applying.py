@@ -63,7 +63,7 @@ def app_run(
     Args:
         run: takes the trials.
         folder: of the application.
-        streams: releases of Kafka Streams.
+        streams: releases of Kafka Streams; none for the one that its file says, and the newest.
         broker: release of the brokers.
         seed: of records and schedule.
         settings: parameters as `name=value`, the fault among them.
@@ -93,14 +93,15 @@ def app_run(
         check_fault(NAME, parameters["fault"])
     brokers = given.release if given else Release.parse(broker)
     restart_on = Release.parse(roll_to) if roll_to else None
-    releases = [Release.parse(name) for name in dict.fromkeys(streams)]
+    newest = Release.parse(NEWEST)
+    releases = [Release.parse(name) for name in dict.fromkeys(streams)] or default_releases(application, newest)
     if application.declares.command:
         check_command(application, releases, plant_name, controls=controls)
         releases = [release.claimed for release in releases]
     cells = [Cell(NAME, "DEFAULT_CONFIG", release, brokers, restart_on) for release in releases]
     asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, controls) for cell in cells)
     installation = get_settings().installation
-    declares, newest = application.declares, Release.parse(NEWEST)
+    declares = application.declares
     also = {newest} if declares.promises("replay-newest") and not declares.command else set()
     needed = {release for cell in cells for release in (cell.streams, cell.running) if not release.is_claimed} | also
     if given is None:
@@ -122,6 +123,23 @@ def app_run(
     if given is not None:
         check_access(given, *(wanted.whole for wanted in asked))
     return AppRun(application, brokers, chosen, asked, given)
+
+
+def default_releases(application: Application, newest: Release) -> list[Release]:
+    """The releases on which an application is run if nobody says so: its own, if its file has it, and the newest.
+
+    Raises:
+        UsageError: it is a command, and its file does not say which release that brings.
+    """
+    declares = application.declares
+    own = [Release.parse(declares.release)] if declares.release else []
+    if not declares.command:
+        return list(dict.fromkeys([*own, newest]))
+    if not own:
+        raise UsageError(
+            f"{application.name} is a command: name the release that it brings, by --streams or in {FILE}."
+        )
+    return own
 
 
 def check_command(

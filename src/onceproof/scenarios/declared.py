@@ -13,8 +13,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from onceproof.model.application import Value as Feature
+from onceproof.model.application import read_uses
 from onceproof.model.client_properties import KEYS
 from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
 from onceproof.model.serde import SERDES, encode, from_text, value_text
 from onceproof.scenarios.base import Message
 
@@ -40,6 +43,13 @@ def _not_ours(properties: dict[str, str]) -> dict[str, str]:
     if told := next((name for name in properties if name.endswith((*KEYS, "password", "secret"))), None):
         raise ValueError(f"{told} belongs into the file that --brokers names, which is not written down anywhere")
     return properties
+
+
+def _release(text: str) -> str:
+    try:
+        return str(Release.parse(text))
+    except UsageError as error:
+        raise ValueError(str(error)) from None
 
 
 Serde = Annotated[str, AfterValidator(_serde)]
@@ -118,12 +128,19 @@ class Declaration(_Table):
     instances: int = Field(default=2, ge=1, le=9)
     rate: int = Field(default=2_000, ge=1)
     fault: str = "instance-kill"
+    # Of Kafka Streams, on which it runs now: that is run, too, if nobody says on which; of a command, which it brings.
+    release: Annotated[str, AfterValidator(_release)] | None = None
+    uses: dict[str, Any] = {}  # features that its topology does not tell, or not as they are (`model.application`)
     properties: Annotated[dict[str, Value], AfterValidator(_not_ours)] = {}
     input: tuple[InputTopic, ...] = Field(min_length=1)
     output: tuple[OutputTopic, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _hangs_together(self) -> "Declaration":
+        try:
+            read_uses(self.uses, "uses")
+        except UsageError as error:
+            raise ValueError(str(error).rstrip(".")) from None
         names = [*(one.topic for one in self.input), *(one.topic for one in self.output)]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"the topic {twice} is there twice")
@@ -151,6 +168,11 @@ class Declaration(_Table):
             raise ValueError(
                 f"{theirs[0]} is for the command's own configuration, of which only {GUARANTEE} must be known here"
             )
+
+    @property
+    def corrected(self) -> dict[str, tuple[Feature, ...]]:
+        """The features that its file states, each with the values that apply."""
+        return read_uses(self.uses, "uses")
 
     def promises(self, name: str) -> bool:
         """Whether this is promised of some output."""
