@@ -1,18 +1,20 @@
 """What is said about an application on a release, given what its last trial showed; and what repeats it."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from onceproof.cli.applications import app
+from onceproof.lab.application_advice import advice_on_red
 from onceproof.lab.application_run import Asked, _Done, _judged, _run, with_replays
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import FAULT, Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import Planted, Reading
-from onceproof.model.judged import Control, Judgement, Output
+from onceproof.model.judged import Control, Explaining, Judgement, Output
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -104,6 +106,45 @@ def test_the_input_is_replayed_once_on_each_release_that_is_promised(streams, pr
 def test_the_worst_release_decides(judgements, code):
     releases = (on_release(judgement=Judgement(judgement)) for judgement in judgements)
     assert an_app_answer(*releases).judgement.exit_code == code
+
+
+KNOWN = Explaining("KAFKA-20685", "t", ("4.2.2", "4.3.0"), "Delete the directory.", None)
+RED = {"judgement": Judgement.RED, "anomalies": {"lost-record": 3}}
+
+
+@pytest.mark.parametrize(
+    ("told", "explained", "codes"),
+    [
+        (RED | {"issues": (KNOWN,)}, "known: KAFKA-20685, fixed in 4.2.2 and 4.3.0", (1, 0)),
+        (RED | {"issues": (replace(KNOWN, fixed=()),)}, "known: KAFKA-20685, not fixed yet", (1, 0)),
+        (RED | {"unexplained": {"lost-record": 3}}, "unknown", (1, 1)),
+        (RED | {"issues": (KNOWN,), "unexplained": {"lost-record": 1}}, "unknown", (1, 1)),
+        ({"judgement": Judgement.INCONCLUSIVE}, "", (3, 3)),
+        ({}, "", (0, 0)),
+    ],
+)
+def test_a_red_is_known_if_known_issues_explain_all_of_it(told, explained, codes):
+    found = on_release(**told)
+    answer = an_app_answer(found, on_release())
+    assert found.explained == explained
+    assert (answer.exit_code(), answer.exit_code(known_is_ok=True)) == codes
+
+
+@pytest.mark.parametrize(
+    ("told", "advice"),
+    [
+        ({"issues": (KNOWN,)}, "KAFKA-20685: Delete the directory."),
+        (
+            {"unexplained": {"lost-record": 3}},
+            "No known issue explains 3 lost-record. To make a finding of it, run it with",
+        ),
+        ({"unexplained": {"lost-record": 3}, "concerned": ("KAFKA-1",)}, "no explanation: KAFKA-1."),
+        ({"unexplained": {"lost-record": 3}, "outputs": {}}, 'say compare = "keys"'),
+        ({"unexplained": {"lost-record": 3}, "plant": Planted("batch-lost", (), 1)}, "The bug batch-lost was planted"),
+    ],
+)
+def test_what_to_do_about_a_red_is_said(told, advice):
+    assert advice in advice_on_red(on_release(**RED, **told), "20260101T000000-0001")
 
 
 @pytest.mark.parametrize(

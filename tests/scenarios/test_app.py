@@ -8,9 +8,11 @@ import pytest
 
 from onceproof.lab.plan import plan_of
 from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.applying import app_run
+from onceproof.pipeline.applying import app_run, default_releases
 from onceproof.scenarios.app import SCENARIO
+from onceproof.scenarios.declared import Application
 from tests.conftest import a_trial
 from tests.fakes.world import FakeCluster
 from tests.specimens.files import a_plan
@@ -118,3 +120,26 @@ def test_a_black_box_has_no_brokers_of_somebody_else(black_box):
 def test_what_needs_the_class_path_of_a_black_box_is_refused(black_box, tmp_path, streams, options, sentence):
     with pytest.raises(UsageError, match=sentence):
         app_run(RunFolder(tmp_path), str(tmp_path), streams, broker="3.9.1", seed=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("release", "command", "run"),
+    [
+        ("", False, ["4.4.0"]),
+        ("3.9.1", False, ["3.9.1", "4.4.0"]),
+        ("4.4.0", False, ["4.4.0"]),
+        ("3.9.1", True, ["3.9.1"]),
+    ],
+)
+def test_if_nobody_says_on_which_release_it_is_its_own_and_the_newest(tmp_path, release, command, run):
+    told = BOX if command else BOX.replace('command = ["run.sh"]', 'class = "a.B"\njars = ["a.jar"]')
+    (tmp_path / "a.jar").touch()
+    (tmp_path / "onceproof.toml").write_text(f'release = "{release}"\n{told}' if release else told)
+    found = default_releases(Application.read(tmp_path), Release.parse("4.4.0"))
+    assert [str(one) for one in found] == run
+
+
+def test_of_a_command_the_release_that_it_brings_must_be_known(tmp_path):
+    (tmp_path / "onceproof.toml").write_text(BOX)
+    with pytest.raises(UsageError, match=r"name the release that it brings, by --streams or in onceproof\.toml"):
+        default_releases(Application.read(tmp_path), Release.parse("4.4.0"))

@@ -66,10 +66,32 @@ def test_what_is_not_said_has_its_default(tmp_path):
         (WHOLE.replace(OUTPUT, "global = true\n" + OUTPUT), "each input is global, so there is nothing to process"),
         (WHOLE.replace("generate", 'value = "long"\ngenerate').replace("{1..1}", "one"), "generated for in does not fit"),
         (HEAD + INPUT + 'file = "in.jsonl"\n' + OUTPUT, "names in.jsonl, which is not there"),
+        ('release = "4"\n' + WHOLE, "release = '4': '4' is not a Kafka release"),
+        ('uses = { joins = ["left"] }\n' + WHOLE, "joins cannot be 'left'; write a list of"),
+        ("uses = { magic = true }\n" + WHOLE, "there is no feature 'magic'"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_sentence_that_names_it(tmp_path, text, sentence):
     assert re.search(sentence, refused(tmp_path, text))
+
+
+def test_templates_are_taken_in_turn_so_that_a_key_can_change(tmp_path):
+    generate = 'generate = { records = 7, key = ["k{n}", "k{n-1}"], value = ["first {1..1}", "then"] }\n'
+    messages = read(tmp_path, WHOLE.replace(GENERATE, generate)).messages(1, 0)
+    assert [(m.key.decode(), m.value.decode()) for m in messages] == [
+        ("k0", "first 1"),
+        ("k-1", "then"),
+        ("k1", "first 1"),
+        ("k0", "then"),
+        ("k2", "first 1"),
+        ("k1", "then"),
+        ("k3", "first 1"),
+    ]
+
+
+def test_what_is_found_in_a_topology_can_be_corrected(tmp_path):
+    declares = read(tmp_path, 'uses = { punctuators = false, joins = ["foreign-key"] }\n' + WHOLE).declares
+    assert declares.corrected == {"punctuators": (False,), "joins": ("foreign-key",)}
 
 
 def test_a_folder_without_the_file_is_told_how_to_get_one(tmp_path):
