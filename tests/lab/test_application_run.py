@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from onceproof import cli
 from onceproof.cli.schemas import Published, schema
 from onceproof.lab import applications
-from onceproof.lab.applications import check_topology
+from onceproof.lab.applications import check_topology, uses_on
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
@@ -56,6 +56,69 @@ def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples)
             break
     assert (code, bad["judgement"]) == (1, "red"), "\n".join(told)
     assert bad["anomalies"]["lost-record"] > 0
+    assert [issue["key"] for issue in bad["issues"]] == ["KAFKA-20685"], bad
+    assert bad["unexplained"] == {}
+    assert "delete the state directory" in bad["advice"]
+
+
+@pytest.mark.broker
+def test_what_is_planted_where_it_is_fixed_is_unknown(examples):
+    code, [bad] = app_run(
+        examples / "orders", "--streams", "4.3.1", "--seed", "1", "--plant", "batch-lost", "--known-is-ok"
+    )
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert bad["issues"] == []
+    assert bad["unexplained"] == bad["anomalies"]
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("streams", ["3.9.1", "4.4.0"])
+def test_a_foreign_key_join_keeps_results_that_should_go_in_every_run_without_any_fault(examples, streams):
+    code, [bad] = app_run(examples / "foreign-key-join", "--streams", streams, "--seed", "1")
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert "without any fault" in bad["reason"]
+    assert bad["anomalies"].keys() & {"unexpected-record", "wrong-value"}
+    assert len(bad["folders"]) == 2  # no fault was tried
+    assert [issue["key"] for issue in bad["issues"]] == ["KIP-213 (no JIRA)"], bad
+    assert bad["unexplained"] == {}
+
+
+@pytest.mark.broker
+def test_a_foreign_key_join_keeps_none_before(examples):
+    code, [good] = app_run(examples / "foreign-key-join", "--streams", "3.8.1", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+    assert good["promises"]["replay"] > 3_000
+
+
+@pytest.mark.broker
+def test_windowed_deduplication_loses_readings_or_a_thread_where_known_issues_say_so(examples):
+    told = []
+    for streams, key in (("4.1.2", "KAFKA-20685"), ("4.3.1", "KAFKA-20808")):
+        for seed in "123":  # by chance, as for orders
+            _, [found] = app_run(examples / "deduplication", "--streams", streams, "--seed", seed)
+            told.append(f"{streams}: {found['reason']}")
+            if found["judgement"] == "red":
+                assert [issue["key"] for issue in found["issues"]] == [key], found
+                break
+        else:
+            pytest.fail("\n".join(told))
+
+
+@pytest.mark.broker
+def test_windowed_deduplication_is_green_where_both_are_fixed(examples):
+    code, [good] = app_run(examples / "deduplication", "--streams", "4.4.0", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+
+
+@pytest.mark.broker
+def test_what_an_application_uses_is_found_in_its_topology(examples):
+    orders, join = (application_of(str(examples / name)) for name in ("orders", "foreign-key-join"))
+    for release in (Release(3, 9, 1), NEWEST, Release(4, 4, 0)):
+        found = uses_on(HERE, orders, release)
+        assert set(found["joins"]) == {"stream-stream"}
+        assert set(found["stores"]) == {"rocksdb", "in-memory"}
+        assert "punctuators" not in found  # it has a processor of its own
+        assert uses_on(HERE, join, release)["joins"] == ("foreign-key",)
 
 
 @pytest.mark.night

@@ -7,7 +7,7 @@ import pytest
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.judged import Control, Judgement
+from onceproof.model.judged import Control, Explaining, Judgement
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from tests.page.conftest import BROKER, SCRIPT, make_trial
@@ -32,6 +32,8 @@ def ran(settings):
         anomalies={"lost-record": 2},
         witnesses=(LOST,),
         folders=(f"anywhere/{TRIAL.key}",),
+        issues=(Explaining("KAFKA-20685", "t", ("4.2.2",), "r", "https://issues.apache.org/jira/browse/KAFKA-20685"),),
+        advice=f"Delete the directory {SCRIPT}",
     )
     controls = (Control("batch-lost", 2, {"out": ("differential",)}, "b"), Control("record-twice", 0, {}, "c"))
     green = on_release(controls=controls, vacuous={"out": ("unique",)})
@@ -45,6 +47,16 @@ def test_applications_are_listed_with_what_each_release_showed(client, ran):
     assert "3 Jan 2026, 00:00 UTC" in page
     assert page.index("red</span> 4.1.2") < page.index("green</span> 4.3.1")
     assert 'href="./applications"' in client.get("/").text
+
+
+def test_what_is_known_is_told_with_what_to_do(client, ran):
+    assert "known: KAFKA-20685, fixed in 4.2.2" in client.get("/applications").text
+    page = client.get(f"/applications/{RUN}").text
+    assert '<a href="https://issues.apache.org/jira/browse/KAFKA-20685">KAFKA-20685, fixed in 4.2.2</a>' in page
+    assert "Delete the directory &lt;script" in page
+    evidence = zipfile.ZipFile(BytesIO(client.get(EVIDENCE).content)).read("README.md").decode()
+    assert "It is known: KAFKA-20685, fixed in 4.2.2." in evidence
+    assert "Next: Delete the directory" in evidence
 
 
 def test_without_an_application_the_tab_says_how_to_come_by_one(client):
