@@ -103,8 +103,8 @@ final class Described {
             }
         }
         Map<String, Collection<String>> kinds = new TreeMap<>();
-        for (StateStore store : all.stateStores()) {
-            kinds.put(store.name(), layers(store));
+        for (List<StateStore> stores : List.of(all.stateStores(), all.globalStateStores())) {
+            stores.forEach(store -> kinds.put(store.name(), layers(store)));
         }
         return Events.fields("internal", internal, "processors", processors, "kinds", kinds);
     }

@@ -102,6 +102,7 @@ class DescribedTest {
         assertTrue(kinds.get("cached").contains("persistent"));
         assertTrue(kinds.get("in-memory").stream().noneMatch(name -> name.startsWith("Caching")), kinds.toString());
         assertTrue(kinds.get("in-memory").contains("in memory"));
+        assertTrue(kinds.keySet().stream().anyMatch(name -> name.startsWith("global-STATE-STORE")), kinds.toString());
         assertTrue(kinds.get("windowed").stream().anyMatch(name -> name.contains("Window")), kinds.toString());
     }
 
