@@ -18,6 +18,7 @@ from onceproof.model.judged import Control, Explaining, Judgement, Output
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.applying import complaint
 from onceproof.scenarios.app import LIKE, SCENARIO
 from tests.conftest import a_run_id, a_trial
 from tests.specimens.files import an_app_answer, an_outcome, on_release
@@ -128,6 +129,13 @@ def test_a_red_is_known_if_known_issues_explain_all_of_it(told, explained, codes
     answer = an_app_answer(found, on_release())
     assert found.explained == explained
     assert (answer.exit_code(), answer.exit_code(known_is_ok=True)) == codes
+
+
+def test_who_runs_it_every_night_is_told_what_it_is_and_what_to_do():
+    red = on_release(**RED, streams="4.1.2", reason="3 lost-record.", issues=(KNOWN,), advice="Go to 4.2.2.")
+    assert complaint(an_app_answer(on_release(), red)) == (
+        "shop on 4.1.2: red, known: KAFKA-20685, fixed in 4.2.2 and 4.3.0: 3 lost-record. Go to 4.2.2."
+    )
 
 
 @pytest.mark.parametrize(
