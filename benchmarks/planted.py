@@ -30,10 +30,12 @@ from benchmarks.kafka_tests import Ended, run_class
 from onceproof.harness import harness_version
 from onceproof.lab.sensitivity import Planting, planned, try_planned
 from onceproof.model.errors import UsageError
-from onceproof.model.matrices import BROKER, NEWEST
+from onceproof.model.matrices import BROKER
 from onceproof.model.plants import Claim, plant, plants
+from onceproof.model.published import NEWEST
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.steps import exact_releases
 from onceproof.settings import get_settings
 
 # The cheap ones first.
@@ -239,7 +241,7 @@ def main() -> None:
     parser.add_argument("--at-once", metavar="N", type=int, default=1)
     parser.add_argument("--results", metavar="FILE", type=Path)
     asked = parser.parse_args()
-    asked.streams, asked.plant = asked.streams or [NEWEST], asked.plant or list(PLANTS)
+    asked.streams, asked.plant = exact_releases(asked.streams or [NEWEST]), asked.plant or list(PLANTS)
     done = read_results(asked.results)
     if not all_done(asked, done):
         print("Time is over; the same command with --results FILE goes on.")

@@ -16,14 +16,13 @@ from benchmarks.detection import RUN, named, shared_brokers
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.lab.witness import ALIKE, witness
-from onceproof.model import matrices
 from onceproof.model.cell import Trial
 from onceproof.model.files import TrialPlan
-from onceproof.model.release import Release
+from onceproof.model.published import NEWEST
 from onceproof.model.run_folder import TrialFolder
+from onceproof.pipeline.steps import published_here
 from onceproof.settings import get_settings
 
-NEWEST = Release.parse(matrices.NEWEST)
 CELLS = (
     # Well: nothing differs on either.
     ("multirunner", "SEED_PROGRAM", "4.3.1", None),
@@ -76,7 +75,8 @@ def row(name: str, trial: Trial, folder: TrialFolder, cluster: EmbeddedCluster) 
     if outcome.failed:
         return f"{name:48} not compared: {outcome.failed}"
     begin = time.monotonic()
-    releases = [trial.cell.restart_on or trial.cell.streams, NEWEST]
+    newest = published_here().resolve(NEWEST)
+    releases = [trial.cell.restart_on or trial.cell.streams, newest]
     told = witness(get_settings().installation, TrialPlan.read(folder.trial_file), cluster, folder, releases)
     seconds = time.monotonic() - begin
     differing = []
@@ -86,7 +86,7 @@ def row(name: str, trial: Trial, folder: TrialFolder, cluster: EmbeddedCluster) 
         for one in wrong[:2]:
             print(f"  {name}, {release}: {one}", file=sys.stderr)
     exercised = "" if outcome.exercised else f"  not exercised: {outcome.reason}"
-    keys = f"{len(told[NEWEST]):,}"
+    keys = f"{len(told[newest]):,}"
     return (
         f"{name:48} {ALIKE[trial.cell.scenario]:8} {keys:>7} {differing[0]:>13} {differing[1]:>7} "
         f"{outcome.seconds['total']:>8.1f} {seconds:>10.1f}{exercised}"

@@ -35,9 +35,9 @@ def releases(params: Any = None, dag_run: Any = None) -> list[str]:
         raise AirflowSkipException("Airflow was not up when the night began; trigger a run to search now.")
     try:
         refuse_unknown(params, EXPLORE_PARAMS)
+        return steps.exact_releases(params["streams"])
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
-    return list(params["streams"])
 
 
 @task.sensor(

@@ -23,7 +23,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import sensing
 from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import SENSITIVITY_PARAMS, refuse_unknown
-from onceproof.pipeline.steps import new_run_id
+from onceproof.pipeline.steps import exact_releases, new_run_id
 from onceproof.settings import get_settings
 
 
@@ -32,9 +32,9 @@ def releases(params: Any = None) -> list[str]:
     """The releases that bugs are planted into."""
     try:
         refuse_unknown(params, SENSITIVITY_PARAMS)
+        return exact_releases(params["streams"])
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
-    return list(params["streams"])
 
 
 @task(**of_the_lab(get_settings()), map_index_template="{{ task.op_kwargs['streams'] }}", doc_md=sensing.sense.__doc__)

@@ -90,12 +90,12 @@ open_at = "cold"
     },
     """
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import Request, expand
+from onceproof.model.matrix import Request
 from onceproof.readers.checks import CHECKS
-from onceproof.scenarios import CATALOGUE
 from spark_jobs.transforms.checks import stated
+from tests.published import expanded
 
-affected, fixed = expand(Request("nightly", scenarios=("toy",)), CATALOGUE).cells
+affected, fixed = expanded(Request("nightly", scenarios=("toy",))).cells
 assert [issue.key for issue in registry().affecting(affected)] == ["KAFKA-1"]
 assert not registry().affecting(fixed)
 assert [log["promise"] for log in stated("t", 1, "toy", 2, {})["logs"]] == ["output-order", "changelog"]

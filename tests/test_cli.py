@@ -48,7 +48,7 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
     ("arguments", "said"),
     [
         (["list", "crash", "quotas"], "There is no scenario 'quotas'; did you mean quota? Choose from enumerator, "),
-        (["trial", "enumerator", "--streams", "3.3"], "'3.3' is not a Kafka release"),
+        (["trial", "enumerator", "--streams", "3.3.x"], "'3.3.x' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "3.3.1; rm -rf /"], "'3.3.1; rm -rf /' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "2.8.0"], "Kafka 2.8.0 is too old"),
         (["trial", "enum", "--streams", "3.3.1"], "There is no scenario 'enum'"),
@@ -112,7 +112,7 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
         (["qualify", "/dev", "--broker", "4.3.1"], "/dev holds no kafka-streams: `./gradlew publish"),
         (["qualify", "4.3.1", "--broker", "/dev"], "/dev holds no kafka_2.13"),
         (["explore"], "Name a release to search with --streams, or a search to go on with by --resume."),
-        (["explore", "--streams", "3.3"], "'3.3' is not a Kafka release"),
+        (["explore", "--streams", "3.3.x"], "'3.3.x' is not a Kafka release"),
         (["explore", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
         (["explore", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["explore", "--resume", "last"], "There is no search in "),
@@ -127,7 +127,7 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
         (["cover", "weekly", "--broker", "latest"], "'latest' is not a Kafka release"),
         (["run", "--scenario", "enum"], "There is no scenario 'enum'"),
         (["run", "--variant", "X"], "There is no variant 'X'"),
-        (["run", "--streams", "3.3"], "'3.3' is not a Kafka release"),
+        (["run", "--streams", "3.3.x"], "'3.3.x' is not a Kafka release"),
         (["run", "--streams", "/no/build"], "/no/build is neither a folder nor the URL"),
         (["trial", "enumerator", "--streams", "/dev"], "/dev holds no kafka-streams: `./gradlew publish"),
         (

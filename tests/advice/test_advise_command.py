@@ -98,7 +98,7 @@ def test_the_template_is_an_application_that_can_be_given(advise, tmp_path):
     ("arguments", "said"),
     [
         (["3.9.1"], "Name two releases"),
-        (["3.9", "4.3.1"], "'3.9' is not a Kafka release"),
+        (["3.9.x", "4.3.1"], "'3.9.x' is not a Kafka release"),
         (["3.9.1", "3.9.1"], "3.9.1 is both releases"),
         (["3.9.1", "4.3.1", "--application", "none.toml"], "none.toml cannot be read (No such file or directory)"),
         (["3.9.1", "4.3.1", "--html", "."], ". is a folder"),

@@ -88,7 +88,7 @@ def test_the_input_is_replayed_once_on_each_release_that_is_promised(streams, pr
         done.append(str(release))
         return Outputs({"out": ((0, None, str(release)),)})
 
-    oracle = with_replays(Oracle(Outputs({}), {}), promises, Release.parse(streams), replay)
+    oracle = with_replays(Oracle(Outputs({}), {}), promises, (Release.parse(streams), Release.parse("4.3.1")), replay)
     assert done == replayed
     assert [found and found.records["out"][0][2] for found in (oracle.replayed, oracle.replayed_on_newest)] == [
         own,

@@ -2,14 +2,18 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from onceproof.model.errors import UsageError
-from onceproof.model.matrices import MATRICES, NEWEST, matrix_from, parse_matrices, read_matrix
-from onceproof.model.matrix import Request, expand
+from onceproof.model.known_issues import registry
+from onceproof.model.matrices import MATRICES, Block, matrix_from, parse_matrices, read_matrix
+from onceproof.model.matrix import Request
 from onceproof.scenarios import CATALOGUE
+from onceproof.scenarios.cover import exact
+from tests.published import exactly, expanded, with_release
 
 OURS = """
 [team]
@@ -41,12 +45,12 @@ def file(tmp_path):
 
 
 def keys(request):
-    return [cell.key for cell in expand(request, CATALOGUE).cells]
+    return [cell.key for cell in expanded(request).cells]
 
 
 def test_a_team_has_a_matrix_of_its_own(file):
     matrix = read_matrix(file)
-    expansion = expand(Request(matrix), CATALOGUE)
+    expansion = expanded(Request(matrix))
     assert (expansion.matrix, expansion.trials, expansion.risk) == ("team", 3, 0.1)
     assert keys(Request(matrix)) == [
         "crash-DEFAULT_CONFIG-s3.9.1-b3.9.1",
@@ -100,7 +104,12 @@ def test_it_travels_as_json(matrix):
         ('description = "What our applications run on."', "", "description is missing"),
         ('scenario = "crash"', "", "block: scenario is missing"),
         ('["3.9.1", "4.1.2"]]', '["3.9.1"]]', "restarts must be a list of pairs of releases"),
-        ('streams = ["3.9.1"]', 'streams = ["3.9"]', "'3.9' is not a Kafka release"),
+        ('streams = ["3.9.1"]', 'streams = ["3.x"]', "'3.x' is not a Kafka release"),
+        ('streams = ["3.9.1"]', 'streams = ["3.12"]', "No release of the line 3.12 is published, as tests say"),
+        ('brokers = ["4.0.1"]', 'brokers = ["last-bad"]', "last-bad means nothing in quota: no known issue of brokers"),
+        ('brokers = ["3.9.1", "4.1.2"]', 'brokers = ["last-bad"]', "'last-bad' is not a Kafka release"),
+        ("trials = 3", 'covers = "weekly"', "covers weekly, so it has no blocks, cells and includes of its own"),
+        ("trials = 3", 'includes = ["brokers"]', "brokers is computed and cannot be included; run it beside"),
         ('brokers = ["3.9.1", "4.1.2"]', 'brokers = ["latest"]', "'latest' is not a Kafka release"),
         ("quota-DEFAULT_CONFIG-s3.8.1-b4.3.1", "quota-s3.8.1", "'quota-s3.8.1' is no cell"),
         ("quota-DEFAULT_CONFIG-s3.8.1-b4.3.1", "elevator-DEFAULT_CONFIG-s3.8.1-b4.3.1", "no scenario 'elevator'"),
@@ -114,7 +123,7 @@ def test_what_is_wrong_in_a_file_is_named(file, old, new, said):
     assert old in OURS
     file.write_text(OURS.replace(old, new))
     with pytest.raises(UsageError, match=said):
-        expand(Request(read_matrix(file)), CATALOGUE)
+        expanded(Request(read_matrix(file)))
 
 
 @pytest.mark.parametrize(
@@ -134,11 +143,11 @@ def test_what_is_no_matrix_at_all_is_refused(file, content, said):
 
 
 def test_one_may_include_others_and_has_their_cells_before_its_own(file):
-    file.write_text(OURS.replace("trials = 3", 'includes = ["seed", "brokers"]'))
+    file.write_text(OURS.replace("trials = 3", 'includes = ["seed"]'))
     included = read_matrix(file)
-    seed, brokers, own = MATRICES["seed"], MATRICES["brokers"], parse_matrices(OURS, "ours")["team"]
+    seed, own = MATRICES["seed"], parse_matrices(OURS, "ours")["team"]
     assert included.blocks == (*seed.blocks, *own.blocks)
-    assert included.cells == (*brokers.cells, *own.cells)
+    assert included.cells == own.cells
     assert (included.name, included.trials, included.risk) == ("team", 1, 0.1)
 
 
@@ -153,10 +162,53 @@ def test_the_example_of_the_documentation_can_be_run(file):
     text = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     [example] = [block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "blocks" in block]
     file.write_text(example)
-    expansion = expand(Request(read_matrix(file)), CATALOGUE)
-    assert len(expansion.cells) == 28  # 15 of them only in the one that it includes
+    expansion = expanded(Request(read_matrix(file)))
+    assert len(expansion.cells) == 28  # 16 of them only in the one that it includes
     assert not expansion.refused
 
 
 def test_the_newest_release_is_in_each_of_ours():
-    assert all(matrix.releases()[-1] >= NEWEST for matrix in MATRICES.values())
+    for name in MATRICES:
+        cells = expanded(Request(name)).cells
+        assert "4.4.0" in {str(release) for cell in cells for release in (cell.running, cell.broker)}, name
+
+
+def test_what_an_included_matrix_has_stays_on_its_brokers_unless_others_are_named(file):
+    file.write_text(OURS.replace("trials = 3", 'includes = ["seed"]').replace('brokers = ["3.9.1", "4.1.2"]\n', ""))
+    seeds = [cell for cell in expanded(Request(read_matrix(file))).cells if cell.scenario == "enumerator"]
+    assert {str(cell.broker) for cell in seeds} == {"3.9.1"}
+    own = [cell for cell in expanded(Request(read_matrix(file))).cells if str(cell.restart_on) == "4.1.2"]
+    assert {str(cell.broker) for cell in own} == {"3.9.2"}  # a matrix that names none has those of 3.9
+
+
+def test_a_team_may_use_words_and_cover_one_of_ours(file):
+    file.write_text(
+        OURS.replace('streams = ["3.9.1"]', 'streams = ["first-bad", "last-bad", "first-good", "previous"]')
+    )
+    assert [key for key in keys(Request(read_matrix(file), scenarios=("quota",))) if key.endswith("b4.0.1")] == [
+        f"quota-DEFAULT_CONFIG-s{release}-b4.0.1" for release in ("3.0.0", "3.9.0", "3.9.1", "4.3.1")
+    ]
+    file.write_text("[team]\ndescription = 'x'\ncovers = 'seed'\nbrokers = ['4.2', 'newest']")
+    covered = expanded(Request(read_matrix(file), scenarios=("crash",)))
+    assert {str(cell.broker) for cell in covered.cells} == {"4.2.2", "4.4.0"}
+
+
+def test_a_word_for_which_the_request_has_a_release_is_not_asked_for():
+    def ask():
+        raise AssertionError("Maven is asked")
+
+    whole = Request("seed", ("3.4.1",), ("3.9.1",), scenarios=("enumerator",))
+    assert exact(whole, ask, registry(), CATALOGUE).streams == ("3.4.1",)
+    with pytest.raises(AssertionError, match="Maven is asked"):
+        exact(replace(whole, streams=("previous",)), ask, registry(), CATALOGUE)
+
+
+def test_the_last_bad_release_is_the_newest_as_long_as_an_issue_is_open():
+    block = Block(
+        "multirunner", ("TOPOLOGY_PAUSED",), ("first-bad", "last-bad", "first-good"), (("last-bad", "newest"),)
+    )
+    asked = Request(replace(MATRICES["seed"], blocks=(block,)))
+    [meant] = exactly(asked).matrix.blocks
+    assert (meant.streams, meant.restarts) == (("3.8.0", "4.4.0"), ())
+    [meant] = exactly(asked, with_release("4.5.0")).matrix.blocks
+    assert meant.streams == ("3.8.0", "4.5.0")

@@ -10,6 +10,7 @@ import pytest
 from onceproof import settings
 from onceproof.lab import artifacts, cluster, java, trial
 from onceproof.model.errors import HarnessError
+from tests.published import keep_list
 from tests.specimens.files import a_plan, a_reading, an_outcome
 
 BROKEN = HarnessError("The broker died.")
@@ -50,6 +51,7 @@ class FakeLab:
 def home(tmp_path, monkeypatch) -> Path:
     """Settings whose home is the test's own folder."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
+    keep_list(tmp_path / "artifacts")
     settings.get_settings.cache_clear()
     yield tmp_path
     settings.get_settings.cache_clear()

@@ -53,7 +53,7 @@ def test_what_is_told_is_a_number_of_cells_and_a_time(lab, home):
 
 def test_what_cannot_be_run_is_not_estimated(lab, home):
     with pytest.raises(UsageError):
-        estimate(Request("nightly", streams=("3.3",)))
+        estimate(Request("nightly", streams=("3.3.x",)))
 
 
 def test_what_is_not_published_is_not_estimated_and_maven_hears_of_unknown_releases_only(lab, home, monkeypatch):

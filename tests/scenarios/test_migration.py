@@ -5,13 +5,14 @@ import pytest
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import Request, expand, with_controls
+from onceproof.model.matrix import Request, with_controls
 from onceproof.model.release import Release
 from onceproof.pipeline.verifying import issue_of
 from onceproof.scenarios import CATALOGUE
 from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.migration import PARTITIONS, SCENARIO, config, workload
 from tests.conftest import a_trial
+from tests.published import expanded
 
 
 def cell(broker, streams="4.3.1", variant="DEFAULT_CONFIG"):
@@ -42,15 +43,15 @@ def test_the_broker_is_to_blame_whatever_kafka_streams_runs(streams):
 
 
 def test_its_control_is_on_the_broker_that_is_to_blame():
-    asked = expand(Request(scenarios=("migration",), brokers=("4.3.1",), variants=("EXACTLY_ONCE",)), CATALOGUE)
+    asked = expanded(Request(scenarios=("migration",), brokers=("4.3.1",), variants=("EXACTLY_ONCE",)))
     assert {str(one.broker) for one in asked.cells} == {"4.3.1"}
     more = with_controls(asked, CATALOGUE, registry()).cells
     assert [one.key for one in more if one not in asked.cells] == ["migration-EXACTLY_ONCE-s4.3.1-b4.2.0"]
 
 
 def test_the_matrix_known_has_it_on_the_brokers_at_its_boundary():
-    cells = [one for one in expand(Request("known"), CATALOGUE).cells if one.scenario == "migration"]
-    assert [(str(one.streams), str(one.broker)) for one in cells] == [("4.3.1", "4.2.0"), ("4.3.1", "4.2.1")]
+    cells = [one for one in expanded(Request("known")).cells if one.scenario == "migration"]
+    assert [(str(one.streams), str(one.broker)) for one in cells] == [("4.4.0", "4.2.0"), ("4.4.0", "4.2.1")]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from onceproof.model.application import Application, parse_application
 from onceproof.model.cell import Cell, is_run_id
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import AppAnswer
-from onceproof.model.known_issues import LATER, Registry, registry
+from onceproof.model.known_issues import registry
 from onceproof.model.matrices import MATRICES
-from onceproof.model.matrix import Request
+from onceproof.model.matrix import Request, by_registry
 from onceproof.model.release import CLAIMED, Release
 from onceproof.results.measured import measured
 from onceproof.results.seen import judged_releases, seen_releases
@@ -48,12 +48,9 @@ def known_releases(url: str) -> list[Release]:
         HarnessError: the database refuses.
     """
     planned = {Release.parse(text) for matrix in MATRICES.values() for text in matrix.releases()}
-    return sorted({*_named_by(registry()), *planned, *judged_releases(url), *seen_releases(url)}, reverse=True)
-
-
-def _named_by(known: Registry) -> set[Release]:
-    ends = {end for issue in known.issues for affected in issue.affected for end in affected}
-    return (ends | {release for issue in known.issues for release in issue.fixed}) - {LATER}
+    return sorted(
+        {*by_registry(registry()).releases, *planned, *judged_releases(url), *seen_releases(url)}, reverse=True
+    )
 
 
 def check_releases(releases: Iterable[Release], url: str, installation: Installation) -> None:

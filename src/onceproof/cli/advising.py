@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onceproof.cli.asking import JsonOption
+from onceproof.cli.asking import JsonOption, exact_releases
 from onceproof.cli.terminal import err, out, print_failures, print_written
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
@@ -23,9 +23,12 @@ group = typer.Typer()
 @group.command(name="advise")
 def advise_(
     current: Annotated[
-        str | None, typer.Argument(metavar="A", help="The release of Kafka Streams that you run.")
+        str | None,
+        typer.Argument(metavar="A", help="The release of Kafka Streams that you run, e.g. 3.9.1, or a line, 3.9."),
     ] = None,
-    target: Annotated[str | None, typer.Argument(metavar="B", help="The release that you want to go to.")] = None,
+    target: Annotated[
+        str | None, typer.Argument(metavar="B", help="The release that you want to go to, e.g. 4.3.1, or newest.")
+    ] = None,
     application: Annotated[
         Path | None,
         typer.Option(
@@ -57,9 +60,10 @@ def advise_(
         return
     if current is None or target is None:
         raise UsageError(
-            "Name two releases, the one that you run and the one that you want to go to, e.g. 3.9.1 4.3.1."
+            "Name two releases, the one that you run and the one that you want to go to, e.g. 3.9.1 newest."
         )
-    url, way = get_settings().database_url, (Release.parse(current), Release.parse(target))
+    way = (Release.parse(*exact_releases([current])), Release.parse(*exact_releases([target])))
+    url = get_settings().database_url
     is_own = application is not None and application.is_dir()
     described = read_application(application) if application and not is_own else None
     own = own_runs(application, get_settings().runs, way) if application and is_own else None

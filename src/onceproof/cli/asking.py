@@ -5,20 +5,28 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from onceproof.cli.terminal import err
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
-from onceproof.model.matrices import DEFAULT_MATRIX
+from onceproof.model.matrices import Block, Matrix
 from onceproof.model.matrix import Request, expand
 from onceproof.scenarios import CATALOGUE, parse_settings, scenario
 from onceproof.settings import get_settings
 
 StreamsOption = Annotated[
-    str, typer.Option("--streams", metavar="V|DIR", help="Kafka Streams release, e.g. 3.3.1, or the folder of a build.")
+    str,
+    typer.Option(
+        "--streams",
+        metavar="V|DIR",
+        help="Kafka Streams release, e.g. 3.3.1, newest, previous, or 4.3 for its newest patch; or the folder of a "
+        "build.",
+    ),
 ]
 JunitOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML, a test case for each cell.")
@@ -26,7 +34,9 @@ JunitOption = Annotated[
 SummaryOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the run as Markdown, for a pull request or a job summary.")
 ]
-BrokerOption = Annotated[str, typer.Option("--broker", metavar="V|DIR", help="Broker release, or a build.")]
+BrokerOption = Annotated[
+    str, typer.Option("--broker", metavar="V|DIR", help="Broker release, as for --streams, or a build.")
+]
 MavenRepoOption = Annotated[
     list[str],
     typer.Option("--maven-repo", metavar="URL|DIR", help="Maven repository of builds: docs/builds.md; repeatable."),
@@ -49,12 +59,20 @@ def new_run_id() -> str:
     return steps.new_run_id(datetime.now(UTC), secrets.token_hex(8))
 
 
+def exact_releases(texts: Iterable[str]) -> tuple[str, ...]:
+    """Texts with releases in place of words; the error stream has what they mean (`lab.releases.exact`)."""
+    from onceproof.lab.releases import exact
+
+    return exact(get_settings().installation, texts, partial(err.print, markup=False, soft_wrap=True, highlight=False))
+
+
 def named_streams(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
-    """The names of releases and builds of Kafka Streams; what is a build is taken in (`lab.builds.name_release`)."""
+    """The names of releases and builds of Kafka Streams, words resolved; a build is taken in (`lab.builds`)."""
     from onceproof.lab.artifacts import STREAMS
     from onceproof.lab.builds import name_release
 
-    return tuple(name_release(get_settings().installation, text, repositories, STREAMS) for text in texts)
+    named = exact_releases(texts)
+    return tuple(name_release(get_settings().installation, text, repositories, STREAMS) for text in named)
 
 
 def named_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
@@ -62,7 +80,8 @@ def named_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[st
     from onceproof.lab.artifacts import BROKER
     from onceproof.lab.builds import name_release
 
-    return tuple(name_release(get_settings().installation, text, repositories, BROKER) for text in texts)
+    named = exact_releases(texts)
+    return tuple(name_release(get_settings().installation, text, repositories, BROKER) for text in named)
 
 
 def check_own_nodes(brokers: Path | None, nodes: int | None) -> None:
@@ -89,7 +108,8 @@ def cell_of(
     from onceproof.lab.java import require_javas
 
     restarts = (restart_on,) if restart_on else ()
-    wanted = Request(DEFAULT_MATRIX, (streams,), (broker,), (name,), (variant,), restarts=restarts)
+    matrix = Matrix("one", "A cell alone.", (Block(name, (variant,), (streams,)),), brokers=(broker,))
+    wanted = Request(matrix, scenarios=(name,), variants=(variant,), restarts=restarts)
     # Whether it can be run depends on the trial's own values, not on its variant's.
     [cell] = expand(wanted, {name: replace(offer, refuse=lambda _: None) for name, offer in CATALOGUE.items()}).cells
     own = scenario(name).values(Trial("", cell, 1, 0))

@@ -30,7 +30,7 @@ group = typer.Typer()
 @group.command()
 def explore(
     streams: Annotated[
-        str | None, typer.Option(metavar="V|DIR", help="Kafka Streams release, e.g. 4.3.1, or the folder of a build.")
+        str | None, typer.Option(metavar="V|DIR", help="Kafka Streams release, or newest, or the folder of a build.")
     ] = None,
     minutes: Annotated[float, typer.Option(min=0.1, help="No trial begins after so many.")] = 60.0,
     broker: BrokerOption = BROKER,

@@ -8,7 +8,9 @@ import typer
 from onceproof.cli.asking import BrokersOption, RequiredBrokersOption
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import ExitCode, UsageError
-from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES
+from onceproof.model.known_issues import registry
+from onceproof.model.matrices import DEFAULT_MATRIX
+from onceproof.model.matrix import Request, matrix_of, resolved
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
@@ -50,10 +52,13 @@ def setup() -> None:
     from onceproof.demo import RELEASES
     from onceproof.lab.artifacts import broker_class_path, streams_class_path
     from onceproof.lab.jars import install_jars
+    from onceproof.pipeline.steps import published_here
 
-    settings, matrix = get_settings(), MATRICES[DEFAULT_MATRIX]
+    settings = get_settings()
     installation = settings.installation
     with progress("setup") as report:
+        report("published releases")
+        matrix = matrix_of(resolved(Request(DEFAULT_MATRIX), published_here, registry()))
         for version in dict.fromkeys((*matrix.releases(), *RELEASES)):
             report(f"Kafka Streams {version}")
             streams_class_path(installation, Release.parse(version))

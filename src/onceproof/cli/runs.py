@@ -18,6 +18,7 @@ from onceproof.cli.asking import (
     MavenRepoOption,
     ScenariosOption,
     SummaryOption,
+    exact_releases,
     named_brokers,
     named_streams,
 )
@@ -27,8 +28,10 @@ from onceproof.faults import FAULTS
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import check_target, encoded
+from onceproof.model.known_issues import registry
 from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, Matrix, read_matrix
-from onceproof.model.matrix import Request, expand
+from onceproof.model.matrix import Request, by_registry, expand
+from onceproof.model.published import NEWEST
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.qualified import told_once
@@ -89,12 +92,19 @@ def _list_faults(names: Collection[str]) -> None:
 
 
 def _list_matrices() -> None:
+    """The matrices, with what their words mean as far as that is known without asking Maven, which takes seconds."""
+    from onceproof.lab.releases import remembered_releases
+    from onceproof.scenarios.cover import exact
+
     table = Table("matrix", "cells", "what it is for", title_justify="left", box=None)
+    known = remembered_releases(get_settings().installation) or by_registry(registry())
     for matrix in MATRICES.values():
-        cells = expand(Request(matrix.name), CATALOGUE).cells
+        cells = expand(exact(Request(matrix.name), lambda: known, registry(), CATALOGUE), CATALOGUE).cells
         name = f"{matrix.name} (default)" if matrix.name == DEFAULT_MATRIX else matrix.name
-        table.add_row(name, str(len(cells)), f"{matrix.description} Streams {', '.join(matrix.releases())}.")
+        releases = ", ".join(map(str, sorted({release for cell in cells for release in (cell.streams, cell.running)})))
+        table.add_row(name, str(len(cells)), f"{matrix.description} Streams {releases}.")
     out.print(table)
+    out.print(known.told(NEWEST), markup=False, highlight=False, soft_wrap=True)
 
 
 @group.command()
@@ -107,10 +117,13 @@ def cover(
 
     Far fewer than all: each pair meets once. They belong under `cells` of the matrix, which `run --matrix` reads.
     """
-    from onceproof.scenarios.cover import lacking
+    from onceproof.pipeline.steps import published_here
+    from onceproof.scenarios.cover import exact, lacking
 
-    cells = expand(Request(named(matrix), scenarios=tuple(scenario_)), CATALOGUE).cells
-    lines = [f'  "{cell.key}",' for cell in lacking(cells, map(Release.parse, broker), CATALOGUE)]
+    brokers = [Release.parse(name) for name in exact_releases(broker)]
+    asked = exact(Request(named(matrix), scenarios=tuple(scenario_)), published_here, registry(), CATALOGUE)
+    cells = expand(asked, CATALOGUE).cells
+    lines = [f'  "{cell.key}",' for cell in lacking(cells, brokers, CATALOGUE)]
     print("\n".join(["cells = [", *lines, "]"]))
 
 
@@ -123,7 +136,10 @@ def named(matrix: str) -> str | Matrix:
 def run(
     matrix: Annotated[str, typer.Option(metavar=MATRIX, help=WHICH_MATRIX)] = DEFAULT_MATRIX,
     streams: Annotated[
-        list[str], typer.Option(metavar="V|DIR", help="Kafka Streams release, or a build; repeatable.")
+        list[str],
+        typer.Option(
+            metavar="V|DIR", help="Kafka Streams release, or newest, previous, a line; or a build; repeatable."
+        ),
     ] = [],
     restart_on: Annotated[
         list[str], typer.Option(metavar="V|DIR", help="Release to restart the application on; repeatable.")
@@ -153,7 +169,7 @@ def run(
         typer.Option(metavar="RUN", help="Resume this interrupted run; `last` is the newest."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many cells and trials that makes, and how long it takes.")
+        bool, typer.Option("--dry-run", help="Say which cells and how many trials that makes, and how long it takes.")
     ] = False,
     junit: JunitOption = None,
     summary: SummaryOption = None,
@@ -202,6 +218,9 @@ def run(
             print(json.dumps(told))
         else:
             out.print(table(told))
+            for key in told["keys"]:
+                out.print(key, markup=False, highlight=False, soft_wrap=True)
+            out.print(told["brokers"], markup=False, highlight=False, soft_wrap=True)
         return
     begin = time.monotonic()
     finished = pipeline.run(request, console=err, interrupted=interrupted, given=given)

@@ -22,7 +22,6 @@ from onceproof.model.errors import StoodStillError
 from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.judged import Control, Explaining, Judgement, OnRelease, Output
 from onceproof.model.known_issues import registry
-from onceproof.model.matrices import NEWEST
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -48,6 +47,7 @@ class Asked:
     seed: int
     parameters: Mapping[str, Any]  # of the trial with the fault
     plant: str | None = None
+    newest: Release | None = None  # of `replay-newest`, where an output promises it
     controls: bool = False  # whether bugs are planted afterwards, to see which promises they break
 
     @property
@@ -180,19 +180,29 @@ def _oracle(installation: Installation, asked: Asked, trials: list[_Done], repor
         report(f"{asked.cell.releases}, replay on {release}")
         return replay(installation, plan, folder, release)
 
-    oracle = with_replays(oracle, promised, asked.cell.streams, replay_on)
+    oracle = with_replays(oracle, promised, (asked.cell.streams, asked.newest), replay_on)
     is_cached = all(plan.streams_config.get(name) != "0" for name in CACHE_SIZES)
     oracle = as_far_as_replayed(oracle) if is_cached else oracle
     return replace(oracle, as_replayed=as_replayed(oracle, roles))
 
 
 def with_replays(
-    oracle: Oracle, promised: Collection[str], streams: Release, replay_on: Callable[[Release], Outputs]
+    oracle: Oracle,
+    promised: Collection[str],
+    releases: tuple[Release, Release | None],
+    replay_on: Callable[[Release], Outputs],
 ) -> Oracle:
-    """An oracle with what is replayed on the release under test, and on the newest one, as far as it is promised."""
-    wanted = list(zip(REPLAYED, (streams, Release.parse(NEWEST)), strict=True))
-    of = {release: replay_on(release) for release in sorted({release for name, release in wanted if name in promised})}
-    own, newest = (of[release] if name in promised else None for name, release in wanted)
+    """An oracle with what is replayed, as far as it is promised.
+
+    Args:
+        oracle: without it.
+        promised: names of promises.
+        releases: the release under test, and the newest one, which is not needed where nothing promises that.
+        replay_on: replays on a release.
+    """
+    wanted = {name: release for name, release in zip(REPLAYED, releases, strict=True) if name in promised and release}
+    of = {release: replay_on(release) for release in sorted(set(wanted.values()))}
+    own, newest = (of[wanted[name]] if name in wanted else None for name in REPLAYED)
     return replace(oracle, replayed=own, replayed_on_newest=newest)
 
 

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from typing import Any
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import LATER, MIXED, OF_BROKERS, KnownIssue, Registry, registry
+from onceproof.model.published import NEWEST, is_word
 from onceproof.model.release import Release
 
-NEWEST = "4.3.1"  # the newest published release when this line was written
-BROKER = "3.9.1"  # serves every Kafka Streams release from 3.0 to 4.x
+BROKER = "3.9.1"  # of single trials: serves every Kafka Streams release from 3.0 to 4.x
+BROKERS = "3.9"  # of a matrix that names none
+FIRST_BAD, LAST_BAD, FIRST_GOOD = "first-bad", "last-bad", "first-good"
 MAX_TRIALS = 100
 BUDGET = 6  # trials of a cell, at most
 RISK = 0.05  # that a claimed green misses a bug, at most
@@ -29,7 +31,8 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 class Block:
     """Cells of one scenario: every variant on every release, and on every pair of releases with a restart between.
 
-    With each of the brokers; if none are given, those of the matrix.
+    With each of the brokers; if none are given, those of the matrix. A release may be a word (`model.published`), or
+    one of `first-bad`, `last-bad` and `first-good`: `model.matrix.resolved` puts exact releases in their place.
     """
 
     scenario: str
@@ -41,23 +44,25 @@ class Block:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A named set of cells: those of the blocks, and single ones."""
+    """A named set of cells: those of the blocks, and single ones; or what another matrix lacks on some brokers."""
 
     name: str
     description: str
     blocks: tuple[Block, ...] = ()
     cells: tuple[Cell, ...] = ()
-    brokers: tuple[str, ...] = (BROKER,)
+    brokers: tuple[str, ...] = (BROKERS,)
+    why_brokers: str = ""  # the reason for these, the end of a sentence
+    covers: str = ""  # a matrix of which it has the cells that it lacks on `brokers` (`scenarios.cover`), and no others
     trials: int = 1
     budget: int = BUDGET
     risk: float = RISK
     plants: int = 0  # tried in each scenario on each release about which too little is known; one trial of each
 
     def releases(self) -> list[str]:
-        """All releases of Kafka Streams that it names, in release order."""
+        """All releases of Kafka Streams that it names, in release order; words are left out."""
         named = {s for block in self.blocks for s in (*block.streams, *(r for pair in block.restarts for r in pair))}
         named |= {str(release) for cell in self.cells for release in (cell.streams, cell.running)}
-        return sorted(named, key=Release.parse)
+        return sorted((name for name in named if not _is_relative(name)), key=Release.parse)
 
     def named(self) -> dict[str, list[str]]:
         """The scenarios that it names, each with the variants."""
@@ -127,13 +132,26 @@ def matrix_from(data: Mapping[str, Any], where: str, others: Mapping[str, Matrix
         raise UsageError(f"{where}: a matrix is named with lower-case letters, digits and hyphens, 40 at most.")
     blocks = tuple(_block(_table(block, f"{where}, blocks"), where) for block in values.get("blocks", ()))
     cells = tuple(Cell.parse(key) for key in values.get("cells", ()))
-    blocks = (*chain.from_iterable(matrix.blocks for matrix in included), *blocks)
+    own_brokers = bool(values.get("brokers"))
+    blocks = (*chain.from_iterable(_brought(matrix, own_brokers) for matrix in included), *blocks)
     cells = (*chain.from_iterable(matrix.cells for matrix in included), *cells)
-    if not blocks and not cells:
+    if values.get("covers") and (blocks or cells):
+        raise UsageError(f"{where} covers {values['covers']}, so it has no blocks, cells and includes of its own.")
+    if not blocks and not cells and not values.get("covers"):
         raise UsageError(f"{where} has neither blocks nor cells.")
     for release in values.get("brokers", ()):
-        Release.of_brokers(release)
+        if not is_word(release):
+            Release.of_brokers(release)
     return Matrix(**values | {"blocks": blocks, "cells": cells})
+
+
+def _brought(matrix: Matrix, own_brokers: bool) -> tuple[Block, ...]:
+    """The blocks of an included matrix: with its brokers, unless the one that includes it names some."""
+    return (
+        matrix.blocks
+        if own_brokers
+        else tuple(replace(block, brokers=block.brokers or matrix.brokers) for block in matrix.blocks)
+    )
 
 
 def _included(names: Any, others: Mapping[str, Matrix], where: str) -> list[Matrix]:
@@ -141,6 +159,8 @@ def _included(names: Any, others: Mapping[str, Matrix], where: str) -> list[Matr
         raise UsageError(f"{where}: {INCLUDES} must be a list of texts, not {names!r}.")
     if unknown := [name for name in names if name not in others]:
         raise UsageError(f"{where}: there is no matrix {unknown[0]!r} to include; choose from {', '.join(others)}.")
+    if computed := [name for name in names if others[name].covers]:
+        raise UsageError(f"{where}: {computed[0]} is computed and cannot be included; run it beside.")
     return [others[name] for name in names]
 
 
@@ -148,10 +168,17 @@ def _block(data: Mapping[str, Any], where: str) -> Block:
     values = _checked(data, Block, f"{where}, block {data.get('scenario', '')}".rstrip())
     pairs = tuple(tuple(pair) for pair in values.get("restarts", ()))
     for release in chain(values.get("streams", ()), *pairs):
-        Release.parse(release)
+        if not _is_relative(release):
+            Release.parse(release)
     for release in values.get("brokers", ()):
-        Release.of_brokers(release)
+        if not _is_relative(release):
+            Release.of_brokers(release)
     return Block(**values | {"restarts": pairs})
+
+
+def _is_relative(text: str) -> bool:
+    """Whether it is a word, of what is published or of the registry."""
+    return is_word(text) or text in (FIRST_BAD, LAST_BAD, FIRST_GOOD)
 
 
 # What a field may hold, as a check and in words.
@@ -196,28 +223,34 @@ def _table(value: object, where: str) -> dict[str, Any]:
 
 
 def known_matrix(known: Registry) -> Matrix:
-    """Each known issue on the last release of each range that it affects and on those in which it is fixed.
+    """Each known issue on the first and the last release of each range that it affects, and where it is fixed.
 
-    One that takes two releases is looked for on the way from the last one to the newest, one of brokers with the newest
-    Kafka Streams. In each scenario it is looked for in the first variant that its row names, but not where it shows by
-    chance.
+    One that takes two releases is looked for on the way from these to the newest, one of brokers with the newest Kafka
+    Streams. In each scenario it is looked for in the first variant that its row names, not where it shows by chance.
     """
     blocks = tuple(
         Block(scenario, variants[:1], *_where(issue))
         for issue in known.issues
         for scenario, variants in issue.provoked.items()
     )
-    told = "Every known issue on the last bad releases and the first good ones, by the registry."
-    return Matrix("known", told, blocks, risk=0.25)  # of a first look, as that of the seeds
+    told = "Every known issue on the first and last bad releases and the first good ones, by the registry."
+    risk = 0.25  # of a first look, as that of the seeds
+    return Matrix("known", told, blocks, brokers=(NEWEST,), why_brokers="as in `nightly`", risk=risk)
 
 
 def _where(issue: KnownIssue) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
     """The releases, the pairs of releases, and the brokers on which the matrix `known` looks for an issue."""
-    last = tuple(NEWEST if last == LATER else str(last) for _, last in issue.affected)
+    ends = [(str(first), NEWEST if last == LATER else str(last)) for first, last in issue.affected]
+    bad = tuple(dict.fromkeys(chain.from_iterable(ends)))
     if issue.culprit == MIXED:
-        return (), tuple((one, NEWEST) for one in last), ()
-    ends = (*last, *map(str, issue.fixed))
-    return ((NEWEST,), (), ends) if issue.culprit == OF_BROKERS else (ends, (), ())
+        return (), tuple((one, NEWEST) for one in bad), ()
+    around = (*bad, *map(str, issue.fixed))
+    return ((NEWEST,), (), around) if issue.culprit == OF_BROKERS else (around, (), ())
 
 
-MATRICES = {**parse_matrices(FILE.read_text(), FILE.name), "known": known_matrix(registry())}
+def _all() -> dict[str, Matrix]:
+    known = known_matrix(registry())
+    return {**parse_matrices(FILE.read_text(), FILE.name, {"known": known}), "known": known}
+
+
+MATRICES = _all()

@@ -2,12 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError, choice
-from onceproof.model.known_issues import Registry
-from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, MAX_TRIALS, Block, Matrix
+from onceproof.model.known_issues import LATER, OF_BROKERS, KnownIssue, Registry
+from onceproof.model.matrices import (
+    DEFAULT_MATRIX,
+    FIRST_BAD,
+    FIRST_GOOD,
+    LAST_BAD,
+    MATRICES,
+    MAX_TRIALS,
+    Block,
+    Matrix,
+)
+from onceproof.model.published import NEWEST, Published, is_word
 from onceproof.model.release import Release
 
 
@@ -67,18 +78,93 @@ class Expansion:
     refused: Mapping[Cell, str]
 
 
+def resolved(request: Request, ask: Callable[[], Published], known: Registry) -> Request:
+    """The request with exact releases in place of words, and the matrix itself in place of its name.
+
+    Words of the matrix in whose place the request names releases are dropped.
+
+    Args:
+        request: may have words, in its axes and in its matrix.
+        ask: says what is published; called once, where a word takes it, else never.
+        known: says what `first-bad`, `last-bad` and `first-good` are.
+
+    Raises:
+        UsageError: an unknown matrix, or a word that means nothing.
+    """
+    asked = cache(ask)
+
+    def exact(texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(str(asked().resolve(text)) if is_word(text) else text for text in texts))
+
+    def named(texts: Iterable[str], block: Block, *, brokers: bool = False) -> tuple[str, ...]:
+        return exact(name for text in texts for name in _meant(text, block, known, brokers=brokers))
+
+    def of(block: Block) -> Block:
+        pairs = [pair for one, other in block.restarts for pair in product(named([one], block), named([other], block))]
+        return replace(
+            block,
+            streams=() if request.streams else named(block.streams, block),
+            restarts=() if request.restarts else tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])),
+            brokers=() if request.brokers else named(block.brokers, block, brokers=True),
+        )
+
+    matrix = matrix_of(request)
+    own = exact(matrix.brokers) if matrix.covers or not request.brokers else ()
+    return replace(
+        request,
+        matrix=replace(matrix, blocks=tuple(map(of, matrix.blocks)), brokers=own),
+        streams=exact(request.streams),
+        brokers=exact(request.brokers),
+        restarts=exact(request.restarts),
+    )
+
+
+def by_registry(known: Registry) -> Published:
+    """The releases that the registry names: what is known to be published where nobody can be asked."""
+    ends = {end for issue in known.issues for affected in issue.affected for end in affected} - {LATER}
+    return Published.of({*ends, *(one for issue in known.issues for one in issue.fixed)}, "the newest of the registry")
+
+
+def _meant(text: str, block: Block, known: Registry, *, brokers: bool) -> list[str]:
+    """The releases, or words for them, that a text of a block means by the registry; itself if it is none of its words.
+
+    Of the issues that must show in one of the block's variants, or, if there is none, in its scenario.
+
+    Raises:
+        UsageError: no issue must show there.
+    """
+    if text not in (FIRST_BAD, LAST_BAD, FIRST_GOOD):
+        return [text]
+    there = [i for i in known.issues if block.scenario in i.provoked and (i.culprit == OF_BROKERS) is brokers]
+    of_variants = [i for i in there if any(i.concerns(block.scenario, variant) for variant in block.variants)]
+    if not there:
+        whose = "of brokers" if brokers else "of Kafka Streams"
+        raise UsageError(f"{text} means nothing in {block.scenario}: no known issue {whose} must show there.")
+    return [name for issue in of_variants or there for name in _end(issue, text)]
+
+
+def _end(issue: KnownIssue, word: str) -> list[str]:
+    """The release that a word means of an issue: none where it is not fixed yet."""
+    last = issue.affected[-1][1]
+    if word == FIRST_BAD:
+        return [str(issue.affected[0][0])]
+    if word == LAST_BAD:
+        return [NEWEST if last == LATER else str(last)]
+    return [str(min(after))] if (after := [release for release in issue.fixed if release > last]) else []
+
+
 def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     """Make the cells of a request, scenario by scenario, releases in order.
 
     Args:
-        request: the axes.
+        request: the axes, without words (`resolved`).
         catalogue: what can be asked of each scenario (`onceproof.scenarios.CATALOGUE`).
 
     Raises:
         UsageError: an unknown matrix, scenario or variant, a malformed release, a number of trials out of range,
             or no cell that can be run.
     """
-    matrix = _matrix(request.matrix)
+    matrix = matrix_of(request)
     trials = matrix.trials if request.trials is None else request.trials
     own = max(trials, matrix.budget) if request.trials is None else trials
     budget = own if request.budget is None else request.budget
@@ -120,7 +206,8 @@ def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: R
     cells = dict.fromkeys(expansion.cells)
     for scenario, broker in dict.fromkeys((cell.scenario, cell.broker) for cell in expansion.cells):
         offer = catalogue[scenario]
-        own = [cell for cell in cells if (cell.scenario, cell.broker) == (scenario, broker)]
+        to_blame = Release.parse(offer.control_broker) if offer.control_broker else broker
+        own = [cell for cell in cells if cell.scenario == scenario and cell.broker in (broker, to_blame)]
         affected = {cell.variant for cell in own if known.affecting(cell)}
         for variant in dict.fromkeys(cell.variant for cell in own):
             control = offer.control(scenario, broker, variant)
@@ -132,7 +219,13 @@ def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: R
     return replace(expansion, cells=tuple(cells))
 
 
-def _matrix(wanted: str | Matrix) -> Matrix:
+def matrix_of(request: Request) -> Matrix:
+    """The matrix of a request.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    wanted = request.matrix
     if isinstance(wanted, Matrix):
         return wanted
     if wanted not in MATRICES:

@@ -48,7 +48,8 @@ class Release:
         if match is None:
             raise UsageError(
                 f"{text!r} is not a Kafka release: it must read MAJOR.MINOR.PATCH, for example 3.4.1, or 3.4.1-rc0 for "
-                "a release candidate; a build is named by the Maven repository that it is in (docs/builds.md)."
+                "a release candidate, or, where one is asked for, newest, previous, or a line such as 3.4; a build is "
+                "named by the Maven repository that it is in (docs/builds.md)."
             )
         major, minor, patch, candidate, commit, of_snapshot = match.groups()
         last = FINAL if commit is None else BUILT

@@ -8,11 +8,11 @@ from onceproof.faults import NONE, rolling_bounce
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import AppAnswer
-from onceproof.model.matrices import NEWEST
 from onceproof.model.plants import plant
+from onceproof.model.published import NEWEST
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.steps import ended_by_sigterm
+from onceproof.pipeline.steps import ended_by_sigterm, exact_releases, published_here
 from onceproof.scenarios import check_fault
 from onceproof.scenarios.app import NAME, SCENARIO, prefix
 from onceproof.scenarios.declared import FILE, Application, application_of
@@ -63,8 +63,8 @@ def app_run(
     Args:
         run: takes the trials.
         folder: of the application.
-        streams: releases of Kafka Streams; none for the one that its file says, and the newest.
-        broker: release of the brokers.
+        streams: releases of Kafka Streams, or words; none for the one that its file says, and the newest.
+        broker: release of the brokers, or a word.
         seed: of records and schedule.
         settings: parameters as `name=value`, the fault among them.
         roll_to: the release to which it goes over instance by instance.
@@ -91,18 +91,18 @@ def app_run(
     parameters["fault"] = fault_of(parameters)
     if parameters["fault"] != NONE:
         check_fault(NAME, parameters["fault"])
-    brokers = given.release if given else Release.parse(broker)
-    restart_on = Release.parse(roll_to) if roll_to else None
-    newest = Release.parse(NEWEST)
-    releases = [Release.parse(name) for name in dict.fromkeys(streams)] or default_releases(application, newest)
+    brokers = given.release if given else Release.parse(*exact_releases([broker]))
+    restart_on = Release.parse(*exact_releases([roll_to])) if roll_to else None
+    installation, declares = get_settings().installation, application.declares
+    replays_newest = declares.promises("replay-newest") and not declares.command
+    newest = published_here().resolve(NEWEST) if replays_newest or not streams else None
+    releases = [Release.parse(name) for name in exact_releases(streams)] or default_releases(application, newest)
     if application.declares.command:
         check_command(application, releases, plant_name, controls=controls)
         releases = [release.claimed for release in releases]
     cells = [Cell(NAME, "DEFAULT_CONFIG", release, brokers, restart_on) for release in releases]
-    asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, controls) for cell in cells)
-    installation = get_settings().installation
-    declares = application.declares
-    also = {newest} if declares.promises("replay-newest") and not declares.command else set()
+    asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, newest, controls) for cell in cells)
+    also = {newest} if newest and replays_newest else set()
     needed = {release for cell in cells for release in (cell.streams, cell.running) if not release.is_claimed} | also
     if given is None:
         require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")

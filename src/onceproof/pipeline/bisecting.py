@@ -12,7 +12,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.steps import ended_by_sigterm
+from onceproof.pipeline.steps import ended_by_sigterm, exact_releases
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
@@ -53,8 +53,8 @@ def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
 
     scenario(params["scenario"]).variant(params["variant"])
     issue = _issue(params["scenario"], params["variant"], params.get("issue"))
-    first, last = Release.parse(params["from"]), Release.parse(params["to"]) if params["to"] else None
-    broker = Release.parse(params["broker"])
+    first, broker = (Release.parse(*exact_releases([params[name]])) for name in ("from", "broker"))
+    last = Release.parse(*exact_releases([params["to"]])) if params["to"] else None
     installation = get_settings().installation
     require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
     ends = [release for release in (first, last) if release is not None]

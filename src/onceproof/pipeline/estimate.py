@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from onceproof.model.matrix import Expansion, Request
-from onceproof.pipeline.steps import plants_due, requested, trials_planned
+from onceproof.pipeline.steps import plants_due, requested, trials_planned, why_brokers
 from onceproof.scenarios import SCENARIOS
 from onceproof.settings import get_settings
 
@@ -44,9 +44,9 @@ def estimate(request: Request) -> dict[str, Any]:
     """What a request amounts to, if its controls are as red as they should be.
 
     Returns:
-        matrix, risk, cells, trials, planted (trials with a planted bug), hours, refused (cells), scenarios: for each
-        scenario, cells, trials, planted, seconds (of a trial, the median), measured (trials of this installation that
-        it is based on; 0: it is assumed).
+        matrix, risk, cells, trials, planted (trials with a planted bug), hours, refused (cells), brokers (which, and
+        why), keys (of the cells), scenarios: for each scenario, cells, trials, planted, seconds (of a trial, the
+        median), measured (trials of this installation that it is based on; 0: it is assumed).
 
     Raises:
         UsageError: as of a run.
@@ -86,6 +86,8 @@ def estimate(request: Request) -> dict[str, Any]:
         "planted": planted.total(),
         "hours": round((START + driving + planting + AFTERWARDS * total) / 3600, 2),
         "refused": len(expansion.refused),
+        "brokers": why_brokers(request, expansion),
+        "keys": [cell.key for cell in expansion.cells],
         "scenarios": rows,
     }
 

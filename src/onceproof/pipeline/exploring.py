@@ -10,7 +10,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.explored import Asked, Exploration, ExplorationFolder, Finding
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
-from onceproof.pipeline.steps import ended_by_sigterm
+from onceproof.pipeline.steps import ended_by_sigterm, exact_releases
 from onceproof.scenarios import scenario
 from onceproof.scenarios.exploring import quick
 from onceproof.settings import get_settings
@@ -37,7 +37,8 @@ def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
         scenario(name)
     planted = None if params.get("plant") is None else plant(params["plant"])
     installation = get_settings().installation
-    release, brokers = Release.parse(params["streams"]), Release.parse(params["broker"])
+    [streams], [broker] = exact_releases([params["streams"]]), exact_releases([params["broker"]])
+    release, brokers = Release.parse(streams), Release.parse(broker)
     require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
     check_published(installation, {release, brokers})
     streams_class_path(installation, release)
@@ -45,8 +46,8 @@ def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
         check_plantable(installation, planted, release)
     return Asked(
         run=run,
-        streams=params["streams"],
-        broker=params["broker"],
+        streams=streams,
+        broker=broker,
         scenarios=tuple(dict.fromkeys(params["scenario"])) or quick(),
         seed=seed if params["seed"] is None else params["seed"],
         uniform=params.get("uniform", False),

@@ -5,9 +5,10 @@ from typing import Any
 
 from onceproof.faults import rolling_bounce
 from onceproof.model.errors import UsageError
-from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, MAX_TRIALS, NEWEST, Matrix, matrix_from
+from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, MAX_TRIALS, Matrix, matrix_from
 from onceproof.model.matrix import Request
 from onceproof.model.plants import plants
+from onceproof.model.published import NEWEST, WORD
 from onceproof.model.release import CLAIMED, OLDEST, PATTERN
 from onceproof.scenarios import CATALOGUE, app
 from onceproof.settings import get_settings
@@ -25,8 +26,9 @@ def _several(description: str, **items: Any) -> dict[str, Any]:
     return {"default": [], **schema, "description": f"{description}. Empty: those of the matrix."}
 
 
-# A pattern and not a list: a new release can be tried on the day it appears.
-_RELEASE = {"pattern": f"^{PATTERN}$"}
+# A pattern and not a list: a new release can be tried on the day it appears. Words get a meaning when it is planned.
+_RELEASE = {"pattern": f"^({WORD}|{PATTERN})$"}
+_WORDS = "or newest, previous, or a line such as 4.3, which is its newest patch"
 
 _SEED = {
     "default": None,
@@ -50,12 +52,14 @@ PARAMS: dict[str, dict[str, Any]] = {
         "type": ["object", "null"],
         "description": "In place of `matrix`: one of your own, as a file of yours has it, and its `name`.",
     },
-    "streams": _several("Releases of Kafka Streams, one a line, for example 3.4.1", **_RELEASE),
-    "restarts": _several("Releases to restart the application on, one a line, for example 4.1.2", **_RELEASE),
+    "streams": _several(f"Releases of Kafka Streams, one a line, for example 3.4.1, {_WORDS}", **_RELEASE),
+    "restarts": _several(
+        f"Releases to restart the application on, one a line, for example 4.1.2, {_WORDS}", **_RELEASE
+    ),
     "brokers": _several(
-        f"Releases of the brokers, one a line, for example 3.9.1; 3.9.1{CLAIMED} for brokers of your own, of which you "
-        "say so",
-        pattern=f"^{PATTERN}({CLAIMED})?$",
+        f"Releases of the brokers, one a line, for example 3.9.1, {_WORDS}; 3.9.1{CLAIMED} for brokers of your own, of "
+        "which you say so",
+        pattern=f"^({WORD}|{PATTERN}({CLAIMED})?)$",
     ),
     "scenarios": _several("Scenarios", enum=list(CATALOGUE)),
     "variants": _several("Variants", enum=_VARIANTS),
@@ -155,7 +159,7 @@ SENSITIVITY_PARAMS: dict[str, dict[str, Any]] = {
         "items": {"type": "string", **_RELEASE},
         "uniqueItems": True,
         "minItems": 1,
-        "description": "Releases of Kafka Streams that bugs are planted into, one a line.",
+        "description": f"Releases of Kafka Streams that bugs are planted into, one a line: exact ones, {_WORDS}.",
     },
     "broker": {"default": BROKER, "type": "string", **_RELEASE, "description": "Release of the brokers."},
     "scenario": {

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.matrix import Request
+from onceproof.model.published import NEWEST
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import exit_code
 from onceproof.pipeline import steps
@@ -63,13 +65,17 @@ def run(
     new = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
     if given is not None:  # before anything is started
         given.check_reached()
-    expansion = steps.check_request(request)
+    asked = cache(lambda: steps.published_for(RunFolder(settings.runs / (interrupted or new))))
+    expansion = steps.check_request(request, asked)
     if given is not None:
         check_access(given, *(Trial(new, cell, 1, 0) for cell in expansion.cells))
     run_id = interrupted or new
     folder, dag_run = RunFolder(settings.runs / run_id), f"{run_id}.{new}" if interrupted else run_id
     with _alone(settings, run_id), interruptible(), Display(console) as display:
         display.say(f"run {run_id} in {folder.path}; Airflow is starting")
+        if asked.cache_info().currsize:
+            display.say(asked().told(NEWEST))
+        display.say(steps.why_brokers(request, expansion))
         with services(settings) as running, running.airflow.api() as api:
             _check_idle(running.airflow, api)
             display.say(f"Airflow is at {running.airflow.url}")

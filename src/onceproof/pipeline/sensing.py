@@ -18,6 +18,7 @@ from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import PlantedTrial
+from onceproof.pipeline.steps import exact_releases
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
@@ -58,7 +59,7 @@ def sense_from_params(params: Mapping[str, Any], seed: int) -> Sense:
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_java
 
-    release, broker = Release.parse(params["streams"]), Release.parse(params["broker"])
+    release, broker = (Release.parse(*exact_releases([params[name]])) for name in ("streams", "broker"))
     for name in params["scenario"]:
         scenario(name)
     named = [plant(name) for name in params["plant"]]

@@ -7,9 +7,10 @@ import hashlib
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from onceproof.model.anomaly import Findings
@@ -19,7 +20,8 @@ from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
-from onceproof.model.matrix import Expansion, Request, expand, with_controls
+from onceproof.model.matrix import Expansion, Request, expand, matrix_of, with_controls
+from onceproof.model.published import NEWEST, Published
 from onceproof.model.release import CLAIMED, Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.verdict import Verdict
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.sensitivity import Planting
 
+Ask = Callable[[], Published]
 Given = Callable[[], ClientProperties]  # how brokers are reached that are not ours; asked only where there are such
 
 OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
@@ -70,25 +73,59 @@ def is_late(dag_run: Any) -> bool:
     return dag_run.run_type == "scheduled" and was_missed(dag_run.run_after)
 
 
-def requested(request: Request) -> Expansion:
-    """The cells of a request, positive controls included.
+def published_here() -> Published:
+    """What is published, as Maven says here; raises as `lab.releases.published` does."""
+    from onceproof.lab.releases import published
+
+    return published(get_settings().installation)
+
+
+def published_for(run: RunFolder) -> Published:
+    """What was published when a run was planned; of one that is not, what is published now."""
+    planned = read_json(run.run_file) if run.run_file.exists() else {}
+    return Published.from_dict(planned["published"]) if planned.get("published") else published_here()
+
+
+def exact_releases(texts: Iterable[str]) -> list[str]:
+    """Texts with releases in place of words, which are printed with what they mean (`lab.releases.exact`)."""
+    from onceproof.lab.releases import exact
+
+    return list(exact(get_settings().installation, texts))
+
+
+def requested(request: Request, ask: Ask = published_here) -> Expansion:
+    """The cells of a request, positive controls included; words in it get their meaning from what is published.
 
     Raises:
         UsageError: the request names something that does not exist.
+        HarnessError: a word is in it, and Maven could not reach its registry, and never has.
     """
-    return with_controls(expand(request, CATALOGUE), CATALOGUE, registry())
+    from onceproof.scenarios.cover import exact
+
+    return with_controls(expand(exact(request, ask, registry(), CATALOGUE), CATALOGUE), CATALOGUE, registry())
 
 
-def check_request(request: Request) -> Expansion:
+def why_brokers(request: Request, expansion: Expansion) -> str:
+    """Which brokers a run takes, and why, in one sentence."""
+    taken = ", ".join(map(str, sorted({cell.broker for cell in expansion.cells})))
+    matrix = matrix_of(request)
+    if request.brokers:
+        return f"brokers {taken}, as asked for"
+    why = f": {matrix.why_brokers}" if matrix.why_brokers else ""
+    return f"brokers {taken}, of the matrix {matrix.name}{why}"
+
+
+def check_request(request: Request, ask: Ask = published_here) -> Expansion:
     """Check that everything in the request exists and can be run here; returns its cells, positive controls included.
 
     Raises:
         UsageError: the request names something that does not exist, a release is not published, Java is too old.
+        HarnessError: as `requested`.
     """
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_javas
 
-    installation, expansion = get_settings().installation, requested(request)
+    installation, expansion = get_settings().installation, requested(request, ask)
     require_javas(installation, [Trial("", cell, 1, 0) for cell in expansion.cells])
     releases = {r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}
     check_published(installation, sorted(release for release in releases if not release.is_claimed))
@@ -107,8 +144,9 @@ def plan(
     Brokers whose release is claimed are those of the Airflow connection, whose name stands in the plan; all steps that
     work with them are `given` what is in it.
 
-    An interrupted run can be resumed: its plan stays, and trials that ended well are not repeated. Brokers that an
-    earlier run left behind are stopped, and their data is deleted, so only the last run can be resumed.
+    The plan has exact releases, and what was published when words got their meaning. An interrupted run can be resumed:
+    its plan stays, and trials that ended well are not repeated. Brokers that an earlier run left behind are stopped,
+    and their data is deleted, so only the last run can be resumed.
 
     Raises:
         UsageError: the request names something that does not exist, a release that is not published, or a run that
@@ -122,19 +160,27 @@ def plan(
         raise UsageError(
             f"{run_id!r} is not a run id: it must read like 20261121T084500-3f2a; leave it empty for a new one."
         )
-    expansion = check_request(request)
     settings = get_settings()
+    run = RunFolder(settings.runs / run_id)
+    ask = cache(lambda: published_for(run))
+    expansion = check_request(request, ask)
+    asked_for = ask() if ask.cache_info().currsize else None  # a request without words needs no Maven
+    if asked_for is not None:
+        print(f"{asked_for.told(NEWEST)}.")
     theirs = [Trial(run_id, cell, 1, 0) for cell in expansion.cells if cell.broker.is_claimed]
     for broker in {trial.cell.broker for trial in theirs}:
         check_access(_given_cluster(broker, given), *theirs)
-    run = RunFolder(settings.runs / run_id)
     if run.verdicts_file.exists() and not run.has_topics:
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
     asked = params_from_request(request, run_id)
     if run.run_file.exists():
         _go_on(run, asked)
     else:
-        own = {"dag_run": dag_run, "connection": connection if theirs else None}
+        own = {
+            "dag_run": dag_run,
+            "connection": connection if theirs else None,
+            "published": asked_for.to_dict() if asked_for else None,
+        }
         write_json(run.run_file, _plan(run, expansion, asked) | own)
     for folder in sorted(settings.runs.glob("*/clusters")):
         stop_clusters(RunFolder(folder.parent))

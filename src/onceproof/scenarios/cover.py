@@ -1,15 +1,40 @@
 """The cells that a matrix lacks for every two of its values to meet, and no more: a pairwise cover."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 
 from covertable import make
 
 from onceproof.model.cell import Cell
-from onceproof.model.matrix import Offer
+from onceproof.model.known_issues import Registry
+from onceproof.model.matrices import Matrix
+from onceproof.model.matrix import Offer, Request, expand, resolved
+from onceproof.model.published import Published
 from onceproof.model.release import Release
 
 AXES = ("variant", "streams", "broker")
+
+
+def exact(request: Request, ask: Callable[[], Published], known: Registry, catalogue: Mapping[str, Offer]) -> Request:
+    """The request as it can be expanded: with exact releases, and with the cells that a matrix computes.
+
+    Args:
+        request: may have words.
+        ask: says what is published, where a word takes it.
+        known: says what the words of the registry mean.
+        catalogue: what can be asked of each scenario.
+
+    Raises:
+        UsageError: as `resolved` does.
+    """
+    found = resolved(request, ask, known)
+    matrix = found.matrix
+    if not isinstance(matrix, Matrix) or not matrix.covers:
+        return found
+    covered = resolved(Request(matrix.covers, scenarios=request.scenarios), ask, known)
+    cells = lacking(expand(covered, catalogue).cells, map(Release.of_brokers, matrix.brokers), catalogue)
+    return replace(found, matrix=replace(matrix, cells=tuple(cells), covers=""))
 
 
 def lacking(cells: Iterable[Cell], brokers: Iterable[Release], catalogue: Mapping[str, Offer]) -> list[Cell]:
