@@ -73,7 +73,8 @@ def expanded(request: Request, published: Published = PUBLISHED) -> Expansion:
     return expand(exactly(request, published), CATALOGUE)
 
 
-def keep_list(artifacts: Path) -> None:
-    """Keep the list among artifacts as one that Maven has just given, so that no test waits for Maven."""
+def keep_list(artifacts: Path, *more: str) -> None:
+    """Keep the list, and more, among artifacts as one that Maven has just given, so that no test waits for Maven."""
     now = datetime.now(UTC).isoformat()
-    write_json(artifacts / "releases" / "published.json", {"releases": NAMES, "listed": now, "tried": now})
+    (artifacts / "releases").mkdir(parents=True, exist_ok=True)
+    write_json(artifacts / "releases" / "published.json", {"releases": [*NAMES, *more], "listed": now, "tried": now})

@@ -46,7 +46,7 @@ def test_its_docstring_is_the_runbook(dag):
     [
         ("scenario", "elevator"),
         ("variant", "FAST"),
-        ("from", "3.3"),
+        ("from", "3.3.x"),
         ("from", None),
         ("to", "3.3.1; rm -rf /"),
         ("broker", "latest"),

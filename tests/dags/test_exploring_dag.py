@@ -52,7 +52,7 @@ def test_its_docstring_is_the_runbook(dag):
     ("param", "bad"),
     [
         ("streams", []),
-        ("streams", ["3.3"]),
+        ("streams", ["3.3.x"]),
         ("scenario", ["elevator"]),
         ("minutes", 0),
         ("until", "6"),

@@ -48,7 +48,7 @@ def test_its_docstring_is_the_runbook(dag):
     ("param", "bad"),
     [
         ("streams", []),
-        ("streams", ["3.3"]),
+        ("streams", ["3.3.x"]),
         ("scenario", ["elevator"]),
         ("plant", ["weeds"]),
         ("trials", 0),

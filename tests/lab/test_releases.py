@@ -1,11 +1,14 @@
 """What is published, from Maven's metadata, and what Maven cannot tell."""
 
+import re
 import stat
+from datetime import datetime
 
 import pytest
 
-from onceproof.lab.releases import published_releases, releases_of
+from onceproof.lab.releases import HOLDS, exact, published, published_releases, releases_of, remembered_releases
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.json_file import read_json, write_json
 from onceproof.settings import Settings
 from tests.conftest import HERE
 
@@ -52,6 +55,92 @@ def test_without_maven_there_is_one_sentence(tmp_path):
     installation = Settings(home=tmp_path, maven="no-such-maven").installation
     with pytest.raises(UsageError, match="No Maven: 'no-such-maven'"):
         published_releases(installation)
+
+
+UNREACHABLE = "echo '[ERROR] Could not transfer metadata: refused'; exit 1"
+
+
+def publishing(tmp_path, *versions):
+    """What a stand-in for Maven does when it reaches its registry."""
+    folder = tmp_path / "artifacts/releases/org/apache/kafka/kafka-streams"
+    listed = "".join(f"<version>{version}</version>" for version in versions)
+    (tmp_path / "metadata.xml").write_text(
+        f"<metadata><versioning><versions>{listed}</versions></versioning></metadata>"
+    )
+    return (
+        f"echo asked >> {tmp_path}/asked; mkdir -p {folder}; cp {tmp_path}/metadata.xml {folder}/maven-metadata-x.xml"
+    )
+
+
+def age(tmp_path, **ages):
+    """Make the kept list older than it is."""
+    file = tmp_path / "artifacts/releases/published.json"
+    data = read_json(file)
+    write_json(file, data | {at: str(datetime.fromisoformat(data[at]) - by) for at, by in ages.items()})
+
+
+def asked(tmp_path):
+    file = tmp_path / "asked"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def test_a_list_holds_for_some_hours_then_maven_is_asked_again(maven, tmp_path):
+    installation = maven(publishing(tmp_path, "4.3.1", "4.4.0", "4.5.0-rc1"))
+    assert str(published(installation).resolve("newest")) == "4.4.0"
+    assert "as Maven listed the releases at 20" in published(installation).source
+    maven(publishing(tmp_path, "4.3.1", "4.4.0", "4.5.0"))
+    assert str(published(installation).resolve("newest")) == "4.4.0"
+    assert asked(tmp_path) == 1
+    age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
+    assert str(published(installation).resolve("newest")) == "4.5.0"
+    assert asked(tmp_path) == 2
+
+
+def test_offline_it_is_what_was_listed_last_and_the_sentence_says_so(maven, tmp_path):
+    published(maven(publishing(tmp_path, "4.3.1", "4.4.0")))
+    age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
+    told = []
+    assert exact(maven(UNREACHABLE), ["newest", "3.4.1", "newest"], told.append) == ("4.4.0", "3.4.1")
+    [sentence] = told
+    assert re.fullmatch(r"newest is 4\.4\.0, by what Maven listed at .* UTC: Maven could not be reached\.", sentence)
+    assert [str(release) for release in published_releases(maven(UNREACHABLE))] == ["4.3.1", "4.4.0"]
+
+
+def test_a_registry_that_was_not_reached_is_left_alone_for_some_minutes(maven, tmp_path):
+    published(maven(publishing(tmp_path, "4.4.0")))
+    age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
+    installation = maven(f"echo asked >> {tmp_path}/asked; {UNREACHABLE}")
+    assert [str(published(installation).resolve("newest")) for _ in range(3)] == ["4.4.0"] * 3
+    assert asked(tmp_path) == 2  # once for the list, once in vain
+
+
+@pytest.mark.parametrize("command", [UNREACHABLE, None])
+def test_where_nothing_was_ever_listed_it_is_what_was_resolved_here(maven, tmp_path, command):
+    installation = maven(UNREACHABLE) if command else Settings(home=tmp_path, maven="no-such-maven").installation
+    installation.artifacts.mkdir(parents=True)
+    jar = tmp_path / "a.jar"
+    jar.touch()
+    for name, path in (
+        ("4.2.0", jar),
+        ("4.3.1", jar),
+        ("4.4.0", tmp_path / "gone.jar"),
+        ("4.4.0-SNAPSHOT@ab12cd3", jar),
+    ):
+        (installation.artifacts / f"kafka-streams-{name}.classpath").write_text(str(path))
+    found = published(installation)
+    assert list(map(str, found.releases)) == ["4.2.0", "4.3.1"]
+    assert found.told("newest") == "newest is 4.3.1, by what was resolved here before: Maven could not be reached"
+
+
+def test_where_nothing_is_known_a_word_is_one_sentence(maven):
+    with pytest.raises(HarnessError, match="Maven did not say which releases exist"):
+        exact(maven(UNREACHABLE), ["newest"])
+
+
+def test_without_a_word_maven_is_not_asked(tmp_path):
+    installation = Settings(home=tmp_path, maven="no-such-maven").installation
+    assert exact(installation, ["3.4.1", "./build", "4.4.0-SNAPSHOT"]) == ("3.4.1", "./build", "4.4.0-SNAPSHOT")
+    assert remembered_releases(installation) is None
 
 
 @pytest.mark.broker

@@ -91,7 +91,7 @@ def test_searches_come_newest_first_with_what_they_found(client, searched):
 
 
 def test_without_a_search_the_tab_says_how_to_come_by_one(client):
-    assert "onceproof explore --streams 4.3.1" in client.get("/explorations").text
+    assert "onceproof explore --streams newest" in client.get("/explorations").text
 
 
 def test_a_search_tells_what_it_reached_and_found_and_each_trial_with_its_command(client, searched):

@@ -6,15 +6,17 @@ import pytest
 from onceproof.model.cell import is_run_id
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Request
-from onceproof.model.release import Release
 from onceproof.pipeline.params import (
     BISECT_PARAMS,
+    EXPLORE_PARAMS,
     PARAMS,
+    SENSITIVITY_PARAMS,
     WATCH_PARAMS,
     params_from_request,
     refuse_unknown,
     request_from_params,
 )
+from tests.published import PUBLISHED
 
 RUN = "20261121T084500-3f2a"
 
@@ -32,6 +34,7 @@ def accepts(name: str, value: object) -> bool:
     [
         Request(),
         Request("nightly", streams=("3.4.1", "4.9.0"), brokers=("3.9.1",), trials=3),
+        Request("nightly", streams=("newest", "4.3"), brokers=("previous", "3.9.1-claimed"), restarts=("newest",)),
         Request("seed", scenarios=("enumerator",), variants=("DEFAULT_CONFIG", "CACHING_DISABLED")),
     ],
 )
@@ -59,7 +62,7 @@ def test_the_defaults_are_accepted_and_mean_the_nightly_matrix():
     ("name", "bad"),
     [
         ("matrix", "everything"),
-        ("streams", ["3.3"]),
+        ("streams", ["3.3.x"]),
         ("streams", ["3.3.1; rm -rf /"]),
         ("streams", ["3.3.1", "3.3.1"]),
         ("streams", "3.3.1"),
@@ -86,18 +89,32 @@ BUILDS = ["4.4.0-SNAPSHOT@ab12cd3", "4.4.0@ab12cd3", "4.4.0-rc1@ab12cd3", "4.4.0
 
 
 @pytest.mark.parametrize(
-    "text", ["3.4.1", "4.4.0-rc0", "4.4.0-rc12", "4.4.0-rc01", "4.4", "4.4.0-rc1000", "٣.4.1", *BUILDS]
+    "text",
+    [
+        "3.4.1",
+        "4.4.0-rc0",
+        "4.4.0-rc01",
+        "4.4.0-rc1000",
+        "٣.4.1",
+        *BUILDS,
+        "4.4",
+        "newest",
+        "previous",
+        "last",
+        "4.",
+        "٣.4",
+    ],
 )
-def test_the_form_accepts_the_releases_that_the_language_reads(text):
+def test_the_form_accepts_the_releases_and_words_that_the_language_reads(text):
     try:
-        Release.parse(text)
+        PUBLISHED.resolve(text)
     except UsageError:
         assert not accepts("streams", [text])
     else:
         assert accepts("streams", [text])
 
 
-@pytest.mark.parametrize("schemas", [WATCH_PARAMS, BISECT_PARAMS])
+@pytest.mark.parametrize("schemas", [WATCH_PARAMS, BISECT_PARAMS, SENSITIVITY_PARAMS, EXPLORE_PARAMS])
 def test_the_defaults_of_the_other_dags_are_accepted(schemas):
     for schema in schemas.values():
         jsonschema.validate(schema["default"], schema)

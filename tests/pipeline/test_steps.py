@@ -15,8 +15,10 @@ from onceproof.model.json_file import read_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
+from onceproof.settings import get_settings
 from tests.conftest import a_trial
 from tests.pipeline.cardboard import BROKEN
+from tests.published import keep_list
 from tests.specimens.files import a_verdict
 
 RUN = "20261121T084500-3f2a"
@@ -61,11 +63,46 @@ def test_the_same_run_draws_the_same_seeds_and_another_run_others(run, lab):
     assert [trial.seed for trial in steps.plan(RUN[:-1] + "b", REQUEST).trials()] != seeds
 
 
+def test_a_plan_has_exact_releases_and_a_run_that_is_resumed_keeps_them(lab, home, capsys):
+    request = Request("seed", ("newest", "3.4"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
+    run = steps.plan(RUN, request)
+    assert "newest is 4.4.0, as Maven listed the releases at " in capsys.readouterr().out
+    planned = read_json(run.run_file)
+    assert [cell["streams"] for cell in planned["cells"]][:2] == ["3.4.1", "4.4.0"]
+    assert planned["published"]["releases"][-1] == "4.4.0"
+    keep_list(home / "artifacts", "4.5.0", "3.4.2")
+    assert steps.plan(RUN, request).path == run.path
+    assert read_json(run.run_file) == planned
+    assert {str(cell.streams) for cell in steps.check_request(request, lambda: steps.published_for(run)).cells} == {
+        cell["streams"] for cell in planned["cells"]
+    }
+    other = read_json(steps.plan(RUN[:-1] + "b", request).run_file)
+    assert [cell["streams"] for cell in other["cells"]][:2] == ["3.4.2", "4.5.0"]
+
+
+def test_a_plan_without_words_does_not_ask_what_is_published(lab, home, monkeypatch):
+    monkeypatch.setenv("ONCEPROOF_MAVEN", "no-such-maven")
+    (home / "artifacts" / "releases" / "published.json").unlink()
+    get_settings.cache_clear()
+    assert read_json(steps.plan(RUN, REQUEST).run_file)["published"] is None
+    with pytest.raises(UsageError, match="No Maven"):
+        steps.plan(RUN[:-1] + "b", replace(REQUEST, streams=("newest",)))
+
+
+def test_which_brokers_a_run_takes_is_said_with_the_reason(lab, home):
+    told = {name: steps.why_brokers(Request(name), steps.requested(Request(name))) for name in ("seed", "nightly")}
+    assert told["seed"].startswith("brokers 3.9.1, of the matrix seed: they serve every release of Kafka Streams")
+    assert told["nightly"].startswith("brokers 4.2.0, 4.2.1, 4.4.0, of the matrix nightly: people run them")
+    asked = Request(brokers=("4.0",))
+    assert steps.why_brokers(asked, steps.requested(asked)) == "brokers 4.0.2, as asked for"
+
+
 @pytest.mark.parametrize(
     "request_",
     [
         Request("everything"),
-        Request(streams=("3.3",)),
+        Request(streams=("3.3.x",)),
+        Request(streams=("3.12",)),
         Request(streams=("3.3.1; rm -rf /",)),
         Request(scenarios=("elevator",)),
         Request(variants=("NONE",)),
