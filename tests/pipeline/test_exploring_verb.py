@@ -77,7 +77,7 @@ def test_what_is_asked_follows_from_the_params(lab):
     ("bad", "said"),
     [
         ({"scenario": ["elevator"]}, "There is no scenario 'elevator'"),
-        ({"streams": "4.3"}, "'4.3' is not a Kafka release"),
+        ({"streams": "4.3.x"}, "'4.3.x' is not a Kafka release"),
         ({"plant": "weeds"}, "There is no plant 'weeds'"),
     ],
 )

@@ -8,7 +8,7 @@ from onceproof.advice.advising import OwnRun, Question
 from onceproof.harness import harness_version
 from onceproof.installation import Installation
 from onceproof.lab.applications import uses_on
-from onceproof.lab.releases import published_releases
+from onceproof.lab.releases import published_releases, remembered_releases
 from onceproof.model.application import Application, parse_application
 from onceproof.model.cell import Cell, is_run_id
 from onceproof.model.errors import UsageError
@@ -60,7 +60,8 @@ def check_releases(releases: Iterable[Release], url: str, installation: Installa
         UsageError: one is not published.
         HarnessError: the database refuses, or Maven cannot be reached.
     """
-    known = set(known_releases(url))
+    kept = remembered_releases(installation)
+    known = {*known_releases(url), *(kept.releases if kept else ())}
     if not (unknown := [release for release in releases if release not in known]):
         return
     published = published_releases(installation, pre_releases=True)

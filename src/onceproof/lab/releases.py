@@ -23,6 +23,7 @@ from onceproof.model.release import Release
 RANGE = "[9999,)"
 HOLDS = timedelta(hours=3)  # how long a list of Maven's answers for words
 TRIED_AGAIN = timedelta(minutes=10)  # after Maven could not be reached
+UNREACHED = "Maven could not be reached"
 
 
 @dataclass(frozen=True)
@@ -81,25 +82,29 @@ def published(installation: Installation) -> Published:
         try:
             kept = _ask(installation)
         except OnceproofError:
-            if (found := remembered_releases(installation)) is None:
+            if (found := remembered_releases(installation, UNREACHED)) is None:
                 raise
             return found
     if _within(kept.listed, now, HOLDS):
         return Published.of(kept.releases, f"as Maven listed the releases at {kept.told}")
-    found = remembered_releases(installation)
+    found = remembered_releases(installation, UNREACHED)
     return found or Published.of(_ask(installation).releases, "as Maven listed the releases just now")
 
 
-def remembered_releases(installation: Installation) -> Published | None:
-    """What is known to be published without asking Maven: its last list, or what was resolved here; None if nothing."""
+def remembered_releases(installation: Installation, why: str = "Maven was not asked") -> Published | None:
+    """What is known to be published without asking Maven: its last list, or what was resolved here; None if nothing.
+
+    Args:
+        installation: whose artifacts are looked at.
+        why: nothing newer is known, for the source.
+    """
     kept = _Kept.read(_repository(installation))
     if kept.releases:
-        why = "Maven could not be reached" if kept.listed != kept.tried else "Maven was not asked now"
         return Published.of(kept.releases, f"by what Maven listed at {kept.told}: {why}")
     files = sorted(installation.artifacts.glob(f"{STREAMS}-[0-9]*.classpath"))
     names = [file.stem.removeprefix(f"{STREAMS}-") for file in files if remembered(file)]
     releases = [release for name in names for release in _parsed(name)]
-    return Published.of(releases, "by what was resolved here before: Maven could not be reached") if releases else None
+    return Published.of(releases, f"by what was resolved here before: {why}") if releases else None
 
 
 def exact(installation: Installation, texts: Iterable[str], say: Callable[[str], object] = print) -> tuple[str, ...]:

@@ -108,6 +108,9 @@ def resolved(request: Request, ask: Callable[[], Published], known: Registry) ->
             brokers=() if request.brokers else named(block.brokers, block, brokers=True),
         )
 
+    for text in (*request.streams, *request.brokers, *request.restarts):
+        if not is_word(text):
+            Release.of_brokers(text)  # refused before anybody is asked
     matrix = matrix_of(request)
     own = exact(matrix.brokers) if matrix.covers or not request.brokers else ()
     return replace(
@@ -153,16 +156,14 @@ def _end(issue: KnownIssue, word: str) -> list[str]:
     return [str(min(after))] if (after := [release for release in issue.fixed if release > last]) else []
 
 
-def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
-    """Make the cells of a request, scenario by scenario, releases in order.
+def check_all_but_releases(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
+    """Check what a request asks for, but its releases, so that nobody waits for what is published in vain.
 
-    Args:
-        request: the axes, without words (`resolved`).
-        catalogue: what can be asked of each scenario (`onceproof.scenarios.CATALOGUE`).
+    Returns:
+        an expansion without cells.
 
     Raises:
-        UsageError: an unknown matrix, scenario or variant, a malformed release, a number of trials out of range,
-            or no cell that can be run.
+        UsageError: an unknown matrix, scenario or variant, or a number of trials out of range.
     """
     matrix = matrix_of(request)
     trials = matrix.trials if request.trials is None else request.trials
@@ -178,6 +179,21 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     for scenario, variants in matrix.named().items():
         _check_names((scenario,), variants, catalogue)
     _check_names(request.scenarios or tuple(catalogue), request.variants, catalogue)
+    return Expansion(matrix.name, (), trials, budget, risk, matrix.plants, {})
+
+
+def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
+    """Make the cells of a request, scenario by scenario, releases in order.
+
+    Args:
+        request: the axes, without words (`resolved`).
+        catalogue: what can be asked of each scenario (`onceproof.scenarios.CATALOGUE`).
+
+    Raises:
+        UsageError: an unknown matrix, scenario or variant, a malformed release, a number of trials out of range,
+            or no cell that can be run.
+    """
+    matrix, planned = matrix_of(request), check_all_but_releases(request, catalogue)
     wanted = [
         cell
         for block in _blocks(request, matrix, catalogue)
@@ -194,7 +210,7 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
             " ".join(f"{cell.title} cannot be run: {reason}" for cell, reason in refused.items())
             or f"The request leaves no cell of the matrix {matrix.name}: name fewer variants, or others."
         )
-    return Expansion(matrix.name, cells, trials, budget, risk, matrix.plants, refused)
+    return replace(planned, cells=cells, refused=refused)
 
 
 def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: Registry) -> Expansion:

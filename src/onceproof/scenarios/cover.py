@@ -9,7 +9,7 @@ from covertable import make
 from onceproof.model.cell import Cell
 from onceproof.model.known_issues import Registry
 from onceproof.model.matrices import Matrix
-from onceproof.model.matrix import Offer, Request, expand, resolved
+from onceproof.model.matrix import Offer, Request, check_all_but_releases, expand, resolved
 from onceproof.model.published import Published
 from onceproof.model.release import Release
 
@@ -26,8 +26,9 @@ def exact(request: Request, ask: Callable[[], Published], known: Registry, catal
         catalogue: what can be asked of each scenario.
 
     Raises:
-        UsageError: as `resolved` does.
+        UsageError: as `resolved` and `check_all_but_releases` do.
     """
+    check_all_but_releases(request, catalogue)
     found = resolved(request, ask, known)
     matrix = found.matrix
     if not isinstance(matrix, Matrix) or not matrix.covers:
