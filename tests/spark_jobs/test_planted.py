@@ -8,19 +8,27 @@ from pyspark.sql import SparkSession
 from onceproof.lab.cluster import EmbeddedCluster
 from tests.specimens.catalogue import one_of_each_anomaly
 from tests.specimens.judging import judge
-from tests.specimens.mutations import untouched
+from tests.specimens.mutations import Mutation, untouched
 from tests.specimens.trials import kept_trials
 
 KEPT = kept_trials()
+# `benchmarks/mutations.py` plants all kinds at many places.
+ALL = [*map(untouched, KEPT), *one_of_each_anomaly(KEPT)]
+EACH_TRIAL_ONCE = list({mutation.clean.name: mutation for mutation in ALL}.values())  # planted into, where anything is
 
 
 @pytest.mark.spark
 @pytest.mark.broker
+@pytest.mark.parametrize(
+    "mutations",
+    [
+        pytest.param(EACH_TRIAL_ONCE, id="each trial once"),
+        pytest.param(ALL, id="all", marks=[pytest.mark.night, pytest.mark.timeout(1800)]),
+    ],
+)
 def test_all_witnesses_find_exactly_what_was_planted(
-    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, project: Path
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, project: Path, mutations: list[Mutation]
 ) -> None:
-    # `benchmarks/mutations.py` plants all kinds at many places.
-    mutations = [*one_of_each_anomaly(KEPT), *map(untouched, KEPT)]
     vendor = project / ".onceproof" / "artifacts" / "data-docs-vendor"
     judged = judge(spark, cluster, tmp_path / "20261121T084500-3f2a", mutations, vendor)
     amiss = {f"{j.planted.mutation.clean.name}: {j.planted.mutation.kind}": j.amiss() for j in judged}
