@@ -8,7 +8,8 @@ JAR := streams_app/target/onceproof-streams-app.jar
 AGENT := streams_agent/target/onceproof-streams-agent.jar
 JARS := .onceproof/artifacts/.installed
 WORKERS := -n 2 --no-loadscope-reorder --durations=15
-UNIT := not spark and not broker and not system and not browser and not docker and not postgresql and not toxiproxy
+UNIT := not spark and not gx and not broker and not system and not browser and not docker and not postgresql \
+  and not toxiproxy
 ARGS ?=
 SECRETS ?= secrets
 export UV_COMPILE_BYTECODE = 1
@@ -54,7 +55,7 @@ format: $(VENV)/.installed ## Format the Python code
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
 
-test-unit: $(VENV)/.installed ## The tests that need no JVM, in seconds
+test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)
 
 test-java: prerequisites ## The application's topology tests, on its oldest and newest Kafka Streams

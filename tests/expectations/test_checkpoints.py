@@ -9,6 +9,8 @@ from expectations.checkpoints import validate
 from onceproof.model.json_file import read_json
 from tests.expectations.conftest import HEALTHY, make_run
 
+pytestmark = pytest.mark.gx
+
 UNIQUE, EQUAL, GREATER = "expect_unique_values", "expect_equal_pairs", "expect_greater_pairs"
 ROWS, BETWEEN = "expect_table_row_count_to_equal", "expect_table_row_count_to_be_between"
 KEYS = "expect_column_unique_value_count_to_be_between"

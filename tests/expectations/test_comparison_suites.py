@@ -15,6 +15,8 @@ from onceproof.model.run_folder import RunFolder
 from tests.conftest import a_trial
 from tests.specimens.files import a_plan, an_outcome
 
+pytestmark = pytest.mark.gx
+
 ROW = pa.schema(
     [
         ("promise", pa.string()),
