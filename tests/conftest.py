@@ -31,6 +31,7 @@ hypothesis.settings.load_profile("onceproof")
 T = TypeVar("T")
 HERE = get_settings().installation  # for real brokers and programs
 UNDISTURBED = 8  # attempts
+SLOW, GUESS = ("broker", "system"), 10.0  # markers of tests that take so many seconds, until they are measured
 ROOT = Path(__file__).parents[1]
 
 
@@ -49,7 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("docker") and containers_passed():
             item.add_marker("night")
-    by_unit = places((item.nodeid for item in items if not item.get_closest_marker("night")), durations())
+    asked = [item for item in items if not item.get_closest_marker("night")]
+    by_unit = places({item.nodeid: GUESS * any(map(item.get_closest_marker, SLOW)) for item in asked}, durations())
 
     def place(item: pytest.Item) -> tuple[bool, float]:
         return item.get_closest_marker("docker") is not None, by_unit.get(unit_of(item.nodeid), 0.0)

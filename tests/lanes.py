@@ -4,7 +4,7 @@ Trials run on both workers at once, as in production (`settings.drive_slots`).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import inf
 
 from xdist.scheduler import LoadScopeScheduling
@@ -31,12 +31,14 @@ def unit_of(test: str) -> str:
     return next((unit for folder, unit in SHARED.items() if file.startswith(folder)), file)
 
 
-def places(tests: Iterable[str], seconds: Mapping[str, float]) -> dict[str, float]:
+def places(guesses: Mapping[str, float], seconds: Mapping[str, float]) -> dict[str, float]:
     """A number for each unit, by which they are sorted, from the seconds that some tests take.
 
-    First what takes no time, to fail soon; then what takes longest, so that what is left for the end is short.
+    First what takes no time, to fail soon; then what takes longest, so that what is left for the end is short. Of a
+    unit of which no test was ever measured, the seconds are those that are guessed for each of its tests.
     """
+    measured = {unit_of(test) for test in seconds}
     takes: dict[str, float] = defaultdict(float)
-    for test in tests:
-        takes[unit_of(test)] += seconds.get(test, 0.0)
+    for test, guess in guesses.items():
+        takes[unit_of(test)] += seconds.get(test, 0.0 if unit_of(test) in measured else guess)
     return {unit: -whole if whole >= LONG else -inf for unit, whole in takes.items()}

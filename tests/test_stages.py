@@ -181,7 +181,9 @@ def test_short_units_come_first_then_the_longest_and_what_shares_a_session_is_on
         "tests/lab/test_d.py::x": 4.0,
         "tests/lab/test_e.py::night": 900.0,
     }
-    tests = [*list(seconds)[:-1], "tests/lab/test_e.py::x"]
-    by_unit = lanes.places(tests, seconds)
+    new = [f"tests/lab/test_new.py::{number}" for number in range(3)]
+    tests = [*list(seconds)[:-1], "tests/lab/test_e.py::x", *new]
+    by_unit = lanes.places(dict.fromkeys(tests, 12.5), seconds)
     order = sorted(by_unit, key=by_unit.__getitem__)
-    assert order == ["tests/lab/test_d.py", "tests/lab/test_e.py", "a Spark session", "tests/lab/test_a.py"]
+    assert order[:2] == ["tests/lab/test_d.py", "tests/lab/test_e.py"]
+    assert order[2:] == ["a Spark session", "tests/lab/test_new.py", "tests/lab/test_a.py"]
