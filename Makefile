@@ -16,7 +16,7 @@ export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night up down secrets setup lint format test-unit test-java benchmarks lock clean prerequisites
+.PHONY: help run test test-night up down secrets setup lint format test-unit coverage test-java benchmarks lock clean prerequisites
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ format: $(VENV)/.installed ## Format the Python code
 
 test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)
+
+coverage: $(VENV)/.installed ## The tests that need no JVM, and which lines they do not reach, the least covered first
+	@$(BIN)/pytest -n 2 -m "$(UNIT)" --cov --cov-report=term $(ARGS)
 
 test-java: prerequisites ## The application's topology tests, on its oldest and newest Kafka Streams
 	@$(MVN) -f streams_app/pom.xml test
