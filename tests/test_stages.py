@@ -12,6 +12,7 @@ from typer.main import get_command
 from onceproof.cli import app
 from tests import durations, lanes, night, tools
 from tests.docker import inputs
+from tests.docker.conftest import CONTAINERS, Noting
 
 
 @pytest.fixture
@@ -33,6 +34,24 @@ def test_containers_are_due_if_a_file_of_theirs_has_changed_since_they_passed(de
     with (deployment / file).open("a") as changed:
         changed.write("\n")
     assert not inputs.passed(deployment, record)
+
+
+@pytest.mark.parametrize(
+    ("left", "outcome", "noted"),
+    [(0, "passed", True), (1, "passed", False), (0, "failed", False), (0, "skipped", False)],
+)
+def test_that_they_passed_is_noted_if_all_did(tmp_path, monkeypatch, left, outcome, noted):
+    monkeypatch.setattr(inputs, "PASSED", tmp_path / "passed.txt")
+    noting, file = Noting(), "tests/docker/test_containers.py"
+    names = re.findall(r"^def (test_\w+)", CONTAINERS.read_text(), re.MULTILINE)
+    others = [("tests/test_docs.py::x", "failed"), *((f"{file}::{name}[x]", "passed") for name in names[left + 1 :])]
+    for test, became in [*others, (f"{file}::{names[left]}", outcome)]:
+        for when in ("setup", "call", "teardown"):
+            became_then = became if when == "call" else "passed"
+            noting.pytest_runtest_logreport(pytest.TestReport(test, (test, 1, test), {}, became_then, None, when))
+    noting.pytest_sessionfinish()
+    assert (tmp_path / "passed.txt").exists() == noted
+    assert not noted or inputs.passed(record=tmp_path / "passed.txt")
 
 
 def test_that_they_are_due_is_seen_before_anything_is_set_up(project):
