@@ -96,7 +96,9 @@ def app_run(
     installation, declares = get_settings().installation, application.declares
     replays_newest = declares.promises("replay-newest") and not declares.command
     newest = published_here().resolve(NEWEST) if replays_newest or not streams else None
-    releases = [Release.parse(name) for name in exact_releases(streams)] or default_releases(application, newest)
+    releases = [Release.parse(name) for name in exact_releases(streams)]
+    if newest and not streams:
+        releases = default_releases(application, newest)
     if application.declares.command:
         check_command(application, releases, plant_name, controls=controls)
         releases = [release.claimed for release in releases]
