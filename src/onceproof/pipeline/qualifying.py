@@ -22,7 +22,8 @@ def qualify(
 
     Args:
         run: takes the trials.
-        params: `streams`, `broker` (None: the same release), and `scenario` (a list, empty for all).
+        params: `streams` and `broker`, releases or words (no broker: the same release), and `scenario` (a list, empty
+            for all).
         seed: of the first trial.
         report: called with what is tried, and with what is missing.
 
@@ -33,11 +34,10 @@ def qualify(
     from onceproof.lab import qualification
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_java
-    from onceproof.pipeline.steps import ended_by_sigterm
+    from onceproof.pipeline.steps import ended_by_sigterm, exact_releases
     from onceproof.results.qualified import keep
 
-    streams = Release.parse(params["streams"])
-    broker = Release.parse(params["broker"]) if params["broker"] else streams
+    streams, broker = map(Release.parse, exact_releases([params["streams"], params["broker"] or params["streams"]]))
     scenarios, settings = list(params["scenario"] or []), get_settings()
     for name in scenarios:
         scenario(name)
