@@ -73,7 +73,7 @@ def add_trial(
 
 def seen(anomaly, key=1, places=("output/0@1",)):
     """What is kept about a finding, or about a witness."""
-    told = {"ids": [1], "offsets": list(places), "expected": "", "observed": ""}
+    told = {"ids": [1], "offsets": list(places), "expected": "", "observed": "nothing"}
     return {"anomaly": anomaly, "partition": 1, "key": key, **told}
 
 
