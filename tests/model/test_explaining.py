@@ -322,6 +322,15 @@ def test_a_versioned_store_that_is_opened_again_forgets_what_had_ended_and_its_t
     assert explained(seen, restored, "KIP-889, restored (no JIRA)", "REVIVED") is revived
 
 
+@pytest.mark.parametrize(("reached", "expected"), [(1, True), (0, False)])
+def test_a_deletion_is_in_the_history_as_soon_as_it_comes(reached, expected):
+    """As `VersionedStoreTest` has it: a late version that it had ended is found if it was put before."""
+    opened = {**REOPENED, "open": {"input": {"0": [reached, None]}}}
+    inputs = [(0, 0, 1, 0, 2_000), (0, 1, 1, -11, 1_500), (0, 2, 1, 7, 2_200)]
+    there = Scene([opened], lambda: inputs, {"retention": 20_000})
+    assert explained(version(7, 0, 11), there, "KIP-889 (no JIRA)", "RESTARTED") is expected
+
+
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
@@ -334,7 +343,7 @@ def test_a_versioned_store_that_is_opened_again_forgets_what_had_ended_and_its_t
 )
 def test_a_versioned_store_that_is_restored_forgets_deletions_that_are_old(seen, expected):
     key, records = "KIP-889, restored (no JIRA)", [(0, -2, 100), (1, 0, 200), (2, -3, 700), (3, 0, 750), (4, -5, 800)]
-    more = [(5, -6, 900), (6, 8, 300), (7, 9, 760), (8, -7, 770), (9, 10, 780)]
+    more = [(5, -6, 900), (6, 8, 600), (7, 9, 760), (8, -7, 770), (9, 10, 780)]
     inputs = [(0, offset, 1 if value != -5 else 2, value, time) for offset, value, time in records + more]
     inputs[5] = (0, 5, 2, -6, 900)
 

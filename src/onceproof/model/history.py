@@ -61,8 +61,8 @@ class History:
     def shows(self, way: str, witness: Witness, reached: int | None) -> bool:
         """Whether a wrong version may have come about in one of the `WAYS`.
 
-        ended: the version that was valid had ended by a change that was processed before, and there came none or an
-            older one.
+        ended: the version that was valid had ended by a change that was processed before, or was a deletion processed
+            before, and there came none or an older one.
         too-old: who asks is older than the history, or there came what a change gives that was too old to count and
             was processed afterwards.
         deleted: the key was deleted, longer ago than the history goes back, and there came an older version.
@@ -89,8 +89,10 @@ class History:
             return False
         valid, older = past[-1], {change.number for change in past[:-1]}
         if way == "ended":
-            after = counting[len(past) :]
-            return version in older | {NONE} and any(change.offset < (reached or 0) for change in after)
+            ends = [*counting[len(past) :], *(past[-1:] if valid.number == NONE else ())]
+            return version in older | {NONE} and any(change.offset < (reached or 0) for change in ends)
+        if self._is_late(question.time, question.youngest):  # it gets the last version of all, or none
+            valid, older = counting[-1], {change.number for change in counting[:-1]}
         return valid.number == NONE and version in older - {NONE} and self._is_late(valid.time, question.youngest)
 
     def _is_late(self, time: int, youngest: int | None) -> bool:
