@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -12,6 +13,7 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.files import Outcome, Produced, VerdictRow
 from onceproof.model.json_file import decoded, read_json, write_json
 from onceproof.model.run_folder import RunFolder
+from onceproof.results import judging
 from onceproof.results.judging import judge_run, spark_counts
 from tests.conftest import a_trial
 from tests.specimens.files import a_plan, a_reading, an_outcome
@@ -269,3 +271,13 @@ def test_one_issue_is_known_in_several_scenarios(tmp_path, scenario, streams, ex
     ]
     run, _ = make_run(tmp_path, streams, ["torn-transaction"], scenario, timeline=revoked)
     assert verdict(run)[0] == expected
+
+
+def test_what_came_in_is_given_with_its_time_in_milliseconds(tmp_path):
+    run, trial = make_run(tmp_path, "3.4.1")
+    at = datetime(2026, 11, 20, 2, 15, 0, 123_000, tzinfo=UTC)
+    rows = [
+        {"partition": 1, "offset": 7, "key": 3, "value": 0, "timestamp": at, "role": r} for r in ("input", "output")
+    ]
+    spark_table(run, "records", rows, trial.key)
+    assert list(judging._inputs(run, trial)) == [(1, 7, 3, 0, 1_795_140_900_123)]
