@@ -107,7 +107,7 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
         (["sensitivity", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--plant", "checkpoint-stays"], "cannot be planted into 4.3.1"),
-        (["qualify", "3.3"], "'3.3' is not a Kafka release"),
+        (["qualify", "3.x"], "'3.x' is not a Kafka release"),
         (["qualify", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
         (["qualify", "/dev", "--broker", "4.3.1"], "/dev holds no kafka-streams: `./gradlew publish"),
         (["qualify", "4.3.1", "--broker", "/dev"], "/dev holds no kafka_2.13"),

@@ -7,6 +7,7 @@ from onceproof.model.errors import ExitCode
 from onceproof.model.qualification import Qualification
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.steps import ended_by_sigterm, exact_releases
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
@@ -22,8 +23,8 @@ def qualify(
 
     Args:
         run: takes the trials.
-        params: `streams` and `broker`, releases or words (no broker: the same release), and `scenario` (a list, empty
-            for all).
+        params: `streams`, `broker` (None: the same release), and `scenario` (a list, empty for all); releases may be
+            named by words, as `newest`.
         seed: of the first trial.
         report: called with what is tried, and with what is missing.
 
@@ -34,10 +35,10 @@ def qualify(
     from onceproof.lab import qualification
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_java
-    from onceproof.pipeline.steps import ended_by_sigterm, exact_releases
     from onceproof.results.qualified import keep
 
-    streams, broker = map(Release.parse, exact_releases([params["streams"], params["broker"] or params["streams"]]))
+    named = (params["streams"], params["broker"] or params["streams"])
+    streams, broker = (Release.parse(*exact_releases([name])) for name in named)
     scenarios, settings = list(params["scenario"] or []), get_settings()
     for name in scenarios:
         scenario(name)
