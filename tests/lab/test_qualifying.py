@@ -177,7 +177,7 @@ def test_a_trial_that_fails_still_shows_what_its_logs_have(monkeypatch, tmp_path
 def test_a_release_whose_dumper_prints_something_else_does_not_qualify(tmp_path):
     """Brokers as published, but for one word that their `DumpLogSegments` prints of each batch."""
     patch_brokers(
-        tmp_path / "build", "4.3.1", "dada00000000", "DumpLogSegments", b" producerEpoch: ", b" producerepoch: "
+        tmp_path / "build", "4.3.1", "ddec10000000", "DumpLogSegments", b" producerEpoch: ", b" producerepoch: "
     )
     broker = Release.parse(name_release(HERE, str(tmp_path / "build"), artifact=BROKER))
     streams, numbers = Release.parse("4.3.1"), count()
