@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.model.known_issues import registry
 from onceproof.model.matrices import MATRICES
 from onceproof.model.matrix import Request
+from onceproof.model.release import Release
 from tests.published import expanded, with_release
 
+NEWEST = Release(4, 4, 0)  # of the fixed list
 FROZEN = Path(__file__).parents[1] / "specimens" / "matrices"
 
 
@@ -32,9 +35,12 @@ def test_there_is_no_list_of_a_matrix_that_there_is_not():
 @pytest.mark.parametrize("name", MATRICES)
 def test_a_release_that_appears_is_in_each_matrix_that_night(name):
     before, after = expanded(Request(name)).cells, expanded(Request(name), with_release("4.5.0")).cells
-    assert {cell.scenario for cell in before if str(cell.running) == "4.4.0"} <= {
-        cell.scenario for cell in after if str(cell.running) == "4.5.0"
-    }
+    # `known` has a release that mends an issue, and the newest where an issue is open.
+    mended = {scenario for issue in registry().issues if NEWEST in issue.fixed for scenario in issue.provoked}
+    entered = {cell.scenario for cell in after if str(cell.running) == "4.5.0"}
+    assert {cell.scenario for cell in before if cell.running == NEWEST} - entered <= (
+        mended if name == "known" else set()
+    )
     on = {str(cell.broker) for cell in after} - {str(cell.broker) for cell in before}
     assert on == (set() if name in ("seed", "faults") else {"4.5.0"})
 

@@ -53,7 +53,9 @@ def test_a_release_is_shown_by_the_trial_that_it_is_judged_by(run):
     assert written.name == f"{RUN}-app-DEFAULT_CONFIG-s4.1.2-b3.9.1.zip"
     members = contents(written)
     page = members["README.md"]
-    assert page.startswith("# shop on Kafka Streams 4.1.2, broker 3.9.1: red\n\nwhy\n")
+    assert page.startswith(
+        "# shop on Kafka Streams 4.1.2, broker 3.9.1: red\n\nNo known issue explains all of it.\n\nwhy\n"
+    )
     assert "Shown here: trial 3, seed 7." in page
     assert "What runs without a fault agree on: out: records." in page
     assert "onceproof app run '[path]' --streams 4.1.2 --fault pause" in page or "app run [path] --streams" in page

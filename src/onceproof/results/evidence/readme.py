@@ -65,7 +65,8 @@ def _judged(case: Case, told: Told) -> Iterator[str]:
     else:
         name = Path(case.shown.parameters[OF_APPLICATION]).name
         yield f"# {told(name)} on Kafka Streams {verdict.releases}, broker {case.cell.broker}: {verdict.judgement}"
-        yield from [f"It is {told(verdict.explained)}."] if verdict.explained else []
+        if verdict.explained:
+            yield f"It is {told(verdict.explained)}." if verdict.is_known else "No known issue explains all of it."
         yield told(verdict.reason)
         yield from [f"Next: {told(verdict.advice)}"] if verdict.advice else []
         yield f"The other trials of run {case.run.run_id} are its oracle and its controls. {shown}"
