@@ -109,7 +109,7 @@ def test_each_application_is_run_and_a_red_one_fails_its_task_in_a_sentence(dag,
     assert [tasks["run_application", n].state for n in (0, 1)] == ["failed", "success"]
     answer = AppAnswer.read(Path(tasks["run_application", 1].xcom_pull(task_ids="run_application", map_indexes=1)))
     assert (answer.name, [one.streams for one in answer.releases]) == ("good", ["4.1.2", "4.3.1"])
-    assert "bad on 4.1.2: red: Why." in caplog.text + "".join(capfd.readouterr())
+    assert "bad on 4.1.2: red, unknown: Why." in caplog.text + "".join(capfd.readouterr())
 
 
 @pytest.mark.system

@@ -157,7 +157,7 @@ def test_a_long_search_gives_others_their_turn_and_goes_on(dag, database, cardbo
     monkeypatch.setattr(exploring, "SLICE", 400.0)
     state, _ = run_it(dag, minutes=10)
     assert state == "success"
-    assert cardboard == [("4.3.1", 400), ("4.3.1", 200)]
+    assert cardboard == [("4.4.0", 400), ("4.4.0", 200)]
 
 
 @pytest.mark.system
@@ -166,7 +166,7 @@ def test_the_next_night_goes_on_and_is_red_by_what_it_finds_itself(dag, database
     assert run_it(dag, minutes=10)[0] == "failed"
     state, [task] = run_it(dag, minutes=5)
     assert state == "success"
-    assert cardboard == [("4.3.1", 600), ("4.3.1", 300)]
+    assert cardboard == [("4.4.0", 600), ("4.4.0", 300)]
     assert Log(Path(task.xcom_pull(task_ids="search", map_indexes=0))).lines[-1].at == 900
     findings.append(a_finding(number=2, after=950.0))
     assert run_it(dag, minutes=5)[0] == "failed"

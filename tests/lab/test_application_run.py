@@ -80,7 +80,7 @@ def test_a_foreign_key_join_keeps_results_that_should_go_in_every_run_without_an
     assert "without any fault" in bad["reason"]
     assert bad["anomalies"].keys() & {"unexpected-record", "wrong-value"}
     assert len(bad["folders"]) == 2  # no fault was tried
-    assert [issue["key"] for issue in bad["issues"]] == ["KIP-213 (no JIRA)"], bad
+    assert [issue["key"] for issue in bad["issues"]] == ["KIP-213, same key (no JIRA)"], bad
     assert bad["unexplained"] == {}
 
 

@@ -61,9 +61,14 @@ def explained(streams, witness, events, config=EXACTLY, plant=None):
         ("4.1.2", LOST, [DEDUP, *killed()], "KAFKA-20685"),
         ("4.1.2", replace(LOST, offsets=("out, 'a' is not there",)), [DEDUP, *killed()], "KAFKA-20685"),
         ("4.3.1", DIED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], "KAFKA-20808"),
-        ("4.4.0", STAYED, [JOIN], "KIP-213 (no JIRA)"),
-        ("4.4.0", UNSTABLE, [JOIN], "KIP-213 (no JIRA)"),
-        ("4.4.0", replace(UNSTABLE, expected="'a': nothing", observed="'a': '1'"), [JOIN], "KIP-213 (no JIRA)"),
+        ("4.4.0", STAYED, [JOIN], "KIP-213, same key (no JIRA)"),
+        ("4.4.0", UNSTABLE, [JOIN], "KIP-213, same key (no JIRA)"),
+        (
+            "4.4.0",
+            replace(UNSTABLE, expected="'a': nothing", observed="'a': '1'"),
+            [JOIN],
+            "KIP-213, same key (no JIRA)",
+        ),
     ],
 )
 def test_what_a_mechanism_can_do_is_explained(streams, witness, events, key):

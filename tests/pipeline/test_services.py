@@ -121,7 +121,7 @@ def test_it_is_furnished(settings, airflow):
 @pytest.mark.parametrize(
     "conf",
     [
-        {"streams": ["3.3"]},
+        {"streams": ["3.3.x"]},
         {"streams": ["3.3.1; rm -rf /"]},
         {"matrix": "everything"},
         {"scenarios": ["elevator"]},

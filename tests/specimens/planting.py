@@ -7,6 +7,7 @@ holds what a killed process had left, an aborted transaction is written, too. So
 which transactions are torn follows from what each of them wrote.
 """
 
+import io
 import re
 import struct
 from collections import Counter, defaultdict
@@ -572,7 +573,7 @@ class Segments(Dump):
         """What they hold for each trial."""
         self.await_printed()
         parts: dict[str, list[bytes]] = defaultdict(list)  # by topic
-        for line in self.printed.read_bytes().splitlines(keepends=True):
+        for line in io.BytesIO(self.printed.read_bytes()):  # lines as a file has them: keys hold other ends of lines
             if line.startswith(b"Dumping "):
                 topic = Path(line.decode().removeprefix("Dumping ").strip()).parent.name.rpartition("-")[0]
             parts[topic].append(line)
