@@ -22,6 +22,7 @@ from onceproof.scenarios.crash import (
     _uncommitted,
     checkpointed,
     config,
+    databases,
     initialised,
     observe,
     workload,
@@ -156,6 +157,7 @@ CORRUPTED = (
     "org.apache.kafka.streams.errors.TaskCorruptedException: Tasks [0_0] are corrupted and hence need to be "
     "re-initialized\n\tat org.apache.kafka.streams.processor.internals.TaskManager.handle(TaskManager.java:1)\n"
 )
+CRASH = {"event": "crash", "on_disk": {"seen": 17}, "databases": {"seen": ["segment"]}}
 FRESH = (
     "[2026-11-21T08:45:00.123+0000] INFO [a-StreamThread-1] stream-thread [a] task [0_0] State store seen did not find "
     "checkpoint offset, hence would default to the starting offset at changelog onceproof.a-t1-seen-changelog-0\n"
@@ -185,19 +187,37 @@ def test_how_a_store_was_initialised(log, start, how, offset):
     events = [*restoration(1, 2, 3), *restoration(start, 3_500, 400), *restoration(9, 10, 11, store="other")]
     replayed = 3_500 - start
     told = {"store": "seen", "how": how, "offset": offset, "replayed": replayed, "records": 400}
-    crash = {"event": "crash", "on_disk": {"seen": 17}}
-    assert initialised("seen", log, [crash, *events]) == {**told, "on_disk": 17}
+    assert initialised("seen", log, [CRASH, *events], ["segment", "another"]) == {**told, "on_disk": 17}
+
+
+@pytest.mark.parametrize("log", [FRESH, CORRUPTED.replace("are corrupted", "are damaged")])
+def test_a_store_that_was_made_anew_is_not_told_to_be_kept(log):
+    with pytest.raises(NotUnderstoodError, match="does not say that the store was wiped"):
+        initialised("seen", log, [CRASH, *restoration(0, 3_500, 400)], ["new"])
+
+
+def test_a_store_that_held_nothing_of_the_transaction_may_be_made_anew():
+    nothing = CRASH | {"on_disk": {"seen": 0}}
+    assert initialised("seen", FRESH, [nothing, *restoration(0, 3_500, 400)], ["new"])["how"] == "kept"
+
+
+def test_a_database_is_known_by_its_identity(tmp_path):
+    for place, text in {"seen/seen.0": "a\n", "seen/seen.60": "b", "rocksdb/seen": "c", "rocksdb/seen-2": "d"}.items():
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "IDENTITY").write_text(text)
+    assert databases(tmp_path, "seen") == ["c", "a", "b"]
+    assert databases(tmp_path / "rocksdb" / "elsewhere", "seen") == []
 
 
 @pytest.mark.parametrize("log", ["", FRESH, TRUSTED.replace("initialized", "initialised"), TRUSTED[:150]])
 def test_a_log_that_words_it_in_another_way_is_an_error_of_ours(log):
     with pytest.raises(NotUnderstoodError, match="does not say that the store seen was trusted or wiped"):
-        initialised("seen", log, [{"event": "crash", "on_disk": {"seen": 17}}])
+        initialised("seen", log, [CRASH], ["segment"])
 
 
 def test_a_trusted_store_that_had_it_all_replayed_nothing():
     started = {"t": 3, "source": "driver", "event": "instance", "name": "instance-1", "action": "started"}
-    told = initialised("seen", TRUSTED, [*restoration(2_990, 3_000, 9), started])
+    told = initialised("seen", TRUSTED, [*restoration(2_990, 3_000, 9), started], ["segment"])
     assert (told["how"], told["replayed"], told["records"]) == ("trusted", 0, 0)
 
 

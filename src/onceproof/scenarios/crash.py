@@ -9,9 +9,11 @@ A trial runs the application until 3,000 records are committed and closes it; st
 restored from a checkpoint; lets a burst flow into one transaction; kills the process in it; and starts it once more
 over the same state directory. Three levels are checked, each with an anomaly of its own:
 
-1. `stale-checkpoint`: the checkpoint is sampled while the burst flows. One that exists is wrong. 2. `skipped-wipe`: how
-the last start initialised each store, from its log and from where it restored. A store that is
+1. `stale-checkpoint`: the checkpoint is sampled while the burst flows. One that exists is wrong.
+2. `skipped-wipe`: how the last start initialised each store, from its log and from where it restored. A store that is
    trusted is no anomaly where its directory, copied after the kill and opened, holds nothing of the open transaction.
+   A store that the log does not call wiped must still have the databases that the killed process left; if they are
+   new, the log is not understood, which is an error.
 3. The damage. `lost-record`: a topology that drops what it has seen drops records that it has never emitted.
    `duplicate-id` and others: the enumerator, whose two stores were flushed at different points. And, whatever the
    topology does with it, `uncommitted-state`: the store, read before the first record, holds keys that no committed
@@ -318,7 +320,8 @@ def _stores(trial: Trial) -> tuple[str, ...]:
 
 def _tell_how_initialised(lab: Lab, instance: Instance) -> None:
     for store in _stores(lab.trial):
-        lab.note("initialised", **initialised(store, instance.log.read_text(), lab.events))
+        now = databases(lab.state_directory(NAME) / TASK, store)
+        lab.note("initialised", **initialised(store, instance.log.read_text(), lab.events, now))
 
 
 def _crash_each_time(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise:
@@ -375,7 +378,8 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
 @dataclass(frozen=True)
 class LeftBehind:
     """What a killed process left: `committed` records of the input, where each topic and each partition of
-    `__consumer_offsets` ends, and the entries of each store on disk: those that were not committed, and all.
+    `__consumer_offsets` ends; of each store the entries on disk, those that were not committed and all, and the
+    identities of its databases.
     """
 
     committed: int
@@ -383,6 +387,7 @@ class LeftBehind:
     positions: Mapping[int, int]
     on_disk: Mapping[str, int]
     held: Mapping[str, int]
+    databases: Mapping[str, Sequence[str]]
 
     @property
     def uncommitted(self) -> int:
@@ -398,7 +403,11 @@ class LeftBehind:
         """What was open at the kill, by role and partition from the first offset to the end; and what is on disk."""
         open_ = {role: {"0": [end, None]} for role, end in self.ends.items()}
         open_[OFFSETS] = {str(partition): [end, None] for partition, end in self.positions.items()}
-        return {"open": {**open_, "input": {"0": [self.committed, self.ends["input"]]}}, "on_disk": dict(self.on_disk)}
+        return {
+            "open": {**open_, "input": {"0": [self.committed, self.ends["input"]]}},
+            "on_disk": dict(self.on_disk),
+            "databases": dict(self.databases),
+        }
 
 
 def _left_behind(lab: Lab) -> LeftBehind:
@@ -410,7 +419,9 @@ def _left_behind(lab: Lab) -> LeftBehind:
     not_committed = {key for key, _ in records[committed:]}
     held = lab.on_disk(NAME, TASK)
     on_disk = {store: _uncommitted(store, held.get(store, {}), committed, not_committed) for store in stores}
-    return LeftBehind(committed, ends, lab.positions(), on_disk, {s: len(held.get(s, {})) for s in stores})
+    entries = {store: len(held.get(store, {})) for store in stores}
+    identities = {store: databases(lab.state_directory(NAME) / TASK, store) for store in stores}
+    return LeftBehind(committed, ends, lab.positions(), on_disk, entries, identities)
 
 
 def _counts(entries: Mapping[str, int]) -> str:
@@ -513,8 +524,23 @@ class StateWatch:
 # --- forensics -----------------------------------------------------------------------------------------------
 
 
-def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]:
+def databases(directory: Path, store: str) -> list[str]:
+    """The identities of a store's databases in a task's directory, one for each segment; none if it is in memory.
+
+    RocksDB writes the file `IDENTITY` once, when it creates a database.
+    """
+    files = sorted(directory.rglob("IDENTITY"))
+    return [file.read_text().strip() for file in files if store in file.relative_to(directory).parts]
+
+
+def initialised(store: str, log: str, events: Sequence[Event], now: Sequence[str]) -> dict[str, Any]:
     """How a store was initialised by the process with this log, which was the last to run.
+
+    Args:
+        store: its name.
+        log: of the process.
+        events: of the trial.
+        now: the identities of the store's databases after the start.
 
     Returns:
         store; how: `trusted` (from a checkpoint), `wiped`, or `kept` (restored from the beginning over what was there);
@@ -522,8 +548,11 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
         those, the committed ones that were restored; on_disk: entries of the open transaction that the directory held.
 
     Raises:
-        NotUnderstoodError: neither the log nor a restoration says how: the release words it differently.
+        NotUnderstoodError: neither the log nor a restoration says how, or the log does not say that the store was
+            wiped, although its databases are new: the release words it differently.
     """
+    crash = next((e for e in reversed(events) if e["event"] == "crash"), {})
+    on_disk = crash.get("on_disk", {}).get(store, 0)
     starts = [n for n, e in enumerate(events) if e["event"] == "instance" and e["action"] == "started"]
     own = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
     restores = [e for e in own if e["event"] == "restore"]
@@ -538,6 +567,12 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
     elif trusted or start > 0:
         how = "trusted"
     elif restores:
+        if on_disk and not set(now) & set(crash["databases"][store]):
+            raise NotUnderstoodError(
+                f"The databases of the store {store} are not those that the killed process left, but the log of {NAME} "
+                f"does not say that the store was wiped ({NOT_EMPTY.name}, {WIPED.name}): the release words it "
+                "differently. `onceproof qualify` says what else has changed."
+            )
         how = "kept"
     else:
         raise NotUnderstoodError(
@@ -545,14 +580,13 @@ def initialised(store: str, log: str, events: Sequence[Event]) -> dict[str, Any]
             f"{WIPED.name}), and no restoration of it was reported: the release words it differently. "
             "`onceproof qualify` says what else has changed."
         )
-    crash = next((e for e in reversed(events) if e["event"] == "crash"), {})
     return {
         "store": store,
         "how": how,
         "offset": int(trusted["offset"]) if trusted else start if how == "trusted" else None,
         "replayed": restores[-1]["end"] - restores[-1]["from"] if restores else 0,
         "records": restored[-1]["records"] if restored else 0,
-        "on_disk": crash.get("on_disk", {}).get(store, 0),
+        "on_disk": on_disk,
     }
 
 
