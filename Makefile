@@ -63,7 +63,7 @@ coverage: $(VENV)/.installed ## The tests that need no JVM, and which lines they
 
 test-java: prerequisites ## The application's topology tests, on its oldest and newest Kafka Streams
 	@$(MVN) -f streams_app/pom.xml test
-	@$(MVN) -f streams_app/pom.xml test -Dkafka.version=4.3.1
+	@$(MVN) -f streams_app/pom.xml test -Dkafka.version=4.4.0
 
 benchmarks: setup ## Measure the figures of docs/figures.md, each beside its peer
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit $$?; done
