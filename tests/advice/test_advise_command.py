@@ -56,9 +56,9 @@ def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_kn
 
 def test_the_readme_shows_what_is_printed(advise):
     [shown] = re.findall(
-        r"^\$ \.venv/bin/onceproof advise 3\.9\.1 4\.3\.1\n( .*?)^```", README, re.MULTILINE | re.DOTALL
+        r"^\$ \.venv/bin/onceproof advise 3\.9\.1 4\.4\.0\n( .*?)^```", README, re.MULTILINE | re.DOTALL
     )
-    printed = [_counted(line) for line in advise("3.9.1", "4.3.1").stdout.splitlines()]
+    printed = [_counted(line) for line in advise("3.9.1", "4.4.0").stdout.splitlines()]
     for line in shown.splitlines():
         assert line == "…" or _counted(line) in printed
 
