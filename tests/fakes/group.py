@@ -38,6 +38,7 @@ class Nature:
     fails_early: bool = False  # a transaction, before any throttle
     throws_after: int | None = None  # records; then the thread that processes them dies
     halts_after: int | None = None  # records; then everything stops
+    starves: bool = False  # as its threads wait for a CPU all the time
     keeps_lock: bool = False  # then: of a task's directory, which its owner cannot lock (KAFKA-19510)
     closes: bool = True  # in good order
     misses: bool = True  # a member that is silent for longer than its session

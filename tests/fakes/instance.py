@@ -13,6 +13,7 @@ from typing import Any
 from onceproof.faults.directory import PROCESS_FILE
 from onceproof.installation import Installation
 from onceproof.lab.instance import Instance
+from onceproof.lab.processes import CpuTime
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
 from tests.fakes.clock import FakeClock
@@ -125,6 +126,10 @@ class FakeInstance(Instance):
         self._group.running[self.name] = self
         self._group.assigned.append(self._assigned)
         self._clock.listeners.append(self._pass)
+
+    def cpu_times(self) -> dict[str, CpuTime]:
+        """Of one thread, which sleeps or waits for a CPU."""
+        return {self.name: CpuTime(waited=self._clock.now() if self._nature.starves else 0.0)}
 
     def dump_threads(self, file: Path) -> str | None:
         """It has no threads."""
@@ -440,7 +445,10 @@ class FakeInstance(Instance):
         start = self._look_into(directory, task)
         for store in stores_of(task):
             if self._stores_are_on_disk:
-                (directory / "rocksdb" / store).mkdir(parents=True, exist_ok=True)
+                folder = directory / "rocksdb" / store
+                folder.mkdir(parents=True, exist_ok=True)
+                if not (folder / "IDENTITY").exists():
+                    (folder / "IDENTITY").write_text(f"{self.name} {self._clock.now()}")
             end = self._group.ends[f"{store}-changelog", task.partition]
             if end > start:
                 task.ready_at = self._clock.now() + self._nature.restoration
@@ -464,7 +472,7 @@ class FakeInstance(Instance):
         if files:
             self.log_line(f"WARN [a] task [{task.name}] did not find checkpoint offsets while stores are not empty (a)")
             self.log_line(f"WARN [a] TaskCorruptedException: Tasks [{task.name}] are corrupted (a)")
-            for file in files:
+            for file in [*files, *directory.glob("rocksdb/*/IDENTITY")]:
                 file.unlink()
             self._group.on_disk[task.name] = 0
         for store in stores_of(task):

@@ -345,7 +345,9 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
         group.quota = bytes_per_second
 
     def on_disk(_installation: object, _release: object, directory: Path, *_: Path) -> dict[str, dict[int, int]]:
-        """Those of a task's first records that its store has on disk."""
+        """Those of a task's first records that its store has on disk; none of stores in memory."""
+        if scenario_.values(trial).get("stores") == "in-memory":
+            return {}
         records = [*first, *scenario_.workload(trial).second][: group.on_disk[directory.name]]
         kept = {key: value for key, value in dict(records).items() if value != DELETE}
         held = {"counter": {0: len(records) - 1}} if records else {}

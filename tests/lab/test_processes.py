@@ -4,13 +4,24 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 
 import psutil
 import pytest
 
-from onceproof.lab.processes import REAPER, Process, await_condition, boot_id, open_pipes, spawn, tail
-from onceproof.model.errors import HarnessError
+from onceproof.lab.processes import (
+    REAPER,
+    CpuTime,
+    Process,
+    await_condition,
+    boot_id,
+    check_not_starved,
+    open_pipes,
+    spawn,
+    tail,
+)
+from onceproof.model.errors import HarnessError, StoodStillError
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -46,6 +57,45 @@ def test_a_command_is_killed_as_by_a_crash(kept):
     kept.kill()
     await_condition("the reaper to end", lambda: not kept.alive(), timeout=30)
     assert kept.poll() == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("ran", "waited", "starved"),
+    [
+        pytest.param(0.0, 0.0, False, id="it sleeps, or hangs"),
+        pytest.param(60.0, 0.5, False, id="it spins alone"),
+        pytest.param(20.0, 40.0, False, id="it spins beside two others"),
+        pytest.param(2.0, 15.0, False, id="it hardly wanted a CPU"),
+        pytest.param(2.0, 50.0, True, id="it hardly got a CPU"),
+    ],
+)
+def test_a_thread_is_starved_if_it_hardly_got_what_it_asked_for(ran, waited, starved):
+    before = {"thread": CpuTime(100.0, 500.0)}
+    after = {"thread": CpuTime(100.0 + ran, 500.0 + waited), "new": CpuTime(0.1, 0.2)}
+    with pytest.raises(StoodStillError, match=f"waited {waited:.0f} s for one") if starved else nullcontext():
+        check_not_starved(60.0, before, after)
+
+
+SPINNER = [sys.executable, "-c", "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"]
+
+
+def test_the_kernel_says_how_long_a_thread_waited_for_a_cpu(tmp_path):
+    cpu = str(min(os.sched_getaffinity(0)))
+    spinners = [spawn([*SPINNER, cpu], log=tmp_path / f"log-{n}") for n in range(6)]  # each gets a sixth of a CPU
+    try:
+        longest = partial(max, key=lambda time: time.waited)
+        await_condition(
+            "a thread to wait",
+            lambda: longest(spinners[0].cpu_times().values(), default=CpuTime()).waited > 1,
+            timeout=60,
+        )
+        with pytest.raises(StoodStillError, match="too few CPUs"):
+            check_not_starved(1.0, {}, spinners[0].cpu_times())
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.terminate(timeout=30)
+    assert spinners[0].cpu_times() == {}
 
 
 WRITER = """

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -691,6 +691,15 @@ def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(driver: Driv
     assert breach.anomaly == way.reason.removeprefix("^").partition(":")[0]
     committed = [end for name, end in driver.site.facts.items() if name.startswith("input_end/")]
     assert sum(committed) == driver.lab.committed()
+
+
+@pytest.mark.parametrize(
+    "driver", [replace(way, nature=replace(way.nature, starves=True)) for way in HALTS], indirect=True
+)
+def test_an_application_that_gets_no_cpu_is_not_stuck(driver: Driver) -> None:
+    with pytest.raises(StoodStillError, match="too few CPUs"):
+        driver.drive()
+    assert not [c for c in compare_liveness(driver.site.events) if c.anomaly]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from onceproof.installation import Installation
 from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import Jvm, require_java
-from onceproof.lab.processes import Process, await_condition, spawn, tail
+from onceproof.lab.processes import CpuTime, Process, await_condition, spawn, tail
 from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
@@ -71,6 +71,10 @@ class Cluster:
 
     def check_alive(self) -> None:
         """Raise a HarnessError if the brokers are known to be gone; those that are not ours are not watched."""
+
+    def cpu_times(self) -> dict[str, CpuTime]:
+        """The CPU time of each thread of the brokers since they were started; none of those that are not ours."""
+        return {thread: time for node in self.nodes for thread, time in node.cpu_times().items()}
 
     def files(self) -> Mapping[str, str]:
         """Configuration files of the brokers by name; nothing of those that are not ours."""

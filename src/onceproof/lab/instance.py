@@ -15,7 +15,7 @@ from onceproof.lab.applications import application_class_path
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import Jvm, java_of
-from onceproof.lab.processes import Process, await_condition, open_pipes, spawn, tail
+from onceproof.lab.processes import CpuTime, Process, await_condition, check_not_starved, open_pipes, spawn, tail
 from onceproof.lab.threads import dump_threads
 from onceproof.model.client_properties import java_options
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
@@ -232,15 +232,25 @@ class Instance:
         )
 
     def command(self, command: str, timeout: float = 30.0) -> Any:
-        """Have a command carried out (`add-thread`, `remove-thread`, `dump`) and return its result."""
-        seen = self.last.get("command")
+        """Have a command carried out (`add-thread`, `remove-thread`, `dump`) and return its result.
+
+        Raises:
+            KafkaFailedError: it was not carried out in time.
+            StoodStillError: nor did the instance get a CPU.
+        """
+        seen, before = self.last.get("command"), self.cpu_times()
+
+        def late(told: str) -> OnceproofError:
+            check_not_starved(timeout, before, self.cpu_times())
+            return KafkaFailedError("stuck", self.name, f"{command} is carried out", told)
+
         self._send(command)
         await_condition(
             f"{self.name} to {command}",
             lambda: self.last.get("command") is not seen,
             timeout=timeout,
             check=self.check_alive,
-            late=lambda told: KafkaFailedError("stuck", self.name, f"{command} is carried out", told),
+            late=late,
         )
         return self.last["command"]["result"]
 
@@ -253,14 +263,20 @@ class Instance:
 
         Raises:
             KafkaFailedError: it did not end in time, or not cleanly.
+            StoodStillError: it did not end in time, nor did it get a CPU.
         """
-        in_good_order = "closes in good order"
+        in_good_order, before = "closes in good order", self.cpu_times()
+
+        def late(told: str) -> OnceproofError:
+            check_not_starved(timeout, before, self.cpu_times())
+            return KafkaFailedError("unclean-close", self.name, in_good_order, told)
+
         await_condition(
             f"{self.name} to close",
             lambda: not self.process.alive(),
             timeout=timeout,
             last_seen=lambda: f"It was last {self.state}.",
-            late=lambda told: KafkaFailedError("unclean-close", self.name, in_good_order, told),
+            late=late,
         )
         if self._listener is not None:
             self._listener.join(timeout)
@@ -284,6 +300,10 @@ class Instance:
         with suppress(KeyError, psutil.NoSuchProcess):
             return psutil.Process(self.last["hello"]["pid"]).status() == psutil.STATUS_STOPPED
         return False
+
+    def cpu_times(self) -> dict[str, CpuTime]:
+        """The CPU time of each of its threads since it was started."""
+        return {} if self._process is None else self._process.cpu_times()
 
     def dump_threads(self, file: Path) -> str | None:
         """Write down what its threads do; returns why there is nothing, or None."""

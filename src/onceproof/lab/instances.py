@@ -6,6 +6,7 @@ from typing import Any
 
 from onceproof.lab.instance import Instance
 from onceproof.lab.instance_logs import locked_tasks
+from onceproof.lab.processes import CpuTime
 from onceproof.lab.site import Site
 from onceproof.model.errors import StoodStillError
 from onceproof.model.files import Planted
@@ -99,6 +100,10 @@ class Instances:
             instance.close()
         for instance in self._running.values():
             instance.await_closed()
+
+    def cpu_times(self) -> dict[str, CpuTime]:
+        """The CPU time of each thread of those that run since it was started."""
+        return {thread: time for instance in self._running.values() for thread, time in instance.cpu_times().items()}
 
     def dump_threads(self) -> None:
         """Write down what all threads are doing, and which locks they lack.

@@ -15,11 +15,26 @@ import psutil
 
 from onceproof.lab.environment import without_credentials
 from onceproof.model.cell import MARK
-from onceproof.model.errors import HarnessError, OnceproofError
+from onceproof.model.errors import HarnessError, OnceproofError, StoodStillError
 
 WIDTH = 300  # of a log's line in an error; the log has the rest
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 REAPER = Path(__file__).with_name("reaper.py")
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """Seconds that a thread ran, and that it was ready to run and waited for a CPU."""
+
+    ran: float = 0.0
+    waited: float = 0.0
+
+    def is_starved(self, seconds: float) -> bool:
+        """Whether it waited for a third of these seconds, and got less than a quarter of what it asked for.
+
+        A thread that spins gets more than that on a machine that is merely busy.
+        """
+        return 3 * self.waited >= seconds and self.waited > 3 * self.ran
 
 
 @dataclass
@@ -66,6 +81,16 @@ class Process:
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(self.pid).children(recursive=True)
         return []
+
+    def cpu_times(self) -> dict[str, CpuTime]:
+        """The CPU time of each thread of the command since it was started; none if it has ended.
+
+        The kernel counts it in `/proc/PID/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats).
+        """
+        threads = [
+            file for process in self._command() for file in Path(f"/proc/{process.pid}/task").glob("*/schedstat")
+        ]
+        return {str(thread): _cpu_time(thread) for thread in threads}
 
     def freeze(self) -> None:
         """SIGSTOP the command: it is frozen, and its connections stay open; does nothing if it has ended."""
@@ -205,6 +230,31 @@ def tail(log: Path, lines: int = 5) -> str:
             return "\n".join(line[:WIDTH] for line in last)
     except OSError:
         return "(no log)"
+
+
+def _cpu_time(schedstat: Path) -> CpuTime:
+    """What the kernel counted of a thread; zero if the thread has ended, or if this kernel does not count."""
+    try:
+        ran, waited, _ = map(int, schedstat.read_text().split())
+    except (OSError, ValueError):
+        return CpuTime()
+    return CpuTime(ran / 1e9, waited / 1e9)
+
+
+def check_not_starved(seconds: float, before: Mapping[str, CpuTime], after: Mapping[str, CpuTime]) -> None:
+    """Check that a delay of some seconds is the threads' own: they got CPUs, by the CPU times of each before and after.
+
+    Raises:
+        StoodStillError: the thread that waited longest for a CPU hardly got one.
+    """
+    since = {thread: before.get(thread, CpuTime()) for thread in after}
+    times = [CpuTime(now.ran - since[t].ran, now.waited - since[t].waited) for t, now in after.items()]
+    longest = max(times, key=lambda time: time.waited, default=CpuTime())
+    if longest.is_starved(seconds):
+        raise StoodStillError(
+            f"The machine has too few CPUs for what runs on it: a thread of the trial waited {longest.waited:.0f} s "
+            f"for one and ran for {longest.ran:.0f} s, so its delay says nothing about Kafka. Run less beside it."
+        )
 
 
 def await_condition(

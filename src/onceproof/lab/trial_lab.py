@@ -13,6 +13,7 @@ from onceproof.lab.instance_logs import was_recycled
 from onceproof.lab.instances import Instances
 from onceproof.lab.limits import Limits
 from onceproof.lab.load import Bulk
+from onceproof.lab.processes import CpuTime, check_not_starved
 from onceproof.lab.reading import TopicReading
 from onceproof.lab.site import Site
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
@@ -242,8 +243,14 @@ class TrialLab:
     # --- waiting ----------------------------------------------------------------------------------------------
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
-        """Wait for a condition that the application must bring about."""
-        self._site.await_(what, condition, timeout, self._check, self._last_seen, partial(self._stuck, what))
+        """Wait for a condition that the application must bring about.
+
+        Raises:
+            KafkaFailedError: it did not.
+            StoodStillError: nor did the application, or its brokers, get a CPU.
+        """
+        late = partial(self._stuck, what, timeout, self._cpu_times())
+        self._site.await_(what, condition, timeout, self._check, self._last_seen, late)
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition becomes true within some time."""
@@ -259,6 +266,10 @@ class TrialLab:
         told = f"Committed: {self.committed():,}; {self._instances.last_seen()}"
         return f"{told}; the logs are in {self._site.folder.instances}."
 
-    def _stuck(self, what: str, told: str) -> OnceproofError:
-        """What it means that the application did not bring something about."""
+    def _cpu_times(self) -> dict[str, CpuTime]:
+        return self._site.cluster.cpu_times() | self._instances.cpu_times()
+
+    def _stuck(self, what: str, timeout: float, before: Mapping[str, CpuTime], told: str) -> OnceproofError:
+        """What it means that the application did not bring something about, although it got CPUs since `before`."""
+        check_not_starved(timeout, before, self._cpu_times())
         return KafkaFailedError("stuck", ", ".join(sorted(self.running)) or "no instance", what, told)
