@@ -123,6 +123,8 @@ def spark() -> Iterator[SparkSession]:
         # To write and compile code for each query takes longer than to go over a few rows without: whole runs do it.
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        # With it PySpark tells the JVM, for each column that a query names, the line that names it.
+        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         .config("spark.log.level", "ERROR")  # a failing test shows its own lines
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()

@@ -12,6 +12,8 @@ import pytest
 from onceproof.cli import for_git_bisect, trials
 from onceproof.cli.terminal import CLOSED
 from onceproof.model.errors import ExitCode
+from onceproof.settings import get_settings
+from tests import commands
 from tests.conftest import a_trial
 from tests.specimens.files import a_reading, an_outcome
 
@@ -165,7 +167,10 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_path):
-    done = onceproof(*arguments, ONCEPROOF_HOME=str(tmp_path / "home"))
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "artifacts").symlink_to(get_settings().artifacts)  # what `make setup` resolved
+    done = commands.onceproof(home, *arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -95,6 +95,7 @@ def database_url(tmp_path, monkeypatch):
     get_settings.cache_clear()
 
 
+@pytest.mark.night  # with all plants on the newest release as a step of the night
 @pytest.mark.spark
 def test_both_readers_find_a_plant_and_one_that_does_not_fire_is_not_found(tmp_path, database_url):
     cell = a_trial("3.4.1").cell

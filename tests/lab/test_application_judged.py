@@ -1,6 +1,7 @@
 """What is said about an application on a release, given what its last trial showed; and what repeats it."""
 
 import shlex
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from typer.main import get_command
 
 from onceproof.cli.applications import app
 from onceproof.lab.application_advice import advice_on_red
-from onceproof.lab.application_run import Asked, _Done, _judged, _run, with_replays
+from onceproof.lab.application_run import Asked, _Done, _judged, _run, run_on_release, with_replays
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import FAULT, Cell
 from onceproof.model.errors import ExitCode
@@ -21,7 +22,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.applying import complaint
 from onceproof.scenarios.app import LIKE, SCENARIO
 from tests.conftest import a_run_id, a_trial
-from tests.specimens.files import an_app_answer, an_outcome, on_release
+from tests.specimens.files import a_plan, an_app_answer, an_outcome, on_release
 
 TRIAL = a_trial("4.3.1")
 LOST = Witness("lost-record", 0, 1, (), ("out/0@1",), "1", "nothing")
@@ -69,6 +70,26 @@ def test_a_trial_in_which_the_machine_stood_still_is_repeated_under_another_appl
     assert len({*tried}) == len(dict(tried)) == 2
     assert (done.trial.application_id, Path(done.folder).name) == tried[-1]
     assert (done.trial.seed, done.trial.parameters) == (1, asked.undisturbed(1).parameters)
+
+
+def test_where_a_run_without_any_fault_is_red_no_fault_is_tried(tmp_path, monkeypatch):
+    tried = []
+
+    def run_trial(trial, folder, *_, **__):
+        tried.append((trial.number, trial.parameters[FAULT]))
+        a_plan(trial, roles={}).write(folder.trial_file)
+        folder.timeline.write_text('{"t": 0, "source": "driver", "event": "begun"}\n')
+        found = Findings(1, 1, 1, 0, [LOST] if len(tried) == 2 else [], {"stores": 1})
+        Reading.of(found, found.anomalies).write(folder.reader_file)
+        return an_outcome(trial)
+
+    monkeypatch.setattr("onceproof.lab.application_run.run_trial", run_trial)
+    monkeypatch.setattr("onceproof.lab.application_run.own_cluster", lambda *_: nullcontext())
+    asked = Asked(RunFolder(tmp_path / TRIAL.run), replace(TRIAL.cell, scenario=SCENARIO.name), 1, 1, {FAULT: "pause"})
+    told = run_on_release(None, asked, print)
+    assert (told.judgement, tried) == (Judgement.RED, [(1, "none"), (2, "none")])
+    assert told.reason.startswith("1 lost-record without any fault.")
+    assert len(told.folders) == 2
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from onceproof.model.verdict import Verdict
 from onceproof.page.exports import annotations, told_of, vote, write_junit, write_summary
 from onceproof.pipeline.run import Finished
 from onceproof.settings import get_settings
+from tests.commands import onceproof
 from tests.page.conftest import NEWEST, SCRIPT
-from tests.page.test_page_report import onceproof
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def told(settings):
 
 
 def test_junit_has_a_test_case_for_each_cell(settings, told, tmp_path):
-    done = onceproof(settings, "report", "--junit", str(tmp_path / "junit.xml"))
+    done = onceproof(settings.home, "report", "--junit", str(tmp_path / "junit.xml"))
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(rf"{tmp_path}/junit\.xml \(\d+ KiB\)\n", done.stdout)
     [suite] = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 - our own
@@ -83,7 +83,7 @@ def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
     first = next(iter(run.trials()))
     file = run.trial(first).trial_file
     replace(TrialPlan.read(file), not_looked_at={"atomicity": "the brokers are not ours"}).write(file)
-    text = onceproof(settings, "report", "--vote").stdout
+    text = onceproof(settings.home, "report", "--vote").stdout
     assert text == vote(told_of(run)) + "\n"
     assert "  ✘✘ regression   " in text
     assert "Commits\n  3.3.1: not in its jars\n" in text

@@ -21,8 +21,8 @@ from onceproof.page import coverage, exploring
 from onceproof.page.app import create_app
 from onceproof.page.exploring import find_search, search_view
 from onceproof.page.report import write_search
+from tests.commands import onceproof
 from tests.page.conftest import SCRIPT, make_trial, served
-from tests.page.test_page_report import onceproof
 from tests.specimens.files import a_reading, an_outcome
 
 SEARCH, OLDER = "20260102T000000-0001", "20260101T000000-0001"
@@ -286,7 +286,7 @@ def test_a_search_in_one_file_tells_nothing_of_the_machine(settings, searched, t
     number = find_search(settings.explorations, SEARCH).findings[1].folder
     outcome = searched.path / number / "outcome.json"
     outcome.write_text(outcome.read_text().replace("Task 0_0", f"horses {settings.home}/x").replace("7091", '"horses"'))
-    done = onceproof(settings, "report", SEARCH, "--html", str(tmp_path / "search.html"))
+    done = onceproof(settings.home, "report", SEARCH, "--html", str(tmp_path / "search.html"))
     assert done.returncode == 0, done.stderr
     assert "KiB" in done.stdout
     text = (tmp_path / "search.html").read_text()
@@ -335,11 +335,11 @@ def test_a_search_is_not_written_over_a_folder(settings, searched, tmp_path):
 
 
 def test_the_command_prints_a_search(settings, searched):
-    done = onceproof(settings, "report", SEARCH)
+    done = onceproof(settings.home, "report", SEARCH)
     assert done.returncode == 0, done.stderr
     assert "finding 1: lost-record in enumerator on Kafka Streams 3.4.0" in done.stdout
     assert "KAFKA-14172" in done.stdout
-    done = onceproof(settings, "report", SEARCH, "--vote")
+    done = onceproof(settings.home, "report", SEARCH, "--vote")
     assert done.returncode == 2
     assert f"{SEARCH} is a search, which has no verdicts" in done.stderr
 

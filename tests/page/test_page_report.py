@@ -18,17 +18,12 @@ from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.report import write_report
+from tests.commands import onceproof
 from tests.page.conftest import GREEN, NEWEST, OLDER, RED, SCRIPT, make_run
 
 
-def onceproof(settings, *arguments, **options):
-    environment = {**os.environ, "ONCEPROOF_HOME": str(settings.home)}
-    command = [sys.executable, "-m", "onceproof.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False, **options)
-
-
 def test_the_terminal_shows_the_same_matrix(settings):
-    done = onceproof(settings, "report")
+    done = onceproof(settings.home, "report")
     assert done.returncode == 0, done.stderr
     assert "1 cell regressed" in done.stdout
     assert re.search(r"3\.3\.1 +3\.4\.1 +3\.10\.0", done.stdout)
@@ -37,7 +32,7 @@ def test_the_terminal_shows_the_same_matrix(settings):
     assert "Restarted on another release" in done.stdout
     assert "newly red: 3.4.1 enumerator CACHING_DISABLED" in done.stdout
     assert "quota" not in done.stdout  # not of this run
-    assert "quota" in onceproof(settings, "report", OLDER).stdout
+    assert "quota" in onceproof(settings.home, "report", OLDER).stdout
 
 
 @pytest.mark.parametrize(
@@ -45,7 +40,7 @@ def test_the_terminal_shows_the_same_matrix(settings):
     [("20261120T021500-ffff", "There is no run '20261120T021500-ffff'"), ("../x", "There is no run '../x'")],
 )
 def test_a_run_that_is_not_there_is_a_usage_error(settings, wanted, said):
-    done = onceproof(settings, "report", wanted)
+    done = onceproof(settings.home, "report", wanted)
     assert done.returncode == 2
     assert said in done.stderr
 
@@ -54,7 +49,7 @@ def test_the_report_stands_for_itself_and_tells_nothing_of_the_machine(settings,
     run = RunFolder(settings.runs / NEWEST)
     outcome = run.trial(f"{RED.key}-t2").outcome_file
     outcome.write_text(outcome.read_text().replace("Task 0_0", f"{settings.home}/secret.txt on {socket.gethostname()}"))
-    done = onceproof(settings, "report", "--html", str(tmp_path / "report.html"))
+    done = onceproof(settings.home, "report", "--html", str(tmp_path / "report.html"))
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "report.html").read_text()
     assert str(settings.home) not in text
@@ -86,7 +81,7 @@ def test_the_report_hides_a_secret_wherever_it_stands(settings, tmp_path):
 def test_text_of_others_is_no_markup_in_the_terminal(settings):
     cell = Cell("enumerator", "[/WILD]", Release(3, 3, 1), Release(3, 9, 1))
     make_run(settings.runs, "20261121T021500-cccc", {cell: "clean"})
-    done = onceproof(settings, "report")
+    done = onceproof(settings.home, "report")
     assert done.returncode == 0, done.stderr
     assert "[/WILD]" in done.stdout
 
@@ -121,7 +116,7 @@ def test_the_page_runs_by_itself_on_loopback_and_knows_its_name(settings):
         await_condition("the page", lambda: httpx.get(url).status_code == 200, timeout=30)
         # If a name of another site led here, that site's scripts could read the page.
         assert httpx.get(url, headers={"Host": "evil.example"}).status_code == 400
-        taken = onceproof(settings, "page", "--port", url.rpartition(":")[2].strip("/"))
+        taken = onceproof(settings.home, "page", "--port", url.rpartition(":")[2].strip("/"))
         assert taken.returncode == 2
         assert "is taken: name another one with --port." in taken.stderr
         assert len(taken.stderr.strip().splitlines()) == 1

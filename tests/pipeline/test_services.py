@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks.chaos import Tree
 from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.pipeline.services import down, services, up
@@ -135,6 +134,14 @@ def test_a_request_that_makes_no_sense_is_refused_before_it_is_a_run(airflow, co
         assert api.active_runs(DAG) == []
 
 
+def test_a_killed_supervisor_leaves_nothing_and_the_next_one_starts(settings, airflow):
+    psutil.Process(airflow.supervisor).kill()
+    await_gone(settings)
+    again, new = up(settings)
+    assert new
+    assert again.url == airflow.url
+
+
 @pytest.mark.parametrize("victim", ["the lower keeper", "the scheduler"])
 def test_a_component_that_dies_takes_all_with_it_and_is_named(settings, airflow, victim):
     for upper in psutil.Process(airflow.supervisor).children():
@@ -146,17 +153,6 @@ def test_a_component_that_dies_takes_all_with_it_and_is_named(settings, airflow,
     assert log.startswith("Airflow's scheduler ended (exit code 137), so all of it stops; log ")
 
 
-def test_a_killed_supervisor_leaves_nothing_and_the_next_one_starts(settings, airflow):
-    psutil.Process(airflow.supervisor).kill()
-    await_gone(settings)
-    again, new = up(settings)
-    assert new
-    assert again.url == airflow.url
-    assert down(settings)
-    assert processes(settings) == []
-    assert not down(settings)
-
-
 def is_java(process: psutil.Process) -> bool:
     """Whether it is one, and still there."""
     try:
@@ -166,7 +162,9 @@ def is_java(process: psutil.Process) -> bool:
 
 
 @pytest.mark.broker
-def test_runs_that_are_killed_beheaded_and_interrupted_leave_nothing(settings, tmp_path):
+def test_runs_that_are_killed_and_interrupted_leave_nothing(settings, tmp_path):
+    """One whose scheduler is killed is in `tests/system/test_whole_under_fire.py`."""
+
     def run_until_driven(log: Path) -> subprocess.Popen[bytes]:
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -191,21 +189,18 @@ def test_runs_that_are_killed_beheaded_and_interrupted_leave_nothing(settings, t
     killed.wait()
     await_gone(settings)
 
-    beheaded = run_until_driven(tmp_path / "beheaded.log")
-    (scheduler,) = Tree.of(psutil.Process(beheaded.pid)).component("scheduler")
-    scheduler.kill()
-    assert beheaded.wait(120) == 1  # HarnessError
-    assert "Airflow's scheduler ended (exit code 137)" in (tmp_path / "beheaded.log").read_text()
-    await_gone(settings)
-
     # The next one is not told that a run is under way.
     interrupted = run_until_driven(tmp_path / "interrupted.log")
     interrupted.send_signal(signal.SIGINT)
     assert interrupted.wait(120) == 130
     assert processes(settings) == []
 
-    # What they left behind does not disturb the next ones.
-    with services(settings) as running, running.airflow.api() as api:
+    # What they left behind does not disturb the next one.
+    airflow, _ = up(settings)
+    with airflow.api() as api:
         assert api.active_runs(DAG) == []
         states = {api.run_state(DAG, folder.name) for folder in settings.runs.iterdir()}
     assert states == {"failed"}
+    assert down(settings)
+    assert processes(settings) == []
+    assert not down(settings)

@@ -12,17 +12,8 @@ from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
 from onceproof.results.database import CellRow
-from onceproof.settings import get_settings
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """A separate home that shares what `make setup` resolved."""
-    home = tmp_path_factory.mktemp("home")
-    (home / "artifacts").symlink_to(get_settings().artifacts)
-    return home
 
 
 @dataclass(frozen=True)

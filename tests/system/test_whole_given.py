@@ -12,7 +12,6 @@ from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
 from onceproof.results.database import CellRow
-from onceproof.settings import get_settings
 from tests.specimens.secured import PASSWORD, USER, Secured, secured_broker, seen_in_ps, written_to
 
 pytestmark = [pytest.mark.system, pytest.mark.night, pytest.mark.timeout(1800)]
@@ -24,14 +23,6 @@ def broker(tmp_path_factory):
     with secured_broker(tmp_path_factory.mktemp("secured")) as started:
         started.allow(USER)
         yield started
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """A separate home that shares what `make setup` resolved."""
-    home = tmp_path_factory.mktemp("home")
-    (home / "artifacts").symlink_to(get_settings().artifacts)
-    return home
 
 
 def run(broker: Secured, properties: str, home: Path) -> subprocess.Popen:

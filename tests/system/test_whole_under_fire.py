@@ -15,17 +15,8 @@ import pytest
 from benchmarks.chaos import Home, Tree, left_after
 from onceproof.lab.processes import await_condition
 from onceproof.model.errors import ExitCode
-from onceproof.settings import get_settings
 
 pytestmark = [pytest.mark.system, pytest.mark.night, pytest.mark.timeout(1800)]
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """A separate home that shares what `make setup` resolved."""
-    home = tmp_path_factory.mktemp("home")
-    (home / "artifacts").symlink_to(get_settings().artifacts)
-    return home
 
 
 @dataclass(frozen=True)

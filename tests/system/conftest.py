@@ -1,0 +1,13 @@
+"""Fixtures of whole runs."""
+
+import pytest
+
+from onceproof.settings import get_settings
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A separate home that shares what `make setup` resolved."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "artifacts").symlink_to(get_settings().artifacts)
+    return home
