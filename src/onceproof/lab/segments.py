@@ -3,12 +3,16 @@
 Written once for each trial into a Parquet file, whose rows are `onceproof.model.segments.Entry`.
 """
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv as arrow_csv
 
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
@@ -258,8 +262,17 @@ def write_segments(file: Path, entries: Iterable[Entry]) -> None:
     Raises:
         HarnessError: the disk is full or read-only.
     """
+    lines = io.StringIO(newline="")
+    csv.writer(lines).writerows(map(attrgetter(*SCHEMA.names), entries))
+    options = arrow_csv.ConvertOptions(
+        column_types=SCHEMA, null_values=[""], strings_can_be_null=True, true_values=["True"], false_values=["False"]
+    )
+    names = arrow_csv.ReadOptions(column_names=SCHEMA.names)
+    # Made of Python's values, an array would have PyArrow import Pandas, which takes longer than all the rest.
+    text = pa.py_buffer(lines.getvalue().encode())
+    table = arrow_csv.read_csv(text, names, convert_options=options) if text.size else SCHEMA.empty_table()
     with replacing(file) as draft:
-        pq.write_table(pa.Table.from_pylist([entry.to_dict() for entry in entries], SCHEMA), draft)
+        pq.write_table(table, draft)
 
 
 def read_segments(file: Path) -> list[Entry]:

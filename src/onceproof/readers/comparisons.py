@@ -17,6 +17,7 @@ def findings_of(inputs: Sequence[Record], outputs: Sequence[Record], comparisons
 
 
 by_place = itemgetter(0, 1)  # orders records by partition and offset
+key_of, value_of = itemgetter(2), itemgetter(3)
 
 
 def by_partition(records: Iterable[Record]) -> Mapping[int, list[Record]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Record
-from onceproof.readers.comparisons import by_place, records_text
+from onceproof.readers.comparisons import by_place, key_of, records_text
 
 
 def compare_deliveries(
@@ -18,7 +18,9 @@ def compare_deliveries(
     role: str = "output",
     source: str = "input",
 ) -> Iterator[Comparison]:
-    """For each key, the records that went in and those that came out.
+    """For each key, the records that went in and those that came out: first all keys that agree, then each other one.
+
+    The first comparison stands for as many keys as agree.
 
     Args:
         inputs: committed records of the input.
@@ -28,18 +30,25 @@ def compare_deliveries(
         role: of the topic that the key comes out in.
         source: role of the topic that it goes into.
     """
-    entered, left = Counter(r[2] for r in inputs), Counter(r[2] for r in outputs)
-    first = {key: (p, offset) for p, offset, key, *_ in sorted(inputs, key=by_place, reverse=True)}
-    last = {key: (p, offset) for p, offset, key, *_ in sorted(outputs, key=by_place)}
-    for key in entered.keys() | left.keys():
-        expected = min(1, entered[key]) if once else entered[key]
-        anomaly = None
+    entered, left = Counter(map(key_of, inputs)), Counter(map(key_of, outputs))
+    wanted = Counter(dict.fromkeys(entered, 1)) if once else entered
+    keys = wanted.keys() | left.keys()
+    differing = {
+        key for key, _ in wanted.items() ^ left.items() if not at_least or left[key] < wanted[key] or not wanted[key]
+    }
+    if agreed := len(keys) - len(differing):
+        yield Comparison("deliveries", None, 0, None, role, f"as often as in {source}", "as often", agreed)
+    if not differing:  # as a rule, and quick to see
+        return
+    first = {r[2]: r[:2] for r in sorted(inputs, key=by_place, reverse=True) if r[2] in differing}
+    last = {r[2]: r[:2] for r in sorted(outputs, key=by_place) if r[2] in differing}
+    for key in filter(differing.__contains__, keys):
+        expected = wanted[key]
         if left[key] < expected:
-            anomaly = "lost-record"
-        elif not expected:
-            anomaly = "unexpected-record"
-        elif left[key] > expected and not at_least:
-            anomaly = "duplicate-output"
-        where, (partition, offset) = (source, first[key]) if left[key] < expected else (role, last[key])
+            anomaly, where, (partition, offset) = "lost-record", source, first[key]
+        else:
+            anomaly, where, (partition, offset) = "unexpected-record", role, last[key]
+            if expected:
+                anomaly = "duplicate-output"
         place = str(Place(where, partition, offset))
         yield Comparison("deliveries", anomaly, partition, key, place, records_text(expected), records_text(left[key]))

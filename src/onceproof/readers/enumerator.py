@@ -23,25 +23,25 @@ def check(topics: Topics, facts: Facts) -> Findings:
     partitions = facts["partitions"]
     inputs, outputs = topics["input"], topics["output"]
     expected = _replay(inputs, partitions)
-    keys_of, ids_of = _first_places(outputs)
+    first = _first_places(outputs)
     deliveries = list(compare_deliveries(inputs, outputs))
     witnesses = [
-        *_duplicate_ids(keys_of),
-        *_unstable_ids(ids_of),
-        *_wrong_ids(expected, keys_of, ids_of),
+        *_duplicate_ids(first),
+        *_unstable_ids(first),
+        *_wrong_ids(expected, first),
         *witnesses_of(deliveries),
         *_counter_regressions(topics["counter-changelog"]),
         *_ids_mismatches(outputs, topics["ids-changelog"]),
         *_counter_mismatches(outputs, topics["counter-changelog"], partitions),
     ]
     promises = {
-        "identities": sum(len(ids) for ids in ids_of.values()),
+        "identities": len(first),
         "counters": len(topics["counter-changelog"]) + len(topics["ids-changelog"]),
     }
-    return Findings(len(inputs), len(outputs), len(expected), len(keys_of), witnesses, promises)
+    return Findings(len(inputs), len(outputs), len(expected), len({number for _, number in first}), witnesses, promises)
 
 
-Places = dict[Any, dict[Any, tuple[int, int]]]  # of each ID its keys (or the reverse), with their first place
+Places = dict[tuple[int | None, Any], tuple[int, int]]  # of each key with an ID of it, where it came out first
 
 
 def _replay(inputs: Sequence[Record], partitions: int) -> dict[int | None, int]:
@@ -55,14 +55,13 @@ def _replay(inputs: Sequence[Record], partitions: int) -> dict[int | None, int]:
     return expected
 
 
-def _first_places(outputs: Sequence[Record]) -> tuple[Places, Places]:
-    keys_of: Places = defaultdict(dict)
-    ids_of: Places = defaultdict(dict)
+def _first_places(outputs: Sequence[Record]) -> Places:
+    first: Places = {}
     for p, offset, key, number, *_ in outputs:
-        place = (p, offset)
-        keys_of[number][key] = min(place, keys_of[number].get(key, place))
-        ids_of[key][number] = min(place, ids_of[key].get(number, place))
-    return keys_of, ids_of
+        place, pair = (p, offset), (key, number)
+        if place < first.setdefault(pair, place):
+            first[pair] = place
+    return first
 
 
 def _place(role: str, place: tuple[int, int]) -> str:
@@ -73,37 +72,46 @@ def _listed(numbers: Sequence[Any]) -> str:
     return ", ".join(str(number) for number in numbers)
 
 
-def _duplicate_ids(keys_of: Places) -> Iterator[Witness]:
-    for number, keys in keys_of.items():
-        if len(keys) > 1:
-            places = sorted((place, key) for key, place in keys.items())[:5]
-            yield Witness(
-                "duplicate-id",
-                places[0][0][0],
-                None,
-                (number,),
-                tuple(_place("output", place) for place, _ in places),
-                "one key",
-                f"{len(keys)} keys: {_listed([key for _, key in places])}",
-            )
+def _duplicate_ids(first: Places) -> Iterator[Witness]:
+    for number, keys in _grouped(first, by=1).items():
+        places = sorted(keys)[:5]
+        yield Witness(
+            "duplicate-id",
+            places[0][0][0],
+            None,
+            (number,),
+            tuple(_place("output", place) for place, _ in places),
+            "one key",
+            f"{len(keys)} keys: {_listed([key for _, key in places])}",
+        )
 
 
-def _unstable_ids(ids_of: Places) -> Iterator[Witness]:
-    for key, ids in ids_of.items():
-        if len(ids) > 1:
-            places = sorted((place, number) for number, place in ids.items())
-            numbers = tuple(number for _, number in places)
-            offsets = tuple(_place("output", place) for place, _ in places)
-            observed = f"{len(ids)} IDs: {_listed(numbers)}"
-            yield Witness("unstable-id", places[0][0][0], key, numbers, offsets, "one ID", observed)
+def _unstable_ids(first: Places) -> Iterator[Witness]:
+    for key, ids in _grouped(first, by=0).items():
+        places = sorted(ids)
+        numbers = tuple(number for _, number in places)
+        offsets = tuple(_place("output", place) for place, _ in places)
+        observed = f"{len(ids)} IDs: {_listed(numbers)}"
+        yield Witness("unstable-id", places[0][0][0], key, numbers, offsets, "one ID", observed)
 
 
-def _wrong_ids(expected: Mapping[int | None, int], keys_of: Places, ids_of: Places) -> Iterator[Witness]:
-    for key, ids in ids_of.items():
-        if len(ids) > 1 or key not in expected:
-            continue
-        [(number, place)] = ids.items()
-        if len(keys_of[number]) == 1 and number != expected[key]:
+def _grouped(first: Places, by: int) -> dict[Any, list[tuple[tuple[int, int], Any]]]:
+    """Of each key that has several IDs (`by` 0), or ID that has several keys (1), these others with their places."""
+    counts = Counter(pair[by] for pair in first)
+    several: dict[Any, list[tuple[tuple[int, int], Any]]] = defaultdict(list)
+    for pair, place in first.items():
+        if counts[pair[by]] > 1:
+            several[pair[by]].append((place, pair[1 - by]))
+    return several
+
+
+def _wrong_ids(expected: Mapping[int | None, int], first: Places) -> Iterator[Witness]:
+    wrong = [((key, number), place) for (key, number), place in first.items() if number != expected.get(key, number)]
+    if not wrong:  # as a rule, and quick to see
+        return
+    ids_of, keys_of = (Counter(pair[part] for pair in first) for part in (0, 1))
+    for (key, number), place in wrong:
+        if ids_of[key] == keys_of[number] == 1:
             offsets = (_place("output", place),)
             yield Witness("wrong-id", place[0], key, (number,), offsets, str(expected[key]), str(number))
 
@@ -125,6 +133,9 @@ Last = tuple[tuple[int, int], int | None]  # place and value of the last record
 
 
 def _ids_mismatches(outputs: Sequence[Record], changelog: Sequence[Record]) -> Iterator[Witness]:
+    outputs, changelog = sorted(outputs, key=by_place), sorted(changelog, key=by_place)
+    if {r[2]: r[3] for r in outputs} == {r[2]: r[3] for r in changelog}:  # as a rule, and quick to see
+        return
     shown, stored = _last_by_key(outputs), _last_by_key(changelog)
     for key in shown.keys() | {key for key, (_, value) in stored.items() if value is not None}:
         output, store = shown.get(key), stored.get(key)
@@ -134,7 +145,7 @@ def _ids_mismatches(outputs: Sequence[Record], changelog: Sequence[Record]) -> I
 
 
 def _last_by_key(records: Sequence[Record]) -> dict[int | None, Last]:
-    return {key: ((p, offset), value) for p, offset, key, value, *_ in sorted(records, key=by_place)}
+    return {key: ((p, offset), value) for p, offset, key, value, *_ in records}
 
 
 def _counter_mismatches(outputs: Sequence[Record], changelog: Sequence[Record], partitions: int) -> Iterator[Witness]:

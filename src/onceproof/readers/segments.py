@@ -196,11 +196,11 @@ def _due(
     for entry, transaction in _positions(transactions):
         partition, position = entry.of_partition or 0, entry.position or 0
         inputs = seen.get(("input", partition), {})
-        for record in (inputs[offset] for offset in range(reached[partition], position) if offset in inputs):
-            for effect in effects:
-                if record.key is not None and _happens(effect, record, first):
-                    key = record.key if effect.key is None else effect.key
-                    _count(due[transaction][effect.role, partition], key, effect.once)
+        records = [inputs[offset] for offset in range(reached[partition], position) if offset in inputs]
+        for effect in effects:
+            causes = _causes(effect, records, first)
+            if keys := [key if effect.key is None else effect.key for key in causes if key is not None]:
+                _count(due[transaction][effect.role, partition], keys, effect.once)
         reached[partition] = max(reached[partition], position)
     return due
 
@@ -233,16 +233,22 @@ def _first_offsets(seen: Mapping[Log, Mapping[int, Record]]) -> dict[tuple[int, 
     return first
 
 
-def _happens(effect: Effect, record: Record, first: Mapping[tuple[int, int | None], int]) -> bool:
+def _causes(
+    effect: Effect, records: Iterable[Record], first: Mapping[tuple[int, int | None], int]
+) -> Sequence[int | None]:
+    """The keys of the input records that have the effect."""
     if effect.when == "first":
-        return first[record.partition, record.key] == record.offset
+        return [key for partition, offset, key, *_ in records if first[partition, key] == offset]
     if effect.when == "version":
-        return (record.value or 0) <= 0
-    return effect.when == "each" or record.value == DELETE
+        return [record.key for record in records if (record.value or 0) <= 0]
+    return [record.key for record in records if effect.when == "each" or record.value == DELETE]
 
 
-def _count(keys: Keys, key: int | None, once: bool) -> None:
-    keys[key] = 1 if once else keys[key] + 1
+def _count(counted: Keys, keys: Iterable[int | None], once: bool) -> None:
+    if once:
+        dict.update(counted, dict.fromkeys(keys, 1))
+    else:
+        counted.update(keys)
 
 
 def _pairs(
@@ -262,9 +268,7 @@ def _pairs(
     if part.log[0] not in once or len(keys) < part.size or None in keys:
         return None
     written: Keys = Counter()
-    for key in keys:
-        if least is None or (key or 0) >= least:
-            _count(written, key, once[part.log[0]])
+    _count(written, keys if least is None else [key for key in keys if (key or 0) >= least], once[part.log[0]])
     return due.get(part.log, Counter()), written
 
 
