@@ -258,10 +258,8 @@ def test_a_broker_cannot_load_a_group_whose_log_forgot_that_it_was_classic(tmp_p
     assert re.search(r"in the order of their first: \d+ position, \d+ streams\.$", reason)
 
 
-@pytest.mark.parametrize(
-    ("variant", "anomalies"),
-    [("DEFAULT_CONFIG", {"wrong-value"}), pytest.param("UPGRADE_FROM", set(), marks=pytest.mark.night)],
-)
+@pytest.mark.night
+@pytest.mark.parametrize(("variant", "anomalies"), [("DEFAULT_CONFIG", {"wrong-value"}), ("UPGRADE_FROM", set())])
 def test_sums_of_a_grouped_table_are_wrong_after_a_rolling_upgrade_without_upgrade_from(
     tmp_path, cluster, variant, anomalies
 ):
@@ -270,7 +268,8 @@ def test_sums_of_a_grouped_table_are_wrong_after_a_rolling_upgrade_without_upgra
     assert "The older release kept sums of what the newer one wrote." in reason
 
 
-@pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", pytest.param("WINDOW", marks=pytest.mark.night)])
+@pytest.mark.night
+@pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", "WINDOW"])
 def test_a_crash_loses_records_on_the_affected_release(variant, tmp_path, cluster):
     anomalies, _ = run(a_trial("4.1.2", variant, scenario="crash"), tmp_path, cluster)
     assert anomalies["stale-checkpoint"] == anomalies["skipped-wipe"] == 1
@@ -351,14 +350,15 @@ def test_a_throttled_producer_keeps_its_transaction_on_a_fixed_release(tmp_path,
     assert run(trial, tmp_path, cluster)[0] == {}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("variant", "expected"),
     [
         ("DEFAULT_CONFIG", {"false-after-true", "changelog-output-mismatch"}),
-        pytest.param("OUTPUT_FIRST", {"duplicate-output", "changelog-output-mismatch"}, marks=pytest.mark.night),
-        pytest.param("REBALANCE", {"false-after-true", "changelog-output-mismatch"}, marks=pytest.mark.night),
-        pytest.param("EXACTLY_ONCE", set(), marks=pytest.mark.night),
-        pytest.param("EXACTLY_ONCE_OUTPUT_FIRST", set(), marks=pytest.mark.night),
+        ("OUTPUT_FIRST", {"duplicate-output", "changelog-output-mismatch"}),
+        ("REBALANCE", {"false-after-true", "changelog-output-mismatch"}),
+        ("EXACTLY_ONCE", set()),
+        ("EXACTLY_ONCE_OUTPUT_FIRST", set()),
     ],
 )
 def test_at_least_once_parts_what_exactly_once_keeps_together(variant, expected, tmp_path, cluster):
