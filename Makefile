@@ -11,12 +11,13 @@ WORKERS := -n 2 --no-loadscope-reorder --durations=15
 UNIT := not spark and not gx and not broker and not system and not browser and not docker and not postgresql \
   and not toxiproxy
 ARGS ?=
+REPEAT ?=
 SECRETS ?= secrets
 export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night up down secrets setup lint format test-unit coverage test-java benchmarks lock clean prerequisites
+.PHONY: help run test test-night test-repeat up down secrets setup lint format test-unit coverage test-java benchmarks lock clean prerequisites
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,9 @@ test: setup ## Lint, types, and the tests of each change: real brokers, Spark an
 test-night: setup ## All that takes long, step by step; called again, it goes on where it was
 	@$(BIN)/python -m tests.tools --night
 	@$(BIN)/python -m tests.night $(ARGS)
+
+test-repeat: setup ## `make test` five times beside a load of 4: what failed how often; REPEAT="--times 2 --load 8"
+	@$(BIN)/python -m tests.repeat $(REPEAT) -- $(BIN)/pytest $(WORKERS) -m "not night" $(ARGS)
 
 up: setup ## Start Airflow with its pages, to browse, trigger and schedule
 	@$(BIN)/onceproof up $(ARGS)
@@ -58,8 +62,9 @@ format: $(VENV)/.installed ## Format the Python code
 test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)
 
-coverage: $(VENV)/.installed ## The tests that need no JVM, and which lines they do not reach, the least covered first
+coverage: setup ## The tests that need no broker, in Python and Java, and which lines they do not reach, the least covered first
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m tests.java_coverage
 
 test-java: prerequisites ## The application's topology tests, on its oldest and newest Kafka Streams
 	@$(MVN) -f streams_app/pom.xml test
