@@ -5,12 +5,15 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from onceproof.cli import for_git_bisect, trials
+from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import CLOSED
+from onceproof.harness import harness_version
 from onceproof.model.errors import ExitCode
 from onceproof.settings import get_settings
 from tests import commands
@@ -34,6 +37,40 @@ def test_help_and_list_show_what_there_is():
     listed = onceproof("list").stdout
     for word in ("enumerator", "NO_LAG_ACCEPTABLE", "seed (default)", "nightly"):
         assert word in listed
+
+
+def test_the_help_has_every_command_in_a_group_of_what_people_do():
+    shown = onceproof("--help").stdout
+    for panel in Panel:
+        assert f"─ {panel} ─" in shown
+    assert "─ Commands ─" not in shown
+    assert shown.index(Panel.UPGRADE) < shown.index("advise") < shown.index(Panel.APPLICATION) < shown.index("demo")
+
+
+def test_the_version_is_that_of_the_package_and_of_the_harness():
+    ended = onceproof("--version")
+    assert ended.stdout == f"onceproof {version('onceproof')}, harness {harness_version()}\n"
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("onceproof ver", ["verify-fix"]),
+        ("onceproof trial st", ["stream-join"]),
+        ("onceproof trial crash --plant st", ["stale-cache", "standby-promoted-early"]),
+        ("onceproof app run --fault part", ["partition"]),
+        ("onceproof verify-fix KAFKA-1417", ["KAFKA-14172"]),
+    ],
+)
+def test_a_shell_completes_commands_and_names(typed, completed):
+    # What the script that --install-completion writes asks the command for.
+    command = Path(sys.executable).with_name("onceproof")
+    asked = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_ONCEPROOF_COMPLETE": "complete_bash"}
+    ended = subprocess.run(
+        [command], env={**os.environ, **asked}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.stdout.split(), ended.stderr, ended.returncode) == (completed, "", 0)
 
 
 def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():

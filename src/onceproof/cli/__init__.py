@@ -7,6 +7,8 @@ import errno
 import json
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -39,20 +41,43 @@ INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 GIT_BISECT: Mapping[int, int] = {ExitCode.OK: 0, ExitCode.ANOMALY: 1, ExitCode.INCONCLUSIVE: 125}
 STOP = 128
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
-for module in (
+for module in (  # in the order of the help
+    advising,
+    applications,
     trials,
     verifying,
     exploring,
-    applications,
+    runs,
+    results,
     planting,
     qualifying,
-    runs,
-    advising,
-    results,
-    schemas,
     installation,
+    schemas,
 ):
     app.add_typer(module.group)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from onceproof.harness import harness_version
+
+        print(f"onceproof {version('onceproof')}, harness {harness_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version_: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version, and that of the harness, which trials must share for their evidence to add up.",
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command; each of them ends the call by itself."""
 
 
 def main() -> None:

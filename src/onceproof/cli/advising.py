@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from onceproof.cli.asking import JsonOption, exact_releases
+from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_failures, print_written
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
@@ -20,7 +21,7 @@ from onceproof.settings import get_settings
 group = typer.Typer()
 
 
-@group.command(name="advise")
+@group.command(name="advise", rich_help_panel=Panel.UPGRADE)
 def advise_(
     current: Annotated[
         str | None,

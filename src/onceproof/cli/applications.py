@@ -21,6 +21,7 @@ from onceproof.cli.asking import (
     new_run_id,
     seed_or_random,
 )
+from onceproof.cli.panels import Panel, complete_fault, complete_plant
 from onceproof.cli.terminal import out, progress
 from onceproof.faults import rolling_bounce
 from onceproof.model.errors import UsageError
@@ -33,7 +34,7 @@ from onceproof.settings import get_settings
 
 group = typer.Typer()
 app = typer.Typer(help="Your own application under faults: docs/applications.md.", no_args_is_help=True)
-group.add_typer(app, name="app")
+group.add_typer(app, name="app", rich_help_panel=Panel.APPLICATION)
 COLOURS = {Judgement.RED: "bold red", Judgement.INCONCLUSIVE: "yellow", Judgement.GREEN: "green"}
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Its folder, with an onceproof.toml.")]
 
@@ -104,7 +105,11 @@ def run(
     maven_repo: MavenRepoOption = [],
     fault: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What befalls it (docs/faults.md), or none; by default what its file says."),
+        typer.Option(
+            metavar="NAME",
+            help="The fault to inject (docs/faults.md), or none; by default what its file says.",
+            autocompletion=complete_fault,
+        ),
     ] = None,
     roll_to: Annotated[
         str | None,
@@ -117,7 +122,12 @@ def run(
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of records and schedule; by default random.")] = None,
     plant_: Annotated[
         str | None,
-        typer.Option("--plant", metavar="NAME", help="Put this bug into the trial with the fault: `onceproof plants`."),
+        typer.Option(
+            "--plant",
+            metavar="NAME",
+            help="Put this bug into the trial with the fault: `onceproof plants`.",
+            autocompletion=complete_plant,
+        ),
     ] = None,
     controls: Annotated[
         bool,

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from onceproof.cli.panels import complete_scenario
 from onceproof.cli.terminal import err
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
@@ -48,7 +49,9 @@ VariantOption = Annotated[str, typer.Option("--variant", metavar="NAME", help="S
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, help="Seed of the first trial; by default a random one.")
 ]
-ScenariosOption = Annotated[list[str], typer.Option("--scenario", metavar="S", help="Repeatable.")]
+ScenariosOption = Annotated[
+    list[str], typer.Option("--scenario", metavar="S", help="Repeatable.", autocompletion=complete_scenario)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 

@@ -17,6 +17,7 @@ from onceproof.cli.asking import (
     new_run_id,
     seed_or_random,
 )
+from onceproof.cli.panels import Panel, complete_plant
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
 from onceproof.model.explored import Exploration, ExplorationFolder
@@ -27,7 +28,7 @@ from onceproof.settings import get_settings
 group = typer.Typer()
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.BUG)
 def explore(
     streams: Annotated[
         str | None, typer.Option(metavar="V|DIR", help="Kafka Streams release, or newest, or the folder of a build.")
@@ -47,7 +48,13 @@ def explore(
         bool, typer.Option("--uniform", help="Draw each schedule afresh, whatever the ones before have reached.")
     ] = False,
     plant_: Annotated[
-        str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
+        str | None,
+        typer.Option(
+            "--plant",
+            metavar="NAME",
+            help="Put this bug into the release: `onceproof plants`.",
+            autocompletion=complete_plant,
+        ),
     ] = None,
     bisect: Annotated[
         bool, typer.Option("--bisect", help="Also find the releases that show a finding, within the minutes.")

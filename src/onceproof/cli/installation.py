@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from onceproof.cli.asking import BrokersOption, RequiredBrokersOption
+from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.known_issues import registry
@@ -17,7 +18,7 @@ from onceproof.settings import get_settings
 group = typer.Typer()
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.OPERATE)
 def up(
     foreground: Annotated[bool, typer.Option(help="Stay until Ctrl-C, for service managers.")] = False,
 ) -> None:
@@ -38,7 +39,7 @@ def _print_airflow(airflow: Any, state: str) -> None:
     out.print(f"User {airflow.username}, the password is in {airflow.password_file}", soft_wrap=True)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.OPERATE)
 def down() -> None:
     """Stop what `onceproof up` started."""
     from onceproof.pipeline import services
@@ -46,7 +47,7 @@ def down() -> None:
     out.print("Airflow is down." if services.down(get_settings()) else "Airflow was not up.")
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.OPERATE)
 def setup() -> None:
     """Resolve what the default matrix and the demo need, so that no registry is needed afterwards."""
     from onceproof.demo import RELEASES
@@ -69,7 +70,7 @@ def setup() -> None:
         install_jars(installation, settings.project)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.APPLICATION)
 def preflight(brokers: RequiredBrokersOption) -> None:
     """Check that your own brokers allow what every trial needs, and print commands for what is missing.
 
@@ -97,7 +98,7 @@ def preflight(brokers: RequiredBrokersOption) -> None:
         out.print(str(refused), markup=False, soft_wrap=True)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.OPERATE)
 def sweep(
     brokers: BrokersOption = None,
     everything: Annotated[

@@ -19,6 +19,7 @@ from onceproof.cli.asking import (
     new_run_id,
     seed_or_random,
 )
+from onceproof.cli.panels import Panel, complete_plant
 from onceproof.cli.terminal import out, progress
 from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plants
@@ -29,7 +30,7 @@ from onceproof.settings import get_settings
 group = typer.Typer()
 
 
-@group.command("plants")
+@group.command("plants", rich_help_panel=Panel.HARNESS)
 def plants_(as_json: JsonOption = False) -> None:
     """Show the bugs that can be planted into a release: what each does, and which scenarios must find it by what."""
     if as_json:
@@ -43,12 +44,15 @@ def plants_(as_json: JsonOption = False) -> None:
     out.print(table)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.HARNESS)
 def sensitivity(
     streams: StreamsOption,
     scenario_: ScenariosOption = [],
     plant_: Annotated[
-        list[str], typer.Option("--plant", metavar="NAME", help="See `onceproof plants`; repeatable.")
+        list[str],
+        typer.Option(
+            "--plant", metavar="NAME", help="See `onceproof plants`; repeatable.", autocompletion=complete_plant
+        ),
     ] = [],
     trials: Annotated[int, typer.Option(min=1, help="Trials of each plant in each scenario.")] = 1,
     broker: BrokerOption = BROKER,

@@ -18,6 +18,7 @@ from onceproof.cli.asking import (
     new_run_id,
     seed_or_random,
 )
+from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.json_file import encoded
 from onceproof.model.qualification import Qualification, Sight
@@ -34,7 +35,7 @@ STYLES = {
 }
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.HARNESS)
 def qualify(
     release: Annotated[
         str, typer.Argument(metavar="V|DIR", help="Kafka Streams release, e.g. 4.4.0, or the folder of a build.")

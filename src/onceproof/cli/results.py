@@ -10,6 +10,7 @@ from rich.text import Text
 
 from onceproof.cli.asking import JsonOption, JunitOption, SummaryOption
 from onceproof.cli.exploring import print_search
+from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, print_written, progress
 from onceproof.model.errors import UsageError
 from onceproof.model.explored import Exploration
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 group = typer.Typer()
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.UPGRADE)
 def releases(
     pre_releases: Annotated[bool, typer.Option("--pre-releases", help="Also candidates, such as 4.4.0-rc1.")] = False,
     as_json: JsonOption = False,
@@ -58,7 +59,7 @@ def releases(
     out.print(table)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.NIGHT)
 def history(
     cell: Annotated[
         str | None,
@@ -109,7 +110,7 @@ def _transfer(export: Path | None, import_: Path | None) -> None:
         out.print(f"{new} run{'' if new == 1 else 's'} imported, {old} {'was' if old == 1 else 'were'} there already.")
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.NIGHT)
 def evidence(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest judged one.")],
     cell: Annotated[
@@ -130,7 +131,7 @@ def evidence(
     print_written(written)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.NIGHT)
 def page(
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On 127.0.0.1; 0 for any.")] = 8766,
 ) -> None:
@@ -140,7 +141,7 @@ def page(
     serve(get_settings(), port, lambda url: out.print(f"The page is at {url}, until Ctrl-C.", soft_wrap=True))
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.NIGHT)
 def report(
     run_id: Annotated[
         str, typer.Argument(metavar="RUN", help="Id of a run or a search, or `last` for the newest judged run.")

@@ -22,6 +22,7 @@ from onceproof.cli.asking import (
     named_brokers,
     named_streams,
 )
+from onceproof.cli.panels import Panel
 from onceproof.cli.results import write_exports
 from onceproof.cli.terminal import err, out, print_failures
 from onceproof.faults import FAULTS
@@ -48,7 +49,7 @@ FAULT = "fault"  # the parameter that names the fault that strikes
 MATRIX, WHICH_MATRIX = "NAME|FILE", "One that `onceproof list` names, or a TOML file with yours."
 
 
-@group.command("list")
+@group.command("list", rich_help_panel=Panel.NIGHT)
 def list_(
     names: Annotated[
         list[str], typer.Argument(metavar="SCENARIO", show_default=False, help="Show these only, and no matrices.")
@@ -107,7 +108,7 @@ def _list_matrices() -> None:
     out.print(known.told(NEWEST), markup=False, highlight=False, soft_wrap=True)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.NIGHT)
 def cover(
     matrix: Annotated[str, typer.Argument(metavar=MATRIX, help=WHICH_MATRIX)],
     broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")],
@@ -132,7 +133,7 @@ def named(matrix: str) -> str | Matrix:
     return read_matrix(Path(matrix)) if matrix.endswith(".toml") else matrix
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.NIGHT)
 def run(
     matrix: Annotated[str, typer.Option(metavar=MATRIX, help=WHICH_MATRIX)] = DEFAULT_MATRIX,
     streams: Annotated[

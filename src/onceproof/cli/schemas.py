@@ -8,6 +8,7 @@ import typer
 
 from onceproof.advice.advice import SCHEMA as ADVICE
 from onceproof.advice.advice import Advice
+from onceproof.cli.panels import Panel
 from onceproof.cli.trials import TrialAnswer
 from onceproof.model.explored import Exploration
 from onceproof.model.files import VerdictRow
@@ -47,7 +48,7 @@ def schema(of: Published) -> dict[str, Any]:
     return {**TypeAdapter(form).json_schema(), **named}
 
 
-@group.command(name="schema")
+@group.command(name="schema", rich_help_panel=Panel.OPERATE)
 def schema_(
     of: Annotated[
         Published, typer.Argument(metavar="NAME", help="advise, app-run, explore, trial, verdicts or verify-fix.")

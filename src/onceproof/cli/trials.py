@@ -27,6 +27,7 @@ from onceproof.cli.asking import (
     new_run_id,
     seed_or_random,
 )
+from onceproof.cli.panels import Panel, complete_fault, complete_issue, complete_plant, complete_scenario
 from onceproof.cli.terminal import err, out, progress
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
@@ -78,9 +79,11 @@ class TrialAnswer:
     folder: str
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.BUG)
 def trial(
-    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
+    name: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.", autocompletion=complete_scenario)
+    ],
     streams: StreamsOption,
     broker: BrokerOption = BROKER,
     brokers: BrokersOption = None,
@@ -100,12 +103,21 @@ def trial(
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof list`; repeatable.")
     ] = [],
     fault: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The fault to inject: docs/faults.md lists them.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The fault to inject: docs/faults.md lists them.", autocompletion=complete_fault
+        ),
     ] = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Brokers; by default one.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the schedule; by default a random one.")] = None,
     plant_: Annotated[
-        str | None, typer.Option("--plant", metavar="NAME", help="Put this bug into the release: `onceproof plants`.")
+        str | None,
+        typer.Option(
+            "--plant",
+            metavar="NAME",
+            help="Put this bug into the release: `onceproof plants`.",
+            autocompletion=complete_plant,
+        ),
     ] = None,
     anomaly: Annotated[
         list[str],
@@ -219,7 +231,7 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
     out.print(f"  folder: {answer.folder}", markup=False, soft_wrap=True)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.BUG)
 def demo(
     seed: SeedOption = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page with the timelines in a browser.")] = False,
@@ -246,7 +258,7 @@ def demo(
     raise typer.Exit(told)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.BUG)
 def shrink(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="Only multirunner has programs.")],
     streams: StreamsOption,
@@ -291,12 +303,19 @@ def shrink(
     raise typer.Exit(ExitCode.ANOMALY if shrunk["red"] else ExitCode.INCONCLUSIVE)
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.BUG)
 def bisect(
-    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.")],
+    name: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.", autocompletion=complete_scenario)
+    ],
     variant: VariantOption = "DEFAULT_CONFIG",
     issue: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The known issue to search for, if several concern the variant.")
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="The known issue to search for, if several concern the variant.",
+            autocompletion=complete_issue,
+        ),
     ] = None,
     from_: Annotated[str, typer.Option("--from", metavar="V|DIR", help="First release.")] = str(OLDEST),
     to: Annotated[str | None, typer.Option(metavar="V|DIR", help="Last release; by default the newest.")] = None,

@@ -16,6 +16,7 @@ from onceproof.cli.asking import (
     new_run_id,
     seed_or_random,
 )
+from onceproof.cli.panels import Panel, complete_issue
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded
@@ -26,9 +27,11 @@ from onceproof.settings import get_settings
 group = typer.Typer()
 
 
-@group.command()
+@group.command(rich_help_panel=Panel.BUG)
 def verify_fix(
-    issue: Annotated[str, typer.Argument(metavar="KEY", help="A known issue, e.g. KAFKA-14172.")],
+    issue: Annotated[
+        str, typer.Argument(metavar="KEY", help="A known issue, e.g. KAFKA-14172.", autocompletion=complete_issue)
+    ],
     build: Annotated[
         str, typer.Option(metavar="DIR|V", help="The build with the fix: the folder of its Maven repository.")
     ],

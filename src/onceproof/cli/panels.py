@@ -1,0 +1,40 @@
+"""The groups of commands in `onceproof --help`, named by what people do, and the words that shells complete."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from onceproof.faults import FAULTS
+from onceproof.model.known_issues import registry
+from onceproof.model.plants import plants
+from onceproof.scenarios import SCENARIOS
+
+
+class Panel(StrEnum):
+    """A heading in `--help`."""
+
+    UPGRADE = "Decide an upgrade"
+    APPLICATION = "Test your application"
+    BUG = "Reproduce, prove and bisect a bug"
+    NIGHT = "Run the regression matrix and read its results"
+    HARNESS = "Check Onceproof itself"
+    OPERATE = "Set up and operate"
+
+
+def complete_scenario(incomplete: str) -> Iterator[tuple[str, str]]:
+    """The scenarios that begin so, each with its title."""
+    return ((name, one.title) for name, one in SCENARIOS.items() if name.startswith(incomplete))
+
+
+def complete_fault(incomplete: str) -> Iterator[tuple[str, str]]:
+    """The faults that begin so, each with its effect."""
+    return ((name, fault.effect) for name, fault in FAULTS.items() if name.startswith(incomplete))
+
+
+def complete_plant(incomplete: str) -> Iterator[tuple[str, str]]:
+    """The bugs that can be planted and begin so, each with its effect."""
+    return ((name, one.effect) for name, one in plants().items() if name.startswith(incomplete))
+
+
+def complete_issue(incomplete: str) -> Iterator[tuple[str, str]]:
+    """The known issues whose keys begin so, each with its title."""
+    return ((issue.key, issue.title) for issue in registry().issues if issue.key.startswith(incomplete))
