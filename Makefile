@@ -17,7 +17,7 @@ export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint format test-unit coverage test-java benchmarks lock clean prerequisites
+.PHONY: help run test test-night test-repeat up down secrets setup lint format reference test-unit coverage test-java benchmarks lock clean prerequisites
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ lint: $(VENV)/.installed ## Lint, format, types, direction of imports
 format: $(VENV)/.installed ## Format the Python code
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
+
+reference: $(VENV)/.installed ## Write the pages of docs/ that follow from the code
+	@$(BIN)/python docs/generate.py
 
 test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from docs.generate import PAGES
 from onceproof.cli import app
 from onceproof.model.known_issues import registry
 from onceproof.model.promise import ANOMALIES
@@ -56,6 +57,26 @@ def anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
     texts = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
     return {re.sub(r"[^\w -]", "", text.strip().lower()).replace(" ", "-") for text in texts}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_that_follows_from_the_code_is_up_to_date(name):
+    assert (ROOT / name).read_text() == PAGES[name](), f"{name} is not what the code says: run `make reference`"
+
+
+def test_every_page_of_the_reference_is_generated_and_linked():
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "reference").iterdir()} <= PAGES.keys()
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in PAGES if f"]({name})" not in readme] == []
+
+
+def test_the_commands_page_has_every_command():
+    def named(command, above):
+        for name, one in command.commands.items():
+            yield from named(one, f"{above} {name}") if hasattr(one, "commands") else [f"### {above} {name}"]
+
+    headings = re.findall(r"^### .*$", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
+    assert sorted(headings) == sorted(named(get_command(app), "onceproof"))
 
 
 def test_every_figure_has_a_command_and_every_benchmark_is_there():

@@ -22,24 +22,62 @@ class Settings(BaseSettings):
         env_prefix="ONCEPROOF_", env_ignore_empty=True, frozen=True, secrets_dir=SECRETS if SECRETS.is_dir() else None
     )
 
-    project: Path = Path(__file__).parents[2]
-    home: Path = Field(default_factory=lambda data: data["project"] / ".onceproof", validate_default=True)
+    project: Path = Field(
+        default_factory=lambda: Path(__file__).parents[2], description="folder of the project, by default this one"
+    )
+    home: Path = Field(
+        default_factory=lambda data: data["project"] / ".onceproof",
+        validate_default=True,
+        description="runs, artifacts, results database and Airflow's home, by default `.onceproof` in the project",
+    )
     applications: Path = Field(
         default_factory=lambda data: data["home"] / "applications",
         validate_default=True,
-        description="folder of the applications that DAG `applications` runs",
+        description="folder of the applications that DAG `applications` runs, by default `applications` in "
+        "`ONCEPROOF_HOME`",
     )
-    database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['home']}/results.db")
-    maven: str = "mvn"
-    java: str = "java"
-    jvms: Path = Path("/usr/lib/jvm")
-    toxiproxy: str = "toxiproxy-server"
-    airflow_port: int | None = Field(default=None, ge=1, le=65535)
-    drive_slots: int = Field(default=2, ge=1, description="trials driven at once")
-    lab_executor: str | None = Field(default=None, description="Airflow's executor for trials")
-    spark_master: str = Field(default="local[*]", description="of the connection spark_default")
-    host: str = Field(default="127.0.0.1", description="name of this machine by which workers and Spark reach it")
-    pre_releases: bool = Field(default=False, description="release_watch also takes candidates")
+    database_url: str = Field(
+        default_factory=lambda data: f"sqlite:///{data['home']}/results.db",
+        description="results database, any URL of SQLAlchemy, by default SQLite in `ONCEPROOF_HOME`",
+    )
+    maven: str = Field(default="mvn", description="command of Maven")
+    java: str = Field(
+        default="java", description="command of Java for brokers and instances; each instance attests which Java it is"
+    )
+    jvms: Path = Field(
+        default=Path("/usr/lib/jvm"),
+        description="folder of JDKs, among which the parameter `java` and the variants `JAVA_21` and `JAVA_25` find "
+        "theirs; brokers stay on `ONCEPROOF_JAVA`",
+    )
+    toxiproxy: str = Field(default="toxiproxy-server", description="command that the fault `partition` needs")
+    airflow_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="port of Airflow's pages; without it a free one, which is remembered",
+    )
+    drive_slots: int = Field(
+        default=2,
+        ge=1,
+        description="trials driven at once (the pool `drive`, when Airflow first creates it), which suits two cores; "
+        "trials that mostly wait are driven beside them",
+    )
+    lab_executor: str | None = Field(
+        default=None,
+        description="executor of Airflow, besides its own, for the tasks in queue `lab`, which drive trials; "
+        "`CeleryExecutor` gives them to workers",
+    )
+    spark_master: str = Field(
+        default="local[*]",
+        description="Spark master of the connection `spark_default`; if this is not set, a connection that exists is "
+        "left alone",
+    )
+    host: str = Field(
+        default="127.0.0.1",
+        description="name of this machine by which workers and executors reach it; brokers of runs and Spark's driver "
+        "listen there",
+    )
+    pre_releases: bool = Field(default=False, description="whether `release_watch` also takes candidates")
 
     @field_validator("project", "home", "applications")
     @classmethod

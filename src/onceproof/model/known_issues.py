@@ -33,26 +33,41 @@ def url_of(key: str) -> str | None:
 
 @dataclass(frozen=True)
 class KnownIssue:
-    """A row of the registry; ranges are inclusive."""
+    """A row of the registry; ranges are inclusive.
+
+    Attributes:
+        key: its JIRA key, its CVE, or a name for documented behaviour.
+        title: as in JIRA.
+        variants: by scenario those in which it shows; none where it takes parameters that no variant has.
+        explains: which witnesses it explains, see `[[issue.explains]]`.
+        affected: ranges of releases that have it, from `first` to `last`; without `last`, all later ones.
+        fixed: on each release line the first release that has it no more.
+        sources: where each fact comes from.
+        symptom: what a person would see in production, in sentences.
+        condition: when it strikes, in sentences.
+        remedy: where it is fixed, and what helps until then, in sentences.
+        needs: by feature of an application the values with which it can strike; `onceproof advise --template`
+            lists the features.
+        must_show: by scenario and variant the anomalies that a red must show to be what was provoked, and not only
+            its beginning.
+        culprit: the release that must be affected where the application goes over to another one: `restarted` (the
+            default) or `killed`; `mixed`: one of both, not both; `broker`: the ranges are of brokers.
+        incidental: scenarios in which it shows by chance. It may explain a red there, but none is expected.
+    """
 
     key: str
     title: str
-    # By scenario those in which it shows; none where it takes parameters that no variant has.
     variants: Mapping[str, tuple[str, ...]]
     explains: tuple[Explanation, ...]
     affected: tuple[tuple[Release, Release], ...]
     fixed: tuple[Release, ...]
     sources: tuple[str, ...]
-    symptom: str  # what a person would see in production
-    condition: str  # when it strikes
+    symptom: str
+    condition: str
     remedy: str
-    needs: Mapping[str, tuple[Value, ...]]  # feature -> values with which it can strike (`model.application`)
-    # Scenario -> variant -> the anomalies that a red must show to be what was provoked, and not only its beginning.
+    needs: Mapping[str, tuple[Value, ...]]
     must_show: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    # Where the application goes over to another release: the one that must be affected; `mixed`: one of both, not both.
-    # `broker`: the ranges are of brokers.
     culprit: str = "restarted"
-    # Scenarios in which it shows by chance: it may explain a red there, but none is expected.
     incidental: tuple[str, ...] = ()
 
     @property
@@ -115,9 +130,16 @@ class KnownIssue:
 
 @dataclass(frozen=True)
 class Avoidance:
-    """A declaration that variants avoid the mechanism of their scenario."""
+    """A declaration that variants avoid the mechanism of their scenario.
 
-    variants: Mapping[str, tuple[str, ...]]  # by scenario
+    Attributes:
+        variants: by scenario those that avoid it.
+        releases: ranges of releases on which that was seen.
+        reason: why the mechanism cannot arise.
+        sources: where each fact comes from.
+    """
+
+    variants: Mapping[str, tuple[str, ...]]
     releases: tuple[tuple[Release, Release], ...]
     reason: str
     sources: tuple[str, ...]

@@ -1,0 +1,403 @@
+"""Write the pages of the documentation that follow from the code: `python docs/generate.py`, or `make reference`.
+
+`tests/test_docs.py` compares each page with what is made here, so none of them is written by hand.
+"""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from onceproof.cli import app
+from onceproof.faults import FAULTS
+from onceproof.model.explaining import Explanation
+from onceproof.model.known_issues import LATER, OF_BROKERS, Avoidance, KnownIssue, registry, url_of
+from onceproof.model.parameter import Parameter
+from onceproof.model.plants import plants
+from onceproof.model.promise import ANOMALIES, PROMISES, RULES
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS
+from onceproof.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+WIDTH = 100
+GENERATED = "<!-- Written by `make reference` from the code. Do not edit. -->"
+FAULT = "fault"  # the parameter of scenarios that names the fault
+EXIT = re.compile(r"^Exit: ", re.MULTILINE)
+
+
+def literal(text: str) -> str:
+    """Text as Markdown that shows the same; what stands between backticks is code there, too."""
+    parts = text.split("`")
+    return "`".join(re.sub(r"([*<\[\]])", r"\\\1", part) if at % 2 == 0 else part for at, part in enumerate(parts))
+
+
+def code(text: object) -> str:
+    """Text as code."""
+    return f"`{text}`"
+
+
+def codes(names: Iterable[object]) -> str:
+    """Several texts as code."""
+    return ", ".join(map(code, names))
+
+
+def anchor(heading: str) -> str:
+    """The anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def paragraph(text: str, first: str = "", then: str = "") -> str:
+    """Text in lines of at most `WIDTH` characters, as far as its words allow."""
+    return textwrap.fill(
+        " ".join(text.split()),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=then,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def bullets(texts: Iterable[str], indent: str = "") -> str:
+    """A list."""
+    return "\n".join(paragraph(text, f"{indent}- ", f"{indent}  ") for text in texts)
+
+
+def page(title: str, introduction: str, parts: Iterable[str]) -> str:
+    """A whole page."""
+    return "\n\n".join([f"# {title}", GENERATED, paragraph(introduction), *filter(None, parts)]) + "\n"
+
+
+def cli() -> str:
+    """Every command with its arguments, options and exit codes."""
+    command = get_command(app)
+    introduction = (
+        "Every command of `onceproof`, as `onceproof COMMAND --help` shows it. A command that names no exit codes "
+        "ends with 0, with 2 if it cannot do what is asked, or with 4 if Onceproof fails. Each ends with 130 if it is "
+        "interrupted, and with 141 if nobody reads its output to the end."
+    )
+    parts = ["## Options before a command", bullets(map(_option, command.params))]
+    for panel, names in _by_panel(command).items():
+        parts += [f"## {panel}", *(part for name in names for part in _command(command.commands[name], "onceproof"))]
+    return page("Commands", introduction, parts)
+
+
+def _by_panel(command: Any) -> dict[str, list[str]]:
+    panels: dict[str, list[str]] = {}
+    for name, one in command.commands.items():
+        if not one.hidden:
+            panels.setdefault(str(one.rich_help_panel), []).append(name)
+    return panels
+
+
+def _command(command: Any, above: str) -> Iterator[str]:
+    """A command, and those that it groups."""
+    name = f"{above} {command.name}"
+    if hasattr(command, "commands"):
+        for one in command.commands.values():
+            yield from _command(one, name)
+        return
+    parameters = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
+    usage = [name, *(["[OPTIONS]"] if options else []), *map(_usage, arguments)]
+    text, exits = _told(command)
+    yield f"### {name}"
+    yield f"```\n{' '.join(usage)}\n```"
+    for block in text.split("\n\n"):
+        yield paragraph(literal(block))
+    if arguments or options:
+        yield bullets([*map(_argument, arguments), *map(_option, options)])
+    if exits:
+        yield paragraph(f"Exit codes: {literal(exits)}")
+
+
+def _told(command: Any) -> tuple[str, str]:
+    """The help of a command, and what it says about exit codes and all that stands behind it."""
+    text, *exits = EXIT.split(inspect.cleandoc(command.help or ""), maxsplit=1)
+    return text.strip(), "".join(exits).strip()
+
+
+def _usage(argument: Any) -> str:
+    name = argument.metavar or str(argument.name).upper()
+    name = f"{name}..." if argument.nargs == -1 else name
+    return name if argument.required else f"[{name}]"
+
+
+def _argument(argument: Any) -> str:
+    return f"{code(argument.metavar or str(argument.name).upper())}: {_help(argument)}"
+
+
+def _option(option: Any) -> str:
+    names = [*option.opts, *option.secondary_opts]
+    value = "" if getattr(option, "is_flag", False) else f" {option.metavar or _kind(option)}"
+    return f"{', '.join(code(name + value) for name in names)}: {_help(option)}"
+
+
+def _kind(option: Any) -> str:
+    return {int: "INTEGER", float: "NUMBER"}.get(option.type_descriptor.annotation, "TEXT")
+
+
+def _help(parameter: Any) -> str:
+    """What a parameter is for, its default and its bounds."""
+    notes = ["required"] if parameter.required and parameter.param_type_name == "option" else []
+    least, most = getattr(parameter, "min", None), getattr(parameter, "max", None)
+    notes += [f"at least {least:,g}"] if least is not None else []
+    notes += [f"at most {most:,g}"] if most is not None else []
+    default = parameter.default
+    if not getattr(parameter, "is_flag", False) and isinstance(default, str | int | float):
+        notes.append(f"default {code(f'{default:g}' if isinstance(default, float) else default)}")
+    said = literal(str(getattr(parameter, "help", None) or ""))
+    return f"{said} ({', '.join(notes)})" if notes else said
+
+
+def settings() -> str:
+    """Every environment variable that Onceproof reads."""
+    texts = []
+    for name, field in Settings.model_fields.items():
+        default = (
+            ""
+            if field.default_factory
+            else f" (default {'none' if field.default is None else code(_value(field.default))})"
+        )
+        texts.append(f"{code(f'ONCEPROOF_{name.upper()}')}: {literal(field.description or '')}{default}")
+    return page(
+        "Settings",
+        "Environment variables that the command and Airflow's tasks read. In a container a value may also come from "
+        "the file `/run/secrets/onceproof_NAME`. A variable that is empty counts as not set.",
+        [bullets(texts)],
+    )
+
+
+def _parameter(name: str, parameter: Parameter) -> str:
+    choices = f"; one of {codes(parameter.choices)}" if parameter.choices else ""
+    least = "" if parameter.least is None else f"; at least {parameter.least:g}"
+    default = parameter.default if parameter.default != "" else "empty"
+    default = str(default).lower() if isinstance(default, bool) else default
+    return f"{code(name)} (default {code(default)}): {literal(parameter.description)}{choices}{least}"
+
+
+def scenarios() -> str:
+    """Every scenario with its variants and parameters."""
+    of_faults = {name for fault in FAULTS.values() for name in fault.parameters}
+    parts = []
+    for one in SCENARIOS.values():
+        parts.append(f"## {one.name}")
+        parts.append(paragraph(f"[{literal(one.title)}](../scenarios/{one.name}.md)."))
+        changes = {
+            v.name: ", ".join(f"{n}={_value(x)}" for n, x in v.parameters.items()) for v in one.variants.values()
+        }
+        parts.append("Variants:")
+        parts.append(
+            bullets(
+                f"{code(v.name)}: {literal(v.description)}" + (f" (`{changes[v.name]}`)" if changes[v.name] else "")
+                for v in one.variants.values()
+            )
+        )
+        parts.append("Parameters:")
+        own = {name: parameter for name, parameter in one.parameters.items() if name not in of_faults}
+        parts.append(bullets(_parameter(name, parameter) for name, parameter in own.items()))
+    return page(
+        "Scenarios, variants and parameters",
+        "A variant names values of parameters, which stand in parentheses. `onceproof trial --set NAME=VALUE` changes "
+        "a parameter. The parameters of faults are on [their own page](faults.md).",
+        parts,
+    )
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def faults() -> str:
+    """Every fault, and the scenarios into which it can be injected."""
+    head = "| scenario | " + " | ".join(str(number) for number in range(1, len(FAULTS) + 1)) + " |"
+    rows = [head, "|---" * (len(FAULTS) + 1) + "|"]
+    for one in SCENARIOS.values():
+        choices = one.parameters[FAULT].choices if FAULT in one.parameters else ()
+        rows.append(f"| {code(one.name)} | " + " | ".join("●" if name in choices else "" for name in FAULTS) + " |")
+    numbered = "\n".join(f"{number}. [{code(name)}](#{name})" for number, name in enumerate(FAULTS, 1))
+    parts = [numbered, "\n".join(rows)]
+    for fault in FAULTS.values():
+        parts += [f"## {fault.name}", paragraph(f"{literal(fault.effect)} {literal(fault.undone)}")]
+        since = f" It needs Kafka Streams {fault.since} or later." if fault.since else ""
+        brokers = f" It needs {fault.nodes} brokers or more." if fault.nodes > 1 else ""
+        parts.append(paragraph(f"The scenario must have this: {literal(fault.needs)}.{since}{brokers}"))
+        parts.append(bullets(_parameter(name, parameter) for name, parameter in fault.parameters.items()))
+    return page(
+        "Faults and scenarios",
+        "`onceproof trial SCENARIO --fault NAME` injects a fault. A dot says that the scenario allows the fault with "
+        "the number of the column. How a trial proves that a fault took effect is in [faults](../faults.md).",
+        parts,
+    )
+
+
+def promises() -> str:
+    """Every promise with its anomalies, and every anomaly."""
+    parts = ["## Promises"]
+    parts += [
+        bullets(
+            f"{code(promise.name)}: {literal(promise.sentence)} Suite {code(promise.suite)}; anomalies "
+            f"{codes(promise.anomalies)}."
+            for promise in PROMISES.values()
+        )
+    ]
+    parts += ["## Anomalies"]
+    parts += [
+        bullets(
+            f"{code(anomaly.name)}, one witness per {anomaly.per}: {literal(anomaly.sentence)}"
+            + (" Alone it makes no cell red." if anomaly.told else "")
+            for anomaly in ANOMALIES.values()
+        )
+    ]
+    parts += ["## The least number of comparisons"]
+    counted = {name: promise.least for name, promise in PROMISES.items()}
+    parts += [
+        paragraph("A promise counts as kept only if it was compared often enough: one comparison for"),
+        bullets(
+            f"{RULES[least] if isinstance(least, str) else f'{least} in all'}: "
+            f"{codes(name for name, own in counted.items() if own == least)}"
+            for least in dict.fromkeys(counted.values())
+        ),
+    ]
+    return page("Promises and anomalies", "Onceproof checks these promises of Kafka Streams in each trial.", parts)
+
+
+def attributes(of: type) -> dict[str, str]:
+    """What the docstring of a class says about each attribute.
+
+    Raises:
+        ValueError: it leaves out an attribute, or describes one that is not there.
+    """
+    described = inspect.getdoc(of) or ""
+    _, _, block = described.partition("\nAttributes:\n")
+    found = re.findall(r"^    (\w+): (.*(?:\n     +.*)*)", block, re.MULTILINE)
+    texts = {name: " ".join(text.split()) for name, text in found}
+    if texts.keys() != of.__annotations__.keys():
+        raise ValueError(f"{of.__name__} and its docstring differ: {sorted(texts.keys() ^ of.__annotations__.keys())}.")
+    return texts
+
+
+def keys() -> str:
+    """Every key of the registry of known issues."""
+    headings: Mapping[str, type] = {
+        "[[issue]]": KnownIssue,
+        "[[issue.explains]]": Explanation,
+        "[[avoided]]": Avoidance,
+    }
+    parts = []
+    for heading, of in headings.items():
+        parts.append(f"## {heading.strip('[]')}")
+        parts.append(paragraph((inspect.getdoc(of) or "").partition("\n")[0]))
+        parts.append(bullets(f"{code(name)}: {literal(text)}" for name, text in attributes(of).items()))
+    return page(
+        "Keys of the registry",
+        "The tables of `src/onceproof/model/known_issues.toml` and their keys. How a row is added is in "
+        "[adding a known issue](../adding-a-known-issue.md).",
+        parts,
+    )
+
+
+def _range(first: Release, last: Release) -> str:
+    return f"from {first} on" if last == LATER else str(first) if first == last else f"{first} to {last}"
+
+
+def _is_on(line: tuple[int, int], issue: KnownIssue) -> bool:
+    """Whether one release of a line, such as `(3, 9)`, may have an issue."""
+    return any((first.major, first.minor) <= line <= (last.major, last.minor) for first, last in issue.affected)
+
+
+def issues() -> str:
+    """The known issues of each release line, and each known issue."""
+    rows = registry().issues
+    ends = {end for issue in rows for ends in (*issue.affected, issue.fixed) for end in ends if end != LATER}
+    parts = ["## By release line"]
+    newest = {major: max(end.minor for end in ends if end.major == major) for major in sorted({e.major for e in ends})}
+    lines = [(major, minor) for major, last in newest.items() for minor in range(last + 1)]
+    here = {line: [issue.key for issue in rows if _is_on(line, issue)] for line in lines}
+    parts.append(
+        bullets(
+            f"{major}.{minor}: {', '.join(f'[{key}](#{anchor(key)})' for key in named) or 'none'}"
+            for (major, minor), named in here.items()
+        )
+    )
+    for issue in rows:
+        of = "brokers" if issue.culprit == OF_BROKERS else "Kafka Streams"
+        ranges = ", ".join(_range(*one) for one in issue.affected)
+        link = f" [Report]({url_of(issue.key)})." if url_of(issue.key) else ""
+        parts += [f"## {issue.key}", paragraph(f"{literal(issue.title.rstrip('.'))}.{link}")]
+        chance = dict.fromkeys(issue.incidental, " (incidental)")
+        shown = [
+            f"{code(name)}{chance.get(name, '')}: {codes(names) or 'no variant as it is'}"
+            for name, names in issue.variants.items()
+        ]
+        parts.append(
+            bullets(
+                [
+                    f"Affected {of}: {ranges}. Fixed in: {', '.join(map(str, issue.fixed)) or 'no release'}.",
+                    f"Anomalies: {codes(issue.anomalies)}.",
+                    f"Symptom: {literal(issue.symptom)}",
+                    f"Condition: {literal(issue.condition)}",
+                    f"Remedy: {literal(issue.remedy)}",
+                    f"Shown by: {'; '.join(shown) or 'no scenario'}.",
+                ]
+            )
+        )
+    return page(
+        "Known issues by release",
+        "The registry of known issues. A line names an issue if at least one of its releases has it; the ranges of "
+        "the issue say which.",
+        parts,
+    )
+
+
+def planted() -> str:
+    """Every bug that can be planted."""
+    parts = []
+    for plant in plants().values():
+        parts += [f"## {plant.name}", paragraph(literal(f"{plant.effect} {plant.bug}"))]
+        texts = [f"Releases: {plant.releases}."]
+        texts += [f"Resembles: {plant.resembles}."] if plant.resembles else []
+        texts += [
+            f"Found by {code(claim.scenario)} ({codes(claim.variants)}"
+            + ("".join(f", `{name}={_value(value)}`" for name, value in claim.parameters.items()))
+            + f") through {codes(claim.promises)}."
+            for claim in plant.claims
+        ]
+        texts += [f"Cannot show in {code(name)}: {literal(why)}" for name, why in plant.equivalent.items()]
+        parts.append(bullets(texts))
+    return page(
+        "Planted bugs",
+        "`onceproof trial --plant NAME` plants one of these bugs into a release. How they measure a green is in "
+        "[planted bugs](../planted-bugs.md).",
+        parts,
+    )
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "docs/cli.md": cli,
+    "docs/reference/settings.md": settings,
+    "docs/reference/scenarios.md": scenarios,
+    "docs/reference/faults.md": faults,
+    "docs/reference/promises.md": promises,
+    "docs/reference/registry.md": keys,
+    "docs/reference/issues.md": issues,
+    "docs/reference/plants.md": planted,
+}
+
+
+def main() -> None:
+    """Write all pages."""
+    for name, write in PAGES.items():
+        target = ROOT / name
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(write())
+
+
+if __name__ == "__main__":
+    main()
