@@ -17,7 +17,7 @@ export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint format reference test-unit coverage test-java benchmarks lock clean prerequisites
+.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github format reference test-unit coverage test-java benchmarks lock clean prerequisites
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,11 +49,18 @@ down: ## Stop what `make up` started
 
 setup: prerequisites $(VENV)/.installed $(JAR) $(AGENT) $(JARS) ## Set everything up; afterwards the command is .venv/bin/onceproof
 
-lint: $(VENV)/.installed ## Lint, format, types, direction of imports
+lint: $(VENV)/.installed lint-github ## Lint, format, types, direction of imports, workflows and forms of GitHub
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo --no-cache > .lint-imports.log || { cat .lint-imports.log; exit 1; }
+
+SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema
+lint-github: $(VENV)/.installed
+	@$(SCHEMA) vendor.github-workflows .github/workflows/*.yml
+	@$(SCHEMA) vendor.github-actions action.yml
+	@$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	@$(SCHEMA) vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 
 format: $(VENV)/.installed ## Format the Python code
 	@$(BIN)/ruff check --fix --quiet .
