@@ -1,0 +1,179 @@
+"""The unit tests of findings (`docs/findings`): red on the releases that have the bug, green where it is mended.
+
+They are written as Kafka's own are, and run on the published jars; the patches of findings, on the sources of 4.3.1.
+"""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from onceproof.lab.artifacts import remembered, replay_class_path
+from onceproof.lab.java import FAST_START
+from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
+from onceproof.model.release import Release
+from tests.conftest import HERE, ROOT
+
+pytestmark = pytest.mark.broker  # no brokers, but a JVM and Kafka's jars
+
+FINDINGS = ROOT / "docs" / "findings"
+AFFECTED, NEWEST = Release.parse("4.3.1"), Release.parse("4.4.0")
+GIT = shutil.which("git") or "git"
+LAUNCHER = ("org.junit.platform.console.ConsoleLauncher", "execute", "--details=none", "--disable-banner")
+# Tests that are red where the bug is, and what they say; the others are green everywhere.
+RED = {
+    "KTableKTableForeignKeyJoinRaceTest.shouldDeleteResultIfAnswerIsOvertaken(String)[1]": "null> but was: <A 0 + a>",
+    "KTableKTableForeignKeyJoinRaceTest.shouldDeleteResultIfAnswerIsOvertaken(String)[2]": "null> but was: <A 0 + a>",
+    "KTableKTableForeignKeyJoinRaceTest.shouldDeleteResultIfAnswerIsOvertaken(String)[3]": "null> but was: <A 0 + a>",
+    "TaskManagerCorruptedTaskTest.shouldMarkChangelogsOfCorruptedActiveTaskBeforeCheckpoint()": (
+        "Wanted but not invoked:\nstreamTask.markChangelogAsCorrupted("
+    ),
+    "LegacyCheckpointingStateStoreCorruptedTest.shouldNotKeepOffsetsOfCorruptedStore()": "<null> but was: <3000>",
+    "LogicalKeyValueSegmentsReopenTest.shouldOpenExistingSegments()": "expected: <[0, 1, 3]> but was: <[]>",
+    "LogicalKeyValueSegmentsReopenTest.shouldCleanUpExpiredSegmentsAfterReopen()": "expected: <null> but was: <[2]>",
+    "RocksDBVersionedStoreReopenTest.shouldFindHistoryAfterReopen()": "expected: <v1> but was: <null>",
+    "RocksDBVersionedStoreReopenTest.shouldFindDeletionAfterReopen()": "expected: <null> but was: <late>",
+    "RocksDBVersionedStoreReopenTest.shouldPutAfterDeletionAndReopen()": (
+        "Timestamp is too large to be found in this segment."
+    ),
+    "RocksDBVersionedStoreRestoreTest.shouldNotReviveDeletedKeyWhenRestoredInOneBatch()": "<null> but was: <late>",
+    "RocksDBVersionedStoreRestoreTest.shouldNotReviveKeyThatWasDeletedInAnEarlierBatch()": "<null> but was: <late>",
+    "RocksDBVersionedStoreRestoreTest.shouldHaveAfterRestoreWhatItHadBefore()": "expected: <null> but was: <v",
+}
+MENDED_IN_4_4_0 = {"TaskManagerCorruptedTaskTest.shouldMarkChangelogsOfCorruptedActiveTaskBeforeCheckpoint()"}
+JAVA = {("IllegalArgumentException", "")}
+TICKETS = sorted(FINDINGS.glob("*/ticket.md"))
+
+
+@cache
+def tools() -> list[Path]:
+    """JUnit, Mockito and, of the affected release, Kafka's sources and tests, as the pom of the findings names them."""
+    pom = FINDINGS / "pom.xml"
+    out = HERE.artifacts / f"findings-{hashlib.sha256(pom.read_bytes()).hexdigest()[:8]}.classpath"
+    if jars := remembered(out):
+        return jars
+    options = (f"-Dkafka={AFFECTED}", "-Ppytest", f"-Dmdep.outputFile={out}")
+    goal = f"{DEPENDENCY_PLUGIN}:build-classpath"
+    answer = maven(HERE.maven, pom, goal, *options, to="resolve what the tests of findings need")
+    assert answer.succeeded, answer.reason
+    return remembered(out)
+
+
+def tool(ending: str) -> Path:
+    return next(jar for jar in tools() if jar.name.endswith(ending))
+
+
+def joined(*paths: Path) -> str:
+    return ":".join(map(str, paths))
+
+
+def compiled(sources: list[Path], class_path: str, into: Path) -> Path:
+    """The classes of sources, in a folder."""
+    compiler = Path(HERE.java).with_name("javac") if "/" in HERE.java else Path("javac")
+    command = [compiler, "-nowarn", "-proc:none", "--release", "17", "-cp", class_path, "-d", into, *sources]
+    subprocess.run(command, check=True)
+    return into
+
+
+@pytest.fixture(scope="module")
+def tests(tmp_path_factory) -> Path:
+    """The classes of the tests, compiled once."""
+    class_path = joined(*replay_class_path(HERE, AFFECTED), *tools())
+    return compiled(sorted(FINDINGS.glob("*/*Test.java")), class_path, tmp_path_factory.mktemp("tests"))
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory) -> Path:
+    """The classes of the affected release that the patches of the findings change."""
+    folder = tmp_path_factory.mktemp("sources")
+    changed = []
+    for patch in sorted(FINDINGS.glob("*/*.patch")):
+        for path in re.findall(r"^\+\+\+ b/(\S+)$", patch.read_text(), re.MULTILINE):
+            source = folder / path
+            source.parent.mkdir(parents=True, exist_ok=True)
+            with zipfile.ZipFile(tool("-sources.jar")) as sources:
+                source.write_bytes(sources.read(path.removeprefix("streams/src/main/java/")))
+            changed.append(source)
+        for arguments in (["init", "--quiet"], ["apply", patch]):  # without a repository of its own it would take ours
+            subprocess.run([GIT, *arguments], cwd=folder, check=True)
+    return compiled(changed, joined(*replay_class_path(HERE, AFFECTED)), tmp_path_factory.mktemp("patched"))
+
+
+def ran(release: Release, tests: Path, reports: Path, *first: Path) -> dict[str, str]:
+    """The tests of all findings, run on a release in one JVM; with what was wrong, or an empty text."""
+    launcher = [jar for jar in tools() if "org/apache/kafka" not in str(jar) and "slf4j" not in jar.name]
+    class_path = joined(*first, tests, *replay_class_path(HERE, release), *launcher)
+    command = [HERE.java, *FAST_START, "-Xmx512m", "-cp", class_path, *LAUNCHER]
+    done = subprocess.run(
+        [*command, f"--scan-classpath={tests}", f"--reports-dir={reports}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = reports / "TEST-junit-jupiter.xml"
+    assert report.exists(), done.stdout + done.stderr
+    return dict(results(report))
+
+
+def results(report: Path) -> Iterator[tuple[str, str]]:
+    for case in ElementTree.parse(report).getroot().iter("testcase"):  # noqa: S314 - of our own launcher
+        assert case.find("skipped") is None, case.attrib
+        failure = next((case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None), None)
+        said = "" if failure is None else f"{failure.get('message', '')}\n{failure.text}"
+        yield f"{case.attrib['classname'].rpartition('.')[2]}.{case.attrib['name']}", said
+
+
+@pytest.mark.parametrize("release", [AFFECTED, NEWEST], ids=str)
+def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
+    found = ran(release, tests, tmp_path)
+    red = {name: said for name, said in RED.items() if release == AFFECTED or name not in MENDED_IN_4_4_0}
+    assert {name for name, said in found.items() if said} == red.keys()
+    for name, said in red.items():
+        assert said in found[name], name
+    assert len(found) - len(RED) == 6  # look-alikes that are green on every release
+
+
+def test_they_are_green_with_the_patches_of_the_findings(tests, patched, tmp_path):
+    assert {name: said for name, said in ran(AFFECTED, tests, tmp_path, patched).items() if said} == {}
+
+
+@pytest.mark.parametrize("ticket", TICKETS, ids=lambda ticket: ticket.parent.name)
+def test_what_a_ticket_names_is_there(ticket):
+    """Kafka's classes, their methods, and tests, Kafka's or ours."""
+    folders = (FINDINGS, ROOT / "streams_app" / "src" / "test")
+    ours = {file.stem: file.read_bytes() for folder in folders for file in folder.rglob("*Test.java")}
+    named = set(re.findall(r"`([A-Z]\w*[a-z]\w*[A-Z]\w+)(?:\.(\w+))?[^`]*`", ticket.read_text()))
+    assert named
+    for name, member in sorted(named - JAVA):
+        declared = ours[name] if name in ours else classes(name)
+        assert declared, f"There is no class {name}."
+        assert not member or member.encode() in declared, f"{name} has no {member}."
+
+
+def classes(name: str) -> bytes:
+    """The bytes of Kafka's classes of that simple name, which have the names of their members as text."""
+    found = b""
+    for jar in [*replay_class_path(HERE, AFFECTED), *tools()]:
+        with zipfile.ZipFile(jar) as archive:
+            wanted = [entry for entry in archive.namelist() if re.search(rf"[/$]{name}\.class$", entry)]
+            found += b"".join(map(archive.read, wanted))
+    return found
+
+
+def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
+    pages = sorted(FINDINGS.glob("*.md"))
+    assert len(pages) == len(TICKETS) == 4
+    for page in pages:
+        folder = page.with_suffix("")
+        assert f"({folder.name}/ticket.md)" in page.read_text()
+        for ending in ("*Test.java", "*.patch"):
+            assert list(folder.glob(ending)), f"{folder.name} has no {ending}"
+        for test in folder.glob("*Test.java"):
+            assert test.stem in (folder / "ticket.md").read_text()
