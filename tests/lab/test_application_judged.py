@@ -4,13 +4,14 @@ import shlex
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.main import get_command
 
 from onceproof.cli.applications import app
 from onceproof.lab.application_advice import advice_on_red
-from onceproof.lab.application_run import Asked, _Done, _judged, _run, run_on_release, with_replays
+from onceproof.lab.application_run import Asked, _Done, _judged, _run, agenda_of, run_on_release, with_replays
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import FAULT, Cell
 from onceproof.model.errors import ExitCode
@@ -66,7 +67,7 @@ def test_a_trial_in_which_the_machine_stood_still_is_repeated_under_another_appl
 
     monkeypatch.setattr("onceproof.lab.application_run.run_trial", run_trial)
     asked = Asked(RunFolder(tmp_path / TRIAL.run), TRIAL.cell, 1, 1, {FAULT: "pause"})
-    done = _run(asked, asked.undisturbed(1), None, print)
+    done = _run(asked, asked.undisturbed(1), None, agenda_of([asked], print))
     assert len({*tried}) == len(dict(tried)) == 2
     assert (done.trial.application_id, Path(done.folder).name) == tried[-1]
     assert (done.trial.seed, done.trial.parameters) == (1, asked.undisturbed(1).parameters)
@@ -84,9 +85,9 @@ def test_where_a_run_without_any_fault_is_red_no_fault_is_tried(tmp_path, monkey
         return an_outcome(trial)
 
     monkeypatch.setattr("onceproof.lab.application_run.run_trial", run_trial)
-    monkeypatch.setattr("onceproof.lab.application_run.own_cluster", lambda *_: nullcontext())
     asked = Asked(RunFolder(tmp_path / TRIAL.run), replace(TRIAL.cell, scenario=SCENARIO.name), 1, 1, {FAULT: "pause"})
-    told = run_on_release(None, asked, print)
+    monkeypatch.setattr("onceproof.lab.application_run._replayed_on", lambda _: set())
+    told = run_on_release(None, asked, SimpleNamespace(of=lambda _: nullcontext([None])), agenda_of([asked], print))
     assert (told.judgement, tried) == (Judgement.RED, [(1, "none"), (2, "none")])
     assert told.reason.startswith("1 lost-record without any fault.")
     assert len(told.folders) == 2

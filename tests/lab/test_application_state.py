@@ -13,9 +13,9 @@ HELD = {b"a": b"3", b"c": b"5"}
 
 
 def on_disk(
-    entries: dict[bytes, bytes], position: int | None = 6, *, segments: bool = False, known: bool = True
+    entries: dict[bytes, bytes], position: int | None = 6, *, segments: bool = False, unknown: tuple[str, ...] = ()
 ) -> StoreOnDisk:
-    return StoreOnDisk("1_2", "sums", position, segments, known, entries)
+    return StoreOnDisk("1_2", "sums", position, segments, unknown, entries)
 
 
 def test_the_partition_is_that_of_its_task():
@@ -33,9 +33,12 @@ def test_the_partition_is_that_of_its_task():
         (on_disk({b"a": b"3", b"d": b"9"}, segments=True), []),  # either drops what is old
         (on_disk({b"a": b"1"}, segments=True), [(b"a", b"3", b"1")]),
         (on_disk({}, segments=True), []),
-        (on_disk({b"\0a": b"3"}, segments=True), None),  # keys of another form
-        (on_disk(HELD, None), None),
-        (on_disk(HELD, known=False), None),
+        (
+            on_disk({b"\0a": b"3"}, segments=True),
+            "it has none of the keys of its changelog, so it writes them in a form of its own",
+        ),
+        (on_disk(HELD, None), "it does not claim up to which offset it has its changelog"),
+        (on_disk(HELD, unknown=("a", "b")), "Onceproof does not understand its column families a, b"),
     ],
 )
 def test_a_store_is_what_its_changelog_folds_to(store, wrong):

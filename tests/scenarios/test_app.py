@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.applying import app_run, default_releases
-from onceproof.scenarios.app import SCENARIO
+from onceproof.scenarios.app import SCENARIO, _Stillness, unread_stores
 from onceproof.scenarios.declared import Application
 from tests.conftest import a_trial
 from tests.fakes.world import FakeCluster
@@ -50,6 +51,19 @@ def test_topics_have_as_many_partitions_as_they_say_and_else_as_many_as_all(tmp_
     assert plan.sizes == {"orders": 5, "payments": 2, "accepted-orders": 2, "paid-orders": 2, "revenue": 1}
     assert plan.topics_of("input") == {"orders": 5, "payments": 2}
     assert plan.topics_of("sums-repartition") == {OURS.topic("sums-repartition"): 2}
+
+
+def test_an_output_is_still_when_it_has_not_grown_for_the_time_since_it_was_last_seen_to():
+    times, ends = iter([0.0, 2.9, 3.1, 6.0, 6.2]), iter([5, 5, 6, 6, 6])
+    lab = SimpleNamespace(now=lambda: next(times), end=lambda _: next(ends))
+    still = _Stillness(lab, ["sent"], 3.0)
+    assert [still() for _ in range(5)] == [False, False, False, False, True]
+
+
+def test_of_stores_that_are_not_compared_it_is_said_why():
+    told = {"t": 0, "source": "driver", "instance": "instance-1", "type": "active", "store": "seen", "partition": 0}
+    unread = {**told, "event": "unread-store", "unread": "it has no changelog"}
+    assert unread_stores([{**told, "event": "store"}, unread]) == {"store seen": "it has no changelog"}
 
 
 BOX = """

@@ -1,20 +1,24 @@
 """An application of people's own on one release: two trials without a fault, which are the oracle, and one with it."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from onceproof.faults import NONE
 from onceproof.installation import Installation
+from onceproof.lab.agenda import Agenda
 from onceproof.lab.application_advice import OTHER_PLANT, PROMISE_MORE, STRIKE_AGAIN, advice_on_red
+from onceproof.lab.application_brokers import ApplicationBrokers
 from onceproof.lab.application_controls import CONTROLS, Broken, broke, broken_promises, vacuous
 from onceproof.lab.application_promises import excused, judge_without_fault
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.given import GivenCluster, lent, own_cluster
+from onceproof.lab.early_replay import EarlyReplay, Replayed
 from onceproof.lab.replay import replay
-from onceproof.lab.site import Report
+from onceproof.lab.side_by_side import side_by_side
 from onceproof.lab.trial import run_trial
+from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import first_of_each
 from onceproof.model.application_issues import explain
 from onceproof.model.cell import FAULT, OF_APPLICATION, ORACLE, Cell, Trial
@@ -24,17 +28,18 @@ from onceproof.model.judged import Control, Explaining, Judgement, OnRelease, Ou
 from onceproof.model.known_issues import registry
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.topology import CACHE_SIZES
 from onceproof.readers.application import as_far_as_replayed, as_replayed, declared_as, oracle_of
-from onceproof.scenarios.app import LIKE, REPLAYED
+from onceproof.scenarios.app import LIKE, REPLAYED, unread_stores
 from onceproof.scenarios.declared import application_of
 
 ATTEMPTS = 3  # of a trial during which the machine stands still
 APART = 100  # between the numbers of one attempt and the next
 SHOWN = 3  # witnesses of each anomaly
 WITHOUT = 2  # trials without a fault
+WITHOUT_A_FAULT = "without a fault"
 
 
 @dataclass(frozen=True)
@@ -85,46 +90,123 @@ class _Done:
     folder: str
 
 
-def run_on_release(
-    installation: Installation, asked: Asked, report: Report, given: GivenCluster | None = None
-) -> OnRelease:
+def agenda_of(all_: Sequence[Asked], report: Callable[[str], None]) -> Agenda:
+    """What there is to run."""
+    fault = {asked.cell.releases: str(asked.parameters[FAULT]) for asked in all_}
+    return Agenda(
+        {
+            asked.cell.releases: [
+                *[WITHOUT_A_FAULT] * WITHOUT,
+                _named(fault[asked.cell.releases], asked.plant),
+                *(CONTROLS if asked.controls else ()),
+            ]
+            for asked in all_
+        },
+        report,
+    )
+
+
+def _named(fault: str, plant: str | None) -> str:
+    """A run, for people."""
+    return plant or (WITHOUT_A_FAULT if fault == NONE else fault)
+
+
+def run_on_release(installation: Installation, asked: Asked, brokers: ApplicationBrokers, agenda: Agenda) -> OnRelease:
     """Run an application on a release, and say what it showed.
 
     Args:
-        installation: for brokers of its own.
+        installation: what it is run with.
         asked: what is to be run.
-        report: called with the name of each phase as it begins.
-        given: brokers to run on, asked before what they allow (`given.check_access`); None for brokers of its own.
+        brokers: on which.
+        agenda: takes what is under way.
 
     Raises:
         HarnessError: the harness failed.
         StoodStillError: the machine stood still in each attempt.
     """
-    whole = asked.whole
-    trials: list[_Done] = []
-    own = own_cluster(installation, whole, asked.run.trial(whole))
-    with own if given is None else lent(given, asked.run.run_id) as cluster:
-        for number in range(asked.first, asked.first + WITHOUT):
-            trials.append(_run(asked, asked.undisturbed(number), cluster, report))
-            if trials[-1].found.anomalies:
-                return _told(asked, trials, "without any fault", {})
-        file = str(asked.run.path / f"oracle-{asked.cell.streams}.json")
-        oracle = _oracle(installation, asked, trials, report)
-        oracle.write(Path(file))
-        readings = judge_without_fault(asked.run, [done.trial for done in trials], oracle)
-        trials = [replace(done, found=found) for done, found in zip(trials, readings, strict=True)]
-        if any(done.found.anomalies for done in trials):
-            trials.sort(key=lambda done: sum(done.found.anomalies.values()))  # the last one is shown
-            return _told(asked, trials, "without any fault", {})
-        trials.append(_run(asked, asked.disturbed(file), cluster, report))
-        outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
-        told = _told(asked, trials, "under the fault", outputs)
-        if why := excused(asked.run.trial(trials[0].trial), oracle):
-            told = replace(told, reason=f"{told.reason} {why}")
-        if not asked.controls or told.judgement is not Judgement.GREEN:
-            return told
-        made = broken_promises(asked.run.trial(trials[-1].trial), oracle)
-        return _controlled(asked, told, oracle, file, made, cluster, report)
+    with brokers.of(asked.whole) as clusters:
+        try:
+            return _run_on(installation, asked, clusters, agenda)
+        finally:
+            agenda.over(asked.cell.releases)
+
+
+def _run_on(installation: Installation, asked: Asked, clusters: Sequence[Cluster], agenda: Agenda) -> OnRelease:
+    trials, replayed = _without_fault(installation, asked, clusters, agenda)
+    if any(done.found.anomalies for done in trials):
+        return _told(asked, _worst_last(trials), "without any fault", {})
+    file = str(asked.run.path / f"oracle-{asked.cell.streams}.json")
+    oracle = _oracle(installation, asked, trials, replayed, agenda)
+    oracle.write(Path(file))
+    readings = judge_without_fault(asked.run, [done.trial for done in trials], oracle)
+    trials = [replace(done, found=found) for done, found in zip(trials, readings, strict=True)]
+    if any(done.found.anomalies for done in trials):
+        return _told(asked, _worst_last(trials), "without any fault", {})
+    trials.append(_run(asked, asked.disturbed(file), clusters[0], agenda))
+    outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
+    told = _told(asked, trials, "under the fault", outputs)
+    if why := excused(asked.run.trial(trials[0].trial), oracle):
+        told = replace(told, reason=f"{told.reason} {why}")
+    if not asked.controls or told.judgement is not Judgement.GREEN:
+        return told
+    made = broken_promises(asked.run.trial(trials[-1].trial), oracle)
+    return _controlled(asked, told, oracle, file, made, clusters[0], agenda)
+
+
+def _worst_last(trials: Sequence[_Done]) -> list[_Done]:
+    """Trials in the order of what they found: the last one is shown."""
+    return sorted(trials, key=lambda done: sum(done.found.anomalies.values()))
+
+
+def _without_fault(
+    installation: Installation, asked: Asked, clusters: Sequence[Cluster], agenda: Agenda
+) -> tuple[list[_Done], Replayed]:
+    """The trials without a fault, each on brokers of its own if there are enough, and their input replayed beside them.
+
+    Where they take turns on the same brokers, there is no second one if the first shows an anomaly.
+    """
+    numbers = range(asked.first, asked.first + WITHOUT)
+    lanes = [(cluster, [number]) for cluster, number in zip(clusters, numbers, strict=False)]
+    if len(lanes) < WITHOUT:
+        lanes = [(clusters[0], list(numbers))]
+    first = asked.undisturbed(asked.first)
+    folders = (asked.run.trial(first), TrialFolder(asked.run.path / f"replay-{asked.cell.streams}"))
+    early = EarlyReplay(installation, first, clusters[0], folders)
+
+    def drive(lane: tuple[Cluster, list[int]], world: World) -> list[_Done]:
+        cluster, own = lane
+        done: list[_Done] = []
+        try:
+            for number in own:
+                heard = early if number == asked.first else None
+                done.append(_run(asked, asked.undisturbed(number), cluster, agenda, world, heard))
+                if done[-1].found.anomalies:
+                    break
+        finally:
+            if asked.first in own:
+                early.run_is_over()
+        return done
+
+    replayed = Replayed(folders[1])
+
+    def replay_beside(world: World) -> list[_Done]:
+        nonlocal replayed
+        if releases := _replayed_on(asked):
+            replayed = early.replay(releases, world)
+        return []
+
+    works: list[Callable[[World], list[_Done]]] = [*(partial(drive, lane) for lane in lanes), replay_beside]
+    found = side_by_side(works)
+    return [done for lane in found for done in lane], replayed
+
+
+def _replayed_on(asked: Asked) -> set[Release]:
+    """The releases that are to make something of the input."""
+    declares = application_of(asked.parameters[OF_APPLICATION]).declares
+    if declares.command:
+        return set()
+    on = zip(REPLAYED, (asked.cell.streams, asked.newest), strict=True)
+    return {release for name, release in on if release is not None and declares.promises(name)}
 
 
 def _controlled(
@@ -134,12 +216,12 @@ def _controlled(
     file: str,
     made: Broken,
     cluster: Cluster,
-    report: Report,
+    agenda: Agenda,
 ) -> OnRelease:
     """What is told of a release that is green, with the promises that planted bugs break, and those that none does."""
     controls = []
     for number, plant in enumerate(CONTROLS, asked.first + WITHOUT + 1):
-        done = _run(asked, asked.planted(number, file, plant), cluster, report)
+        done = _run(asked, asked.planted(number, file, plant), cluster, agenda)
         fired = done.outcome.plant.fired if done.outcome.plant else 0
         failed = done.outcome.failed
         broken = {} if failed else broke(broken_promises(asked.run.trial(done.trial), oracle))
@@ -150,25 +232,33 @@ def _controlled(
     return replace(told, controls=tuple(controls), vacuous=vacuous(made, controls))
 
 
-def _run(asked: Asked, trial: Trial, cluster: Cluster, report: Report) -> _Done:
+def _run(
+    asked: Asked,
+    trial: Trial,
+    cluster: Cluster,
+    agenda: Agenda,
+    world: World = REAL,
+    early: EarlyReplay | None = None,
+) -> _Done:
     """Run a trial; again, if the machine stood still.
 
     Then by another number: the brokers' coordinators still know what the first attempt did under its application id,
     and of its transactions the topics, which are new, would have nothing.
     """
-    fault = trial.parameters[FAULT]
-    what = trial.plant or ("without a fault" if fault == NONE else fault)
-    told = f"{trial.cell.releases}, {what}"
-    for attempt in range(ATTEMPTS):
-        own = replace(trial, number=trial.number + attempt * APART)
-        folder = asked.run.trial(own)
-        outcome = run_trial(own, folder, lambda phase: report(f"{told}: {phase}"), cluster=cluster)
-        if outcome.void is None:
-            return _Done(own, outcome, Reading.read(folder.reader_file), str(folder.path))
+    with agenda.doing(trial.cell.releases, _named(trial.parameters[FAULT], trial.plant)) as report:
+        heard = early.heard(report) if early else report
+        for attempt in range(ATTEMPTS):
+            own = replace(trial, number=trial.number + attempt * APART)
+            folder = asked.run.trial(own)
+            outcome = run_trial(own, folder, heard, cluster=cluster, world=world)
+            if outcome.void is None:
+                return _Done(own, outcome, Reading.read(folder.reader_file), str(folder.path))
     raise StoodStillError(f"The machine stood still in each of {ATTEMPTS} attempts: {outcome.void}")
 
 
-def _oracle(installation: Installation, asked: Asked, trials: list[_Done], report: Report) -> Oracle:
+def _oracle(
+    installation: Installation, asked: Asked, trials: list[_Done], replayed: Replayed, agenda: Agenda
+) -> Oracle:
     folder = asked.run.trial(trials[0].trial)
     plan = TrialPlan.read(folder.trial_file)
     roles = declared_as("output", plan.roles)
@@ -177,8 +267,11 @@ def _oracle(installation: Installation, asked: Asked, trials: list[_Done], repor
     promised = {name for declared in roles.values() for name in declared.promises}
 
     def replay_on(release: Release) -> Outputs:
-        report(f"{asked.cell.releases}, replay on {release}")
-        return replay(installation, plan, folder, release)
+        if (known := replayed.of(release, folder)) is not None:
+            return known
+        with agenda.doing(asked.cell.releases, "replay") as report:
+            report(f"on {release}")
+            return replay(installation, plan, folder, release)
 
     oracle = with_replays(oracle, promised, (asked.cell.streams, asked.newest), replay_on)
     is_cached = all(plan.streams_config.get(name) != "0" for name in CACHE_SIZES)
@@ -212,7 +305,8 @@ def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Ou
     judgement, reason, advice = _judged(last, when, outputs)
     folder = asked.run.trial(last.trial)
     plan = TrialPlan.read(folder.trial_file)
-    explained = explain(last.trial, last.found.witnesses, read_timeline(folder.timeline), plan.streams_config)
+    events = read_timeline(folder.timeline)
+    explained = explain(last.trial, last.found.witnesses, events, plan.streams_config)
     issues = tuple(Explaining.of(issue) for issue in registry().issues if issue.key in explained.issues)
     told = OnRelease(
         streams=str(asked.cell.streams),
@@ -223,7 +317,7 @@ def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Ou
         anomalies=last.found.anomalies,
         witnesses=tuple(first_of_each(last.found.witnesses, SHOWN)),
         promises=last.found.promises,
-        not_looked_at=plan.not_looked_at,
+        not_looked_at={**plan.not_looked_at, **unread_stores(events)},
         outputs=outputs,
         records=last.found.records,
         plant=last.outcome.plant,

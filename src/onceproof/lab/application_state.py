@@ -35,8 +35,8 @@ def compare_state(
 ) -> list[dict[str, Any]]:
     """What each store holds beside what its changelog says up to the offset that it claims.
 
-    Left out are stores in memory, without a changelog, versioned ones, those that claim no offset, or have something
-    unknown before their values, and segments of which no key is comparable with the changelog's.
+    Stores in memory are left out. Of each other one that cannot be compared it is said why: it has no changelog, or a
+    versioned one, claims no offset, has column families that nobody understands, or no key that the changelog has.
 
     Args:
         cluster: that has the changelogs.
@@ -48,16 +48,16 @@ def compare_state(
         log: takes what the reading process logs.
 
     Returns:
-        For each store: instance, type, store, partition, position, entries, wrong (how many), and the `first` of these
-        as text.
+        For each store: instance, type, store, partition; and position, entries, wrong (how many), and the `first` of
+        these as text; or why it is `unread`.
 
     Raises:
         HarnessError: a store cannot be read.
         KafkaException: a changelog cannot be read.
     """
     logged = {topic for topic in topics if topic.startswith(f"{application_id}-") and topic.endswith(CHANGELOG)}
-    logged -= _versioned(cluster, logged)
-    changes = _changes(cluster, logged)
+    versioned = _versioned(cluster, logged)
+    changes = _changes(cluster, logged - versioned)
     rows = []
     for instance, tasks in held.items():
         directories = [path for task in tasks if (path := state / instance / application_id / task).is_dir()]
@@ -66,19 +66,21 @@ def compare_state(
         scratch = log.with_name("stores")
         for store in read_stores(cluster.installation, release, directories, scratch, log):
             topic = f"{application_id}-{store.store}{CHANGELOG}"
-            if topic in logged and (wrong := differing(store, changes[topic, store.partition])) is not None:
-                rows.append(
-                    {
-                        "instance": instance,
-                        "type": tasks[store.task],
-                        "store": store.store,
-                        "partition": store.partition,
-                        "position": store.position,
-                        "entries": len(store.entries),
-                        "wrong": len(wrong),
-                        "first": list(map(_told, wrong[:SHOWN])),
-                    }
-                )
+            row = {
+                "instance": instance,
+                "type": tasks[store.task],
+                "store": store.store,
+                "partition": store.partition,
+            }
+            if topic not in logged:
+                rows.append({**row, "unread": "it has no changelog"})
+            elif topic in versioned:
+                rows.append({**row, "unread": "its changelog is that of a versioned store, or does not tell"})
+            elif isinstance(wrong := differing(store, changes[topic, store.partition]), str):
+                rows.append({**row, "unread": wrong})
+            else:
+                found = {"position": store.position, "entries": len(store.entries), "wrong": len(wrong)}
+                rows.append({**row, **found, "first": list(map(_told, wrong[:SHOWN]))})
     return rows
 
 
@@ -115,20 +117,22 @@ def _is_versioned(config: Future[Mapping[str, ConfigEntry]]) -> bool:
         raise
 
 
-def differing(store: StoreOnDisk, changes: Iterable[Change]) -> list[Wrong] | None:
-    """The entries in which a store differs from what its changelog folds to; None if they cannot be compared.
+def differing(store: StoreOnDisk, changes: Iterable[Change]) -> list[Wrong] | str:
+    """The entries in which a store differs from what its changelog folds to; or why they cannot be compared.
 
     A store in segments drops old ones, as its changelog does, at another time: what only one of them has is no
     difference there. If they have nothing in common, the store writes its keys in a form of its own.
     """
-    if store.position is None or not store.known:
-        return None
+    if store.unknown:
+        return f"Onceproof does not understand its column families {', '.join(store.unknown)}"
+    if store.position is None:
+        return "it does not claim up to which offset it has its changelog"
     last = {key: value for offset, key, value in changes if offset < store.position}
     expected = {key: value for key, value in last.items() if value is not None}  # tombstones delete
     held = store.entries
     keys = expected.keys() & held.keys() if store.segments else expected.keys() | held.keys()
     if not keys and expected and held:
-        return None
+        return "it has none of the keys of its changelog, so it writes them in a form of its own"
     wrong = ((key, expected.get(key), held.get(key)) for key in sorted(keys))
     return [one for one in wrong if one[1] != one[2]]
 

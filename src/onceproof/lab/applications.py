@@ -45,21 +45,25 @@ def application_class_path(installation: Installation, folder: str, release: Rel
 
 
 def _compiled(installation: Installation, application: Application, release: Release) -> Path:
-    """The classes of its sources, compiled against the very release; once, as long as nothing changes."""
+    """The classes of its sources, compiled once for each line of releases, as long as nothing changes.
+
+    Patches of a line have the same interfaces. A candidate or a build has its own.
+    """
     roots = application.paths(application.declares.sources)
     files = sorted(file for root in roots for file in (root.rglob("*.java") if root.is_dir() else [root]))
     if not files:
         raise UsageError(f"{application.folder} has no file *.java where its sources are said to be.")
-    beside = [*streams_class_path(installation, release), *application.paths(application.declares.jars)]
-    beside += _resolved(installation, application.declares.dependencies)
-    digest = hashlib.sha256(f"{installation.java} {release} {[*map(str, beside)]}".encode())
+    own = [*application.paths(application.declares.jars), *_resolved(installation, application.declares.dependencies)]
+    interfaces = str(release) if release.is_candidate else release.line
+    digest = hashlib.sha256(f"{installation.java} {interfaces} {[*map(str, own)]}".encode())
     for file in files:
         digest.update(file.read_bytes())
     classes = installation.artifacts / "applications" / digest.hexdigest()[:16]
     classes.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{classes}.lock"):
         if not (classes / COMPILED).exists():
-            _compile(installation.java, files, beside, classes, f"{application.name} against Kafka Streams {release}")
+            against = [*streams_class_path(installation, release), *own]
+            _compile(installation.java, files, against, classes, f"{application.name} against Kafka Streams {release}")
             (classes / COMPILED).touch()
     return classes
 

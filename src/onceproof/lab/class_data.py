@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from onceproof.installation import Installation
 # What the JVM says about an archive must not appear among the lines of the protocol.
 QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr")
 _recording: set[Path] = set()  # by this process: one JVM records, those beside it need not
+_recording_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,10 @@ class ClassData:
         for jar in class_path:
             digest.update(f"{jar}:{jar.stat().st_mtime_ns}".encode())
         archive = installation.artifacts / "class-data" / f"{digest.hexdigest()[:16]}.jsa"
-        if archive.exists() or archive in _recording:
-            return cls(archive, None)
-        _recording.add(archive)
+        with _recording_lock:
+            if archive.exists() or archive in _recording:
+                return cls(archive, None)
+            _recording.add(archive)
         return cls(archive, archive.with_suffix(f".{os.getpid()}"))
 
     @property

@@ -21,7 +21,7 @@ class StoreOnDisk:
     store: str
     position: int | None  # the first offset that it does not claim to hold; null if it claims nothing
     segments: bool  # whether it has one RocksDB for each segment of time
-    known: bool  # whether it is known what stands before its values, so that it could be cut off
+    unknown: tuple[str, ...]  # column families of which nobody knows what stands before their values, to be cut off
     entries: Mapping[bytes, bytes]
 
     @property
@@ -78,7 +78,7 @@ def read_stores(
                 store["store"],
                 store["position"],
                 store["segments"],
-                store["known"],
+                tuple(store["unknown"]),
                 {
                     base64.b64decode(key): base64.b64decode(value)
                     for key, value in _lines(scratch / task / f"{store['store']}.csv")

@@ -153,7 +153,13 @@ def _since(begin: float) -> float:
 
 
 def run_trial(
-    trial: Trial, folder: TrialFolder, report: Report = lambda _: None, *, cluster: Cluster, up: float = 0.0
+    trial: Trial,
+    folder: TrialFolder,
+    report: Report = lambda _: None,
+    *,
+    cluster: Cluster,
+    up: float = 0.0,
+    world: World = REAL,
 ) -> Outcome:
     """One whole trial on brokers that serve: provision, preload, drive.
 
@@ -163,6 +169,7 @@ def run_trial(
         report: called with the name of each phase as it begins.
         cluster: the brokers, which may be shared.
         up: seconds that it took to start them.
+        world: what the trial is made of.
 
     Raises:
         HarnessError: the harness failed.
@@ -171,7 +178,7 @@ def run_trial(
     plan = provision(trial, cluster, folder)
     report("preload")
     plan = preload(replace(plan, seconds={"cluster": up, **plan.seconds}), cluster, folder)
-    return drive(plan, cluster, folder, report)
+    return drive(plan, cluster, folder, report, world)
 
 
 def run_alone(

@@ -142,7 +142,7 @@ class TrialLab:
             site.folder.path / "stores.log",
         )
         for store in stores:
-            self.note("store", **store)
+            self.note("unread-store" if "unread" in store else "store", **store)
 
     def recycled(self, proof: Return) -> bool:
         """Whether a log says that the thread recycled its active task at that time."""

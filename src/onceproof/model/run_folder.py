@@ -39,7 +39,9 @@ of its files.
   qualification.json               whether the harness still sees on a release, if that was all the run was for
   sensitivity.json                 what became of planted bugs, if that was all the run was for
   app.json                         what an application of people's own showed on each release, if the run is of one;
-                                   beside it, `oracle-<release>.json` is its output without a fault
+                                   beside it, `oracle-<release>.json` is its output without a fault,
+                                   `replay-<release>/` its input as it was replayed beside a run, and
+                                   `cluster-<release>-<n>/` what brokers that all its releases share have written
   bisect.json                      boundaries, if the run is a bisection; it has nothing of the above but trials
 ```
 """

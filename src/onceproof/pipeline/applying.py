@@ -171,7 +171,8 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
         HarnessError: the harness failed.
         StoodStillError: the machine stood still again and again.
     """
-    from onceproof.lab.application_run import run_on_release
+    from onceproof.lab.application_brokers import ApplicationBrokers
+    from onceproof.lab.application_run import agenda_of, run_on_release
 
     first = wanted.asked[0]
     answer = AppAnswer(
@@ -183,9 +184,10 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
         seed=first.seed,
         releases=(),
     )
-    with ended_by_sigterm():
+    installation, agenda = get_settings().installation, agenda_of(wanted.asked, report)
+    with ended_by_sigterm(), ApplicationBrokers(installation, first.run, wanted.given) as brokers:
         for one in wanted.asked:
-            found = run_on_release(get_settings().installation, one, report, wanted.given)
+            found = run_on_release(installation, one, brokers, agenda)
             answer = replace(answer, releases=(*answer.releases, found))
             answer.write(first.run.app_file)
     return answer

@@ -57,12 +57,15 @@ FIRST = 0.3  # share of the records that are processed before the instances are 
 WITHOUT_FAULT = "No fault was to befall it: what it puts out is the oracle of trials in which one does."
 REPLAYED = ("replay", "replay-newest")  # promises for which its input is replayed
 AGAIN = 200  # records that show that a black box is at work again
-AGAIN_WITHIN = 150.0  # seconds: members that closed without leaving are missed after their session, 45 s by default
+AT_WORK_WITHIN = 60.0  # seconds without a record that is processed
+# The same of a black box: nobody sees when it is up, and members that closed without leaving are missed after 45 s.
+AGAIN_WITHIN = 150.0
 NOT_SEEN = {
     "stores": "a command's stores are only read on the class path of its release, which is its own",
     **dict.fromkeys(REPLAYED, "it takes the class of the topology, and a command has none that is known"),
 }
 LIKE = "fault.config"
+PUT_OUT_WITHIN = 120.0  # seconds
 
 PARAMETERS = {
     OF_APPLICATION: Parameter("", "folder of the application, which has an onceproof.toml"),
@@ -209,7 +212,9 @@ def drive(lab: Lab) -> Exercise:
         # What is processed is committed when the instances close.
         enough = len(lab.workload.first) - _of_globals(lab.trial, lab.workload.messages)
         while (done := processed(lab)) < enough:  # however slow the application is
-            lab.await_(f"more than {done:,} of {enough:,} records to be processed", partial(_is_beyond, lab, done))
+            told = f"more than {done:,} of {enough:,} records to be processed"
+            within = AGAIN_WITHIN if declares.command else AT_WORK_WITHIN
+            lab.await_(told, partial(_is_beyond, lab, done), within)
     with lab.phase("restart"):
         for name in names:
             lab.stop_instance(name, leave_group=True)
@@ -226,12 +231,30 @@ def drive(lab: Lab) -> Exercise:
         bulk.full_speed()
         lab.await_drained()
         lab.await_internal_drained()
+        if declares.settle:  # what goes by the clock is put out after its input was processed
+            told = f"no output to come for {declares.settle:g} s"
+            lab.await_(told, _Stillness(lab, [one.topic for one in declares.output], declares.settle), PUT_OUT_WITHIN)
     with lab.phase("leave"):
         if declares.command:
             lab.close_instances()
         else:
             lab.close_and_compare_state()
     return Exercise.of(suffered) if suffered else Exercise(True, WITHOUT_FAULT, all_steps_tried=True)
+
+
+class _Stillness:
+    """Whether no output has grown for some time, since it was first asked."""
+
+    def __init__(self, lab: Lab, outputs: Sequence[str], seconds: float) -> None:
+        """The time runs from the first question."""
+        self._lab, self._outputs, self._seconds = lab, outputs, seconds
+        self._seen: tuple[list[int], float] | None = None
+
+    def __call__(self) -> bool:
+        now, ends = self._lab.now(), list(map(self._lab.end, self._outputs))
+        if self._seen is None or ends != self._seen[0]:
+            self._seen = (ends, now)
+        return now - self._seen[1] >= self._seconds
 
 
 def _is_beyond(lab: Lab, records: int) -> bool:
@@ -246,6 +269,11 @@ def _start(lab: Lab, names: list[str]) -> None:
 def observe(_trial: Trial, events: Sequence[Event]) -> Sequence[Comparison]:
     """The promise `stores`: what each store holds at the end is what its changelog says."""
     return [_compared(event) for event in events if event["event"] == "store"]
+
+
+def unread_stores(events: Sequence[Event]) -> dict[str, str]:
+    """The stores on disk that the promise `stores` says nothing of, and why."""
+    return {f"store {event['store']}": event["unread"] for event in events if event["event"] == "unread-store"}
 
 
 def _compared(store: Event) -> Comparison:

@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.streams.KeyValue;
@@ -38,8 +39,8 @@ import org.rocksdb.RocksIterator;
  * {@code bytes} as its bytes in Base64, without the timestamp before a value. Prints one event {@code directories} with
  * the {@code tasks}, each with its stores: store, entries, position (the first offset of its changelog that it does not
  * claim to hold: from the file {@code .checkpoint}, or, since 4.3, from RocksDB's column family {@code offsets},
- * KIP-1035; null if there is none), whether it is in {@code segments} of time, and whether what stands before its
- * values is {@code known}; or {@code error} with exit code 1. The directories are opened read-only: their stores stay as
+ * KIP-1035; null if there is none), whether it is in {@code segments} of time, and its {@code unknown} column families,
+ * of which nobody knows what stands before their values; or {@code error} with exit code 1. The directories are opened read-only: their stores stay as
  * they are, RocksDB's own log beside them grows.
  *
  * <p>What was in memory when the process died is not on disk: Kafka Streams writes no write-ahead log (WAL).
@@ -110,16 +111,16 @@ public final class TaskDirectory {
             }
             Long last = null;
             int entries = 0;
-            boolean known = true;
+            Set<String> unknown = new TreeSet<>();
             try (BufferedWriter lines = Files.newBufferedWriter(folder.resolve(store + ".csv"))) {
                 for (Path database : databases) {
                     try (Store opened = new Store(database)) {
-                        if (form == Form.INTEGERS && !opened.isKnown()) {
+                        if (form == Form.INTEGERS && !opened.unknown().isEmpty()) {
                             throw new IOException(database + " has column families whose form is not known: "
                                     + opened.families.keySet());
                         }
                         entries += opened.write(form, lines);
-                        known &= opened.isKnown();
+                        unknown.addAll(opened.unknown());
                         Long own = opened.last();
                         last = last == null || own != null && own > last ? own : last;
                     }
@@ -129,7 +130,7 @@ public final class TaskDirectory {
             Long position = last == null || last < 0 ? null : Long.valueOf(last + 1); // negative: none is known
             boolean segments = !databases.equals(List.of(directory));
             told.add(Events.fields("store", store, "entries", entries, "position", position, "segments", segments,
-                    "known", known));
+                    "unknown", unknown));
         }
         return told;
     }
@@ -210,9 +211,11 @@ public final class TaskDirectory {
             }
         }
 
-        /** Whether it is known what stands before its values. */
-        private boolean isKnown() {
-            return Set.of(PLAIN, OFFSETS, TIMESTAMPED).containsAll(families.keySet());
+        /** The column families of which it is not known what stands before their values. */
+        private Set<String> unknown() {
+            Set<String> unknown = new TreeSet<>(families.keySet());
+            unknown.removeAll(Set.of(PLAIN, OFFSETS, TIMESTAMPED));
+            return unknown;
         }
 
         /** Write the entries, without their timestamps, and count them. */

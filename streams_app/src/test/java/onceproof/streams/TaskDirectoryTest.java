@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.api.MockProcessorContext;
@@ -138,6 +139,6 @@ class TaskDirectoryTest {
 
     private static Map<String, Object> told(String store, int entries, Long position, boolean segments) {
         return Events.fields(
-                "store", store, "entries", entries, "position", position, "segments", segments, "known", true);
+                "store", store, "entries", entries, "position", position, "segments", segments, "unknown", Set.of());
     }
 }
