@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -22,11 +23,11 @@ from onceproof.cli.asking import (
     seed_or_random,
 )
 from onceproof.cli.panels import Panel, complete_fault, complete_plant
-from onceproof.cli.terminal import out, progress
+from onceproof.cli.terminal import err, out, print_failures, progress
 from onceproof.faults import rolling_bounce
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import OnceproofError, UsageError
 from onceproof.model.json_file import encoded, replacing, unwritable
-from onceproof.model.judged import Control, Judgement, OnRelease
+from onceproof.model.judged import AppAnswer, Control, Judgement, OnRelease
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -136,11 +137,15 @@ def run(
     known_is_ok: Annotated[
         bool, typer.Option("--known-is-ok", help="Exit with 0 where known issues explain all that is red.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Run it again whenever its file, sources, jars or records change.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run your application twice without a fault and once with it, on each release, and say whether it differs.
 
     Exit: 0 green on all, 1 an anomaly (known ones, too, unless --known-is-ok), 2 usage, 3 inconclusive on one, 4 error.
+    With --watch Ctrl-C ends it.
     """
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.processes import interruptible
@@ -154,26 +159,46 @@ def run(
     given = None
     if brokers is not None:
         given = GivenCluster.read(get_settings().installation, brokers, Release.parse(broker).claimed)
-    wanted = applying.app_run(
-        RunFolder(get_settings().runs / new_run_id()),
-        str(folder.absolute()),
-        names,
-        broker=broker,
-        seed=seed_or_random(seed),
-        settings=[*set_, *([f"fault={fault}"] if fault else []), *([f"nodes={nodes}"] if nodes else [])],
-        roll_to=rolled,
-        plant_name=plant_,
-        controls=controls,
-        given=given,
-    )
-    with interruptible(), progress(wanted.title) as report:
-        answer = applying.apply(wanted, report)
-    if as_json:
-        print(json.dumps(encoded(answer)))
-    else:
-        for one in answer.releases:
-            _print(one)
-    raise typer.Exit(answer.exit_code(known_is_ok=known_is_ok))
+    seed = seed_or_random(seed)
+
+    def one_round() -> AppAnswer:
+        wanted = applying.app_run(
+            RunFolder(get_settings().runs / new_run_id()),
+            str(folder.absolute()),
+            names,
+            broker=broker,
+            seed=seed,
+            settings=[*set_, *([f"fault={fault}"] if fault else []), *([f"nodes={nodes}"] if nodes else [])],
+            roll_to=rolled,
+            plant_name=plant_,
+            controls=controls,
+            given=given,
+        )
+        with interruptible(), progress(wanted.title) as report:
+            answer = applying.apply(wanted, report)
+        if as_json:
+            print(json.dumps(encoded(answer)), flush=True)
+        else:
+            for one in answer.releases:
+                _print(one)
+        return answer
+
+    if not watch:
+        raise typer.Exit(one_round().exit_code(known_is_ok=known_is_ok))
+    with interruptible():
+        _watch(folder.absolute(), one_round)
+
+
+def _watch(folder: Path, one_round: Callable[[], object]) -> None:
+    """Do a round at once, and another one for each change; what is wrong with the application is told, and mended."""
+    from onceproof.cli.watching import rounds
+
+    for _ in rounds(folder):
+        try:
+            one_round()
+        except OnceproofError as error:
+            print_failures([str(error)])
+        err.print(f"Watching {folder}: a change runs it again, Ctrl-C ends this.", markup=False, soft_wrap=True)
 
 
 @app.command()
