@@ -49,7 +49,7 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
         wanted = applying.app_run(
             run,
             folder,
-            params["streams"],
+            params["streams"] or [],
             broker=params["broker"],
             seed=int(run_id[-4:], 16) if params["seed"] is None else params["seed"],
             settings=[f"fault={params['fault']}"] if params["fault"] else [],

@@ -45,7 +45,7 @@ def test_its_docstring_is_the_runbook(dag):
     ("param", "bad"),
     [
         ("applications", ["../elsewhere"]),
-        ("streams", []),
+        ("streams", ["4"]),
         ("fault", "flood"),
         ("fault", "rolling-bounce"),
         ("seed", -1),
@@ -87,7 +87,7 @@ def cardboard(home, monkeypatch):
         is_bad = Path(folder).name == "bad"
         found = [
             on_release(streams=one, judgement=Judgement("red" if is_bad and one == "4.1.2" else "green"), reason="Why.")
-            for one in streams
+            for one in streams or ["4.4.0"]
         ]
         answer = an_app_answer(*found, application=folder, broker=asked["broker"], seed=asked["seed"])
         answer.write(run.app_file)
@@ -110,6 +110,15 @@ def test_each_application_is_run_and_a_red_one_fails_its_task_in_a_sentence(dag,
     answer = AppAnswer.read(Path(tasks["run_application", 1].xcom_pull(task_ids="run_application", map_indexes=1)))
     assert (answer.name, [one.streams for one in answer.releases]) == ("good", ["4.1.2", "4.3.1"])
     assert "bad on 4.1.2: red, unknown: Why." in caplog.text + "".join(capfd.readouterr())
+
+
+@pytest.mark.system
+def test_where_nobody_says_on_which_releases_the_file_says_it(dag, database, cardboard, monkeypatch):
+    asked = []
+    app_run = applying.app_run
+    monkeypatch.setattr(applying, "app_run", lambda *args, **named: asked.append(args[2]) or app_run(*args, **named))
+    state, _ = run_it(dag, applications=["good"])
+    assert (state, asked) == ("success", [[]])
 
 
 @pytest.mark.system

@@ -210,7 +210,14 @@ APPLICATION_PARAMS: dict[str, dict[str, Any]] = {
         "uniqueItems": True,
         "description": f"Folders in {get_settings().applications} (ONCEPROOF_APPLICATIONS), one a line. Empty: all.",
     },
-    "streams": SENSITIVITY_PARAMS["streams"] | {"description": "Releases of Kafka Streams to run them on, one a line."},
+    "streams": SENSITIVITY_PARAMS["streams"]
+    | {
+        "default": [],
+        "type": ["array", "null"],
+        "minItems": 0,
+        "description": "Releases of Kafka Streams to run them on, one a line. Empty: the newest one, and the one that "
+        "each one's file says.",
+    },
     "broker": SENSITIVITY_PARAMS["broker"],
     "fault": {
         "default": None,
