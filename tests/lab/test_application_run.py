@@ -1,6 +1,7 @@
 """Your own applications on real brokers: red where a release loses their records, green where it does not."""
 
 import json
+import subprocess
 import shutil
 import stat
 from pathlib import Path
@@ -481,3 +482,30 @@ def test_a_fault_that_there_is_not_is_named(examples):
     )
     assert isinstance(done.exception, UsageError)
     assert "rain" in str(done.exception)
+
+
+def built(folder, release):
+    """The jar of the shop, with a release of Kafka Streams in it."""
+    command = ["mvn", "-q", "-B", "-ntp", "package", f"-Dkafka.version={release}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2_000:]
+    assert (folder / "target" / "shop.jar").is_file()
+    return folder
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_a_shop_in_one_jar_counts_orders_twice_after_a_crash_and_nobody_can_say_why(examples):
+    bad = red_by_chance(built(examples / "shop", "4.1.2"), "4.1.2")
+    assert bad["streams"] == "4.1.2-claimed"
+    assert bad["anomalies"].keys() == {"wrong-value"}
+    assert bad["issues"] == []
+    assert bad["unexplained"] == bad["anomalies"]
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_a_shop_in_one_jar_counts_right_where_that_is_fixed(examples):
+    code, [good] = app_run(built(examples / "shop", "4.4.0"), "--streams", "4.4.0", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+    assert good["fault"]["observed"]["committed_afterwards"] >= 200

@@ -25,7 +25,7 @@ class FakeLab:
     stopped: list[str] = field(default_factory=list)
 
     def verb(self, name: str) -> Any:
-        def call(what: Any, cluster: Any, folder: Any, report: Any = None) -> Any:
+        def call(what: Any, cluster: Any, folder: Any, report: Any = None, _world: Any = None) -> Any:
             trial = what if name == "provision" else what.trial
             self.done.append((name, trial.key))
             if error := self.failing.get((name, trial.cell.variant)) or self.failing.get((name, trial.key)):
