@@ -1,9 +1,9 @@
 """Your own applications on real brokers: red where a release loses their records, green where it does not."""
 
 import json
-import subprocess
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
