@@ -168,7 +168,7 @@ def outcomes(deployment):
 def elsewhere(deployment, spread):
     """The same cells once more. When each worker has driven a trial, one dies in its next.
 
-    Their verdicts by streams release; and the workers, the dead one first.
+    Their verdicts; and the workers, the dead one first.
     """
     workers = deployment.container("worker").splitlines()
     trigger(deployment, SPREAD, ASKED | {"run": SPREAD_RUN})
@@ -184,8 +184,7 @@ def elsewhere(deployment, spread):
     docker("kill", dead)
     assert deployment.await_run(SPREAD) == "success"
     found = deployment.read_json(f"{SPREAD_RUN}/verdicts.json")
-    verdicts = {verdict["streams"]: verdict["verdict"] for verdict in found}
-    return verdicts, sorted(workers, key=dead.__ne__)
+    return found, sorted(workers, key=dead.__ne__)
 
 
 def test_trials_are_driven_on_both_workers_on_brokers_of_the_run(deployment, elsewhere):
@@ -203,10 +202,17 @@ def test_a_worker_that_dies_takes_one_trial_with_it_whose_place_another_takes(de
 
 
 def test_the_verdicts_are_those_of_one_machine(deployment, judged, elsewhere):
-    verdicts, _ = elsewhere
-    assert {streams: verdicts[streams] for streams in judged} == {
-        streams: verdict["verdict"] for streams, verdict in judged.items()
+    found, _ = elsewhere
+    there = {verdict["streams"]: verdict for verdict in found}
+    # On releases before 3.9.1 KAFKA-18943 tears a transaction in some trials, and in others it does not.
+    same = [
+        streams for streams in judged if "KAFKA-18943" not in {*judged[streams]["issues"], *there[streams]["issues"]}
+    ]
+    assert {streams: there[streams]["verdict"] for streams in same} == {
+        streams: judged[streams]["verdict"] for streams in same
     }
+    assert same
+    assert there["3.3.1"]["verdict"] == judged["3.3.1"]["verdict"] == "known"
 
 
 def test_tables_are_made_by_the_spark_cluster(deployment, elsewhere):
