@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onceproof.cli.panels import complete_scenario
+from onceproof.cli.panels import complete_plant, complete_scenario
 from onceproof.cli.terminal import err
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
@@ -51,6 +51,15 @@ SeedOption = Annotated[
 ]
 ScenariosOption = Annotated[
     list[str], typer.Option("--scenario", metavar="S", help="Repeatable.", autocompletion=complete_scenario)
+]
+PlantOption = Annotated[
+    str | None,
+    typer.Option(
+        "--plant",
+        metavar="NAME",
+        help="Put this bug into the release: `onceproof plants`.",
+        autocompletion=complete_plant,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 

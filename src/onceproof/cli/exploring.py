@@ -11,13 +11,14 @@ from onceproof.cli.asking import (
     BrokerOption,
     JsonOption,
     MavenRepoOption,
+    PlantOption,
     ScenariosOption,
     named_brokers,
     named_streams,
     new_run_id,
     seed_or_random,
 )
-from onceproof.cli.panels import Panel, complete_plant
+from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
 from onceproof.model.explored import Exploration, ExplorationFolder
@@ -47,15 +48,7 @@ def explore(
     uniform: Annotated[
         bool, typer.Option("--uniform", help="Draw each schedule afresh, whatever the ones before have reached.")
     ] = False,
-    plant_: Annotated[
-        str | None,
-        typer.Option(
-            "--plant",
-            metavar="NAME",
-            help="Put this bug into the release: `onceproof plants`.",
-            autocompletion=complete_plant,
-        ),
-    ] = None,
+    plant_: PlantOption = None,
     bisect: Annotated[
         bool, typer.Option("--bisect", help="Also find the releases that show a finding, within the minutes.")
     ] = False,

@@ -122,7 +122,7 @@ def evidence(
 ) -> None:
     """Write all that is known about a cell into one archive that can be attached to a JIRA issue as it is.
 
-    Of a run of `app run`: about a release.
+    CELL is a release if the run is one of `app run`.
     """
     from onceproof.results.evidence.archive import write_evidence
     from onceproof.results.evidence.case import find_run

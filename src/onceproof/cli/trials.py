@@ -17,6 +17,7 @@ from onceproof.cli.asking import (
     BrokersOption,
     JsonOption,
     MavenRepoOption,
+    PlantOption,
     SeedOption,
     StreamsOption,
     VariantOption,
@@ -27,7 +28,7 @@ from onceproof.cli.asking import (
     new_run_id,
     seed_or_random,
 )
-from onceproof.cli.panels import Panel, complete_fault, complete_issue, complete_plant, complete_scenario
+from onceproof.cli.panels import Panel, complete_fault, complete_issue, complete_scenario
 from onceproof.cli.terminal import err, out, progress
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
@@ -110,15 +111,7 @@ def trial(
     ] = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Brokers; by default one.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the schedule; by default a random one.")] = None,
-    plant_: Annotated[
-        str | None,
-        typer.Option(
-            "--plant",
-            metavar="NAME",
-            help="Put this bug into the release: `onceproof plants`.",
-            autocompletion=complete_plant,
-        ),
-    ] = None,
+    plant_: PlantOption = None,
     anomaly: Annotated[
         list[str],
         typer.Option("--anomaly", metavar="NAME", help="Look for this one alone; repeatable."),

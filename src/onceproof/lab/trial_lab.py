@@ -21,6 +21,7 @@ from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Return
 from onceproof.scenarios.base import Workload
 
+SHORT = 1.0  # seconds of waiting before CPU times are read, which takes longer than most conditions do
 PATIENCE = 120.0  # seconds without a commit after which a drain is stuck
 
 
@@ -249,8 +250,19 @@ class TrialLab:
             KafkaFailedError: it did not.
             StoodStillError: nor did the application, or its brokers, get a CPU.
         """
-        late = partial(self._stuck, what, timeout, self._cpu_times())
-        self._site.await_(what, condition, timeout, self._check, self._last_seen, late)
+        now = self._site.world.monotonic
+        began, before = now(), dict[str, CpuTime]()
+        is_short = True
+
+        def check() -> None:
+            nonlocal is_short
+            self._check()
+            if is_short and now() - began > SHORT:
+                is_short = False
+                before.update(self._cpu_times())
+
+        late = partial(self._stuck, what, timeout, before)
+        self._site.await_(what, condition, timeout, check, self._last_seen, late)
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition becomes true within some time."""

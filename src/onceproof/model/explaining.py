@@ -136,7 +136,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What must hold of a witness of these anomalies for an issue to explain it: everything that is given.
+    """The conditions that a witness of these anomalies must meet, all of them, for an issue to explain it.
 
     Attributes:
         anomalies: their names.
