@@ -150,6 +150,14 @@ class Release:
         """Whether it knows `group.protocol=streams` (KIP-1071), on either side; the early access of 4.1 is left out."""
         return self.since(Release(4, 2, 0))
 
+    @property
+    def has_static_streams_members(self) -> bool:
+        """Whether a member with `group.protocol=streams` may have a `group.instance.id`, on either side.
+
+        Source: `StreamsConfig` and the brokers' `GroupCoordinatorService`, which refuse it up to 4.3.1.
+        """
+        return self.since(Release(4, 4, 0))
+
     def refuse_restart_on(self, other: "Release") -> str | None:
         """Why an application that ran on this release cannot be restarted on the other one, if it cannot.
 

@@ -295,13 +295,16 @@ def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Why the releases of a cell lack the membership that is asked for, if they do (`MEMBERSHIP`)."""
     if own[PROTOCOL] == "classic":
         return None
-    if own[STATIC]:
-        return "static membership with group.protocol=streams begins with Kafka 4.4; leave one of them out."
     sides = (("Kafka Streams", cell.streams), ("Kafka Streams", cell.running), ("a broker of Kafka", cell.broker))
     for side, release in sides:
         if not release.has_streams_protocol:
             return (
                 f"{side} {release} lacks group.protocol=streams (KIP-1071, early access in 4.1); take 4.2.0 or later."
+            )
+        if own[STATIC] and not release.has_static_streams_members:
+            return (
+                f"{side} {release} lacks static membership with group.protocol=streams; take 4.4.0 or later, or leave "
+                "one of them out."
             )
     return None
 
