@@ -50,6 +50,8 @@ def repeat(command: Sequence[str], folder: Path, *, times: int, load: int, minut
         minutes: that each may take.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a shell's background; pytest would inherit that
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with busy(load):
         return [_once(command, folder / str(number), minutes) for number in range(1, times + 1)]
 
