@@ -43,10 +43,9 @@ def _of_enumerator(facts: Facts) -> list[Log]:
 
 
 def _of_counting(facts: Facts) -> list[Log]:
-    grows = _cached(facts) and bool(facts.get("exactly_once", 1))
     return [
         Log("output-order", "output", judged="number", counted=True),
-        Log("changelog", "last-changelog", folded=_cached(facts), beside="output", grows=grows),
+        Log("changelog", "last-changelog", folded=_cached(facts), beside="output", history=True),
     ]
 
 
@@ -54,7 +53,9 @@ def _of_dedup(facts: Facts) -> list[Log]:
     cached, punctuated = _cached(facts), bool(facts.get("punctuated"))
     return [
         Log("output-order", "output", "first", counted=True),
-        Log("changelog", "seen-changelog", "first", folded=cached, beside="output", punctuated=punctuated),
+        Log(
+            "changelog", "seen-changelog", "first", folded=cached, beside="output", punctuated=punctuated, history=True
+        ),
     ]
 
 
@@ -62,7 +63,7 @@ def _of_deleter(facts: Facts) -> list[Log]:
     folded = _cached(facts) or bool(facts.get("downstream"))
     return [
         Log("output-order", "output", "delete", "answer", counted=True),
-        Log("changelog", "records-changelog", judged="change", folded=folded),
+        Log("changelog", "records-changelog", judged="change", folded=folded, history=True),
     ]
 
 
@@ -76,7 +77,7 @@ def _of_outbox(_: Facts) -> list[Log]:
 def _of_scans(facts: Facts) -> list[Log]:
     return [
         Log("output-order", "output", "delete", "nothing", counted=True),
-        Log("changelog", "records-changelog", judged="change", folded=_cached(facts)),
+        Log("changelog", "records-changelog", judged="change", folded=_cached(facts), history=True),
     ]
 
 
@@ -116,7 +117,7 @@ CHECKS = {
     "stream-join": Check(("matches",), lambda _: []),
     "values": Check(
         ("deliveries", "transactions", "stores"),
-        lambda facts: [Log("changelog", "values-changelog", folded=_cached(facts), counted=True)],
+        lambda facts: [Log("changelog", "values-changelog", folded=_cached(facts), counted=True, history=True)],
         delivered="values-changelog",
     ),
     "windows": Check(("windows",), lambda _: []),

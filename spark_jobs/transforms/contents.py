@@ -5,7 +5,8 @@ well, and nothing else is looked at. Only topics that differ are joined, record 
 that differ.
 
 A record is identified by its key and its number among the records of the key; under at-least-once, where a suffix may
-be repeated, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key.
+be repeated, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key; each
+record of it must still be one that the key had, and under exactly-once they come in the order of the input.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -54,8 +55,9 @@ class Log:
     is, what the input `gives` when it is joined or grouped, or the `result` of a join, where 0 is as good as a
     tombstone. `key` is the key of all records, if it is not the input's.
     `counted`: another promise reports keys with too few or too many records; `beside`: the role in which another
-    promise reports too few. `punctuated`: a punctuator writes, too, under keys below 0. `grows`: the values of a key
-    grow. `puts`: only what was put is compared, as a punctuator deletes it.
+    promise reports too few. `punctuated`: a punctuator writes, too, under keys below 0. `history`: each record of a
+    folded log is one that an input of its key gives, in their order. `puts`: only what was put is compared, as a
+    punctuator deletes it.
     """
 
     promise: str
@@ -67,14 +69,14 @@ class Log:
     counted: bool = False
     beside: str | None = None
     punctuated: bool = False
-    grows: bool = False
+    history: bool = False
     puts: bool = False
 
 
 # With these columns a trial states its logs.
 COLUMNS = (
     "promise string, role string, replay string, judged string, key int, folded boolean, counted boolean, "
-    "beside string, punctuated boolean, grows boolean, puts boolean"
+    "beside string, punctuated boolean, history boolean, puts boolean"
 )
 LOG = f"struct<{COLUMNS}>"
 LOGS = f"log int, trial int, exactly_once boolean, {COLUMNS}"
@@ -481,21 +483,49 @@ def folded(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
     )
     is_wanted, is_there = f.col("caused_value").isNotNull(), f.coalesce(~f.col("gone"), f.lit(False))
     untold = ~f.col("counted")
-    in_order = Window.partitionBy(*of_key).orderBy("partition", "offset")
-    before = f.lag("raw").over(in_order)
-    falls = found.where("grows and not gone").withColumn("before", before).where("raw <= before")
-    return [
+    told = [
         _different(both.where(is_wanted & is_there)),
         _lost(both.where(is_wanted & ~is_there & untold).withColumns({"causes": f.lit(1), "there": f.lit(0)})),
         _unexpected(both.where(~is_wanted & is_there & untold).withColumn("place", _at("last"))),
-        falls.select(
-            "*",
-            f.lit("wrong-order").alias("anomaly"),
-            _at(place()).alias("place"),
-            f.format_string("more than %d", "before").alias("expected"),
-            f.col("raw").cast("string").alias("observed"),
-        ),
     ]
+    keys = reduce(DataFrame.unionByName, [part.select(*of_key) for part in told])
+    return [*told, *(part.join(keys, of_key, "left_anti") for part in strayed(wanted, found))]
+
+
+def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
+    """The records that no input of their key gives, and, under exactly-once, those that stand behind a later one.
+
+    Inputs that give the same cannot be told apart: a record may come from any of them.
+    """
+    of_key = ["trial", "role", "key"]
+    at = place("home", "source")
+    rest = ("caused_value", "caused", "caused_headers")
+    causes = (
+        wanted.where("history")
+        .groupBy(*of_key, *rest)
+        .agg(f.min(at).alias("earliest"), f.max(at).alias("latest"))
+        .withColumnsRenamed({name: f"cause_{name}" for name in of_key})
+    )
+    same = [f.col(name) == f.col(f"cause_{name}") for name in of_key]
+    same += [
+        f.col(name).eqNullSafe(f.col(of)) for name, of in zip(("value", "timestamp", "headers"), rest, strict=True)
+    ]
+    before = Window.partitionBy(*of_key).orderBy("partition", "offset").rowsBetween(Window.unboundedPreceding, -1)
+    records = found.where("history").join(causes, same, "left").withColumn("behind", f.max("earliest").over(before))
+    disordered = records.where(f.col("exactly_once") & (f.col("latest") <= f.col("behind")))
+    unexpected = records.where(f.col("latest").isNull()).withColumns(
+        {
+            "anomaly": f.lit("unexpected-record"),
+            "expected": f.lit("what the key had"),
+            "observed": value_text(f.col("value")),
+        }
+    )
+    told = {
+        "anomaly": f.lit("wrong-order"),
+        "expected": f.concat(f.lit("of a record behind "), place_text("input", f.col("behind"))),
+        "observed": f.concat(f.lit("of "), place_text("input", f.col("latest"))),
+    }
+    return [part.withColumn("place", _at(place())) for part in (disordered.withColumns(told), unexpected)]
 
 
 def _of_log(prefix: str = "") -> list[Column]:

@@ -17,25 +17,27 @@ from spark_jobs.transforms.places import text_of_place
 
 # What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of its
 # key, one that asks to `delete`, or a `version` of a table; under its own key or a fixed one. `once`: an entry of a
-# store, which may be cached.
-EFFECTS = "check string, role string, when string, once boolean, fixed_key int"
+# store, which may be cached, so only the last record of a key counts. `judged`: how its value follows from that of the
+# input, as the `value` itself, as the `change` that a put or a delete makes, or as a `version`; null if another promise
+# judges it.
+EFFECTS = "check string, role string, when string, once boolean, fixed_key int, judged string"
 _OF_TOPOLOGY = [
-    ("enumerator", "output", "each", False, None),
-    ("enumerator", "ids-changelog", "first", True, None),
-    ("enumerator", "counter-changelog", "first", True, 0),
-    ("copy", "output", "each", False, None),
-    ("counting", "output", "each", False, None),
-    ("counting", "last-changelog", "each", True, None),
-    ("dedup", "output", "first", False, None),
-    ("dedup", "seen-changelog", "first", True, None),
-    ("deleter", "output", "delete", False, None),
-    ("deleter", "records-changelog", "each", True, None),
-    ("as-of-join", "output", "each", False, None),
-    ("as-of-join", "versions-changelog", "version", True, None),
-    ("global-join", "output", "each", False, None),
-    ("scans", "output", "delete", False, None),
-    ("scans", "records-changelog", "each", True, None),
-    ("values", "values-changelog", "each", True, None),
+    ("enumerator", "output", "each", False, None, None),
+    ("enumerator", "ids-changelog", "first", True, None, None),
+    ("enumerator", "counter-changelog", "first", True, 0, None),
+    ("copy", "output", "each", False, None, None),
+    ("counting", "output", "each", False, None, None),
+    ("counting", "last-changelog", "each", True, None, "value"),
+    ("dedup", "output", "first", False, None, None),
+    ("dedup", "seen-changelog", "first", True, None, "value"),
+    ("deleter", "output", "delete", False, None, None),
+    ("deleter", "records-changelog", "each", True, None, "change"),
+    ("as-of-join", "output", "each", False, None, None),
+    ("as-of-join", "versions-changelog", "version", True, None, "version"),
+    ("global-join", "output", "each", False, None, None),
+    ("scans", "output", "delete", False, None, None),
+    ("scans", "records-changelog", "each", True, None, "change"),
+    ("values", "values-changelog", "each", True, None, "value"),
 ]
 DELETE = 0
 LOG = ("trial", "role", "partition")
@@ -57,7 +59,7 @@ def transactions(
     wanted = f.broadcast(
         trials.select("trial", "check", f.coalesce(fact("punctuated") == 1, f.lit(False)).alias("punctuated"))
         .join(f.broadcast(effects), "check")
-        .select("trial", "role", "when", "once", "fixed_key", "punctuated")
+        .select("trial", "role", "when", "once", "fixed_key", "judged", "punctuated")
     )
     positions = _positions(batches, parts)
     pairs = _pairs(_due(positions, records, wanted), _written(seen, parts, wanted))
@@ -190,7 +192,11 @@ def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
 
 
 def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFrame:
-    """What each committed transaction must have written (trial, producer, decision, role, partition, key, once)."""
+    """What each committed transaction must have written.
+
+    Out: trial, producer, decision, role, partition, offset (of the input), key, value LONG (null if it is not judged),
+    once.
+    """
     ranges = positions.where(f.col("last") >= f.col("first")).select(*LOG, "first", "last", "producer", "decision")
     # The first record of a key may not have been committed; the second one does not become the first by that.
     is_first = f.min("offset").over(Window.partitionBy("trial", "partition", "key")) == f.col("offset")
@@ -201,47 +207,66 @@ def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFra
         .when(f.col("when") == "version", f.col("value") <= 0)
         .otherwise(f.lit(True))
     )
+    value = (
+        f.when(f.col("judged") == "value", f.col("value"))
+        .when(f.col("judged") == "change", f.when(f.col("value") != DELETE, f.col("value")))
+        .when(f.col("judged") == "version", f.when(f.col("value") < 0, -f.col("value")))
+    )
     return (
         within(inputs, ranges)
         .where("producer is not null")
         .drop("role")
         .join(wanted, "trial")
         .where(gives)
-        .select(*TRANSACTION, "role", "partition", f.coalesce("fixed_key", "key").alias("key"), "once")
+        .withColumns({"key": f.coalesce("fixed_key", "key"), "value": value.cast("long")})
+        .select(*TRANSACTION, "role", "partition", "offset", "key", "value", "once")
     )
 
 
 def _written(seen: DataFrame, parts: DataFrame, wanted: DataFrame) -> DataFrame:
-    """What each committed transaction wrote, as `_due`; without what a punctuator wrote, which no input causes."""
+    """What each committed transaction wrote, as `_due`, the offset that of what was written.
+
+    It lacks what a punctuator wrote, which no input causes.
+    """
+    value = f.when(f.col("judged").isNotNull(), f.col("value"))
     return (
         seen.join(f.broadcast(parts.where(f.col("decided") == "committed").select(*PART, "decision")), list(PART))
-        .join(f.broadcast(wanted.select("trial", "role", "once", "punctuated").distinct()), ["trial", "role"])
+        .join(f.broadcast(wanted.select("trial", "role", "once", "judged", "punctuated").distinct()), ["trial", "role"])
         .where(~(f.col("punctuated") & (f.col("key") < 0)))
-        .select(*TRANSACTION, "role", "partition", "key", "once")
+        .select(*TRANSACTION, "role", "partition", "offset", "key", value.cast("long").alias("value"), "once")
     )
 
 
 def _pairs(due: DataFrame, written: DataFrame) -> DataFrame:
-    """What is due and what was written, counted for each part."""
+    """What is due and what was written, counted for each part.
+
+    Of entries of a store only the last of each key counts; another value than the one that is due is one that is
+    missing and one that is foreign.
+    """
+    is_due = f.col("is_due")
     counted = (
-        due.withColumn("is_due", f.lit(1))
-        .unionByName(written.withColumn("is_due", f.lit(0)))
+        due.withColumn("is_due", f.lit(True))
+        .unionByName(written.withColumn("is_due", f.lit(False)))
         .groupBy(*TRANSACTION, "role", "partition", "key")
         .agg(
             f.max("once").alias("once"),
-            f.sum("is_due").alias("due"),
-            f.sum(1 - f.col("is_due")).alias("written"),
+            f.count_if(is_due).alias("due"),
+            f.count_if(~is_due).alias("written"),
+            f.max_by("value", f.when(is_due, f.col("offset"))).alias("due_value"),
+            f.max_by("value", f.when(~is_due, f.col("offset"))).alias("written_value"),
         )
     )
     at_most = f.when(f.col("once"), f.lit(1)).otherwise(f.lit(2**62))
     counted = counted.withColumn("due", f.least("due", at_most)).withColumn("written", f.least("written", at_most))
+    both = f.col("once") & (f.col("due") > 0) & (f.col("written") > 0)
+    other = (both & ~f.col("due_value").eqNullSafe(f.col("written_value"))).cast("int")
     difference = f.col("due") - f.col("written")
     return counted.groupBy(*TRANSACTION, "role", "partition").agg(
         f.sum("due").alias("due"),
         f.sum("written").alias("written"),
-        f.sum(f.greatest(difference, f.lit(0))).alias("missing"),
-        f.sum(f.greatest(-difference, f.lit(0))).alias("foreign"),
-        f.min(f.when(difference != 0, f.col("key"))).alias("key"),
+        f.sum(f.greatest(difference, f.lit(0)) + other).alias("missing"),
+        f.sum(f.greatest(-difference, f.lit(0)) + other).alias("foreign"),
+        f.min(f.when((difference != 0) | (other != 0), f.col("key"))).alias("key"),
     )
 
 
@@ -398,6 +423,24 @@ def compare_fencing(entries: DataFrame) -> DataFrame:
     return _told("fencing", chosen.select("trial", "partition", f.lit(None).alias("key"), "told.*"))
 
 
+def compare_positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
+    """One comparison for each partition of the input: the positions that are committed never fall.
+
+    In: what `numbered` gives of the entries. Out: as the table `comparisons`.
+    """
+    positions = _positions(batches, parts).withColumn("position", f.col("last") + 1)
+    falls = f.col("position") < f.col("first")  # which is the highest one before
+    is_told = f.struct(
+        f.when(falls, f.lit("fencing-breach")).alias("anomaly"),
+        text_of_place(OFFSETS, "at_partition", "at_offset").alias("place"),
+        f.when(falls, f.format_string("position %d or more", "first")).otherwise(f.lit("growing")).alias("expected"),
+        f.when(falls, f.format_string("position %d", "position")).otherwise(f.lit("growing")).alias("observed"),
+    )
+    in_order = f.struct(~falls, "at_partition", "at_offset")
+    chosen = positions.groupBy("trial", "partition").agg(f.min_by(is_told, in_order).alias("told"))
+    return _told("fencing", chosen.select("trial", "partition", f.lit(None).alias("key"), "told.*"))
+
+
 @dataclass(frozen=True)
 class Segments:
     """What is derived from the log segments: the table `transactions`, and the comparisons of the three promises.
@@ -423,5 +466,6 @@ def check_segments(entries: DataFrame, records: DataFrame, trials: DataFrame) ->
         compare_atomicity(parts, entries, trials),
         compare_isolation(parts, entries, tallied),
         compare_fencing(entries),
+        compare_positions(batches, numbers),
     )
     return Segments(parts, reduce(DataFrame.unionByName, compared), (batches, numbers, tallied, pairs, parts))

@@ -104,6 +104,14 @@ def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():
     assert not explained(lagging, scene(locked), "KAFKA-19510", "NO_LAG_ACCEPTABLE")
 
 
+def test_a_store_that_is_never_opened_explains_why_a_trial_is_stuck():
+    stuck = witness("stuck", "instance-1", observed="instance-1 REBALANCING 0 processed")
+    unopened = {"t": 1, "source": "driver", "event": "unopened", "instance": "instance-1", "store": "seen"}
+    assert explained(stuck, scene(unopened), "KIP-892 (no JIRA)", "TRANSACTIONAL_SWITCHED_ON")
+    assert not explained(stuck, scene(), "KIP-892 (no JIRA)", "TRANSACTIONAL_SWITCHED_ON")
+    assert not explained(stuck, scene(unopened), "KIP-892 (no JIRA)", "TRANSACTIONAL")
+
+
 @pytest.mark.parametrize(
     ("observed", "expected"),
     [

@@ -38,9 +38,10 @@ def test_a_release_that_appears_is_in_each_matrix_that_night(name):
     # `known` has a release that mends an issue, and the newest where an issue is open.
     mended = {scenario for issue in registry().issues if NEWEST in issue.fixed for scenario in issue.provoked}
     entered = {cell.scenario for cell in after if str(cell.running) == "4.5.0"}
-    assert {cell.scenario for cell in before if cell.running == NEWEST} - entered <= (
-        mended if name == "known" else set()
-    )
+    if not MATRICES[name].covers:  # else a pair may be met on the release before, too
+        assert {cell.scenario for cell in before if cell.running == NEWEST} - entered <= (
+            mended if name == "known" else set()
+        )
     on = {str(cell.broker) for cell in after} - {str(cell.broker) for cell in before}
     assert on == (set() if name in ("seed", "faults") else {"4.5.0"})
 

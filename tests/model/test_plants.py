@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.plants import parse_plants, plant, plants
+from onceproof.model.promise import PROMISES
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
@@ -76,6 +78,7 @@ def test_a_damaged_catalogue_is_refused_by_plant(broken, said):
 
 
 def test_the_catalogue_names_what_there_is():
+    of_the_log = {name for name, promise in PROMISES.items() if promise.needs is Capability.READ_SEGMENTS}
     for one in plants().values():
         assert set(one.equivalent) <= SCENARIOS.keys()
         for claim in one.claims:
@@ -85,7 +88,7 @@ def test_the_catalogue_names_what_there_is():
                 cell = Cell(claim.scenario, variant, Release.parse("3.9.1"), BROKER)
                 looked_at = what.system(Trial("r", cell, 1, 1, claim.parameters)).promises
                 assert what.variant(variant)
-                assert set(claim.promises) & {*looked_at, LIVENESS}, (
+                assert set(claim.promises) & {*looked_at, LIVENESS, *of_the_log}, (
                     f"{one.name}: nothing of it is looked at in {variant}."
                 )
 

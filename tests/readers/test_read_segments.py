@@ -28,7 +28,7 @@ def test_each_transaction_log_and_writer_is_compared_once() -> None:
     offsets = [("__consumer_offsets/0@0", "committed"), ("__consumer_offsets/0@2", "committed")]
     assert [t[1:3] for t in told if t[0] == "atomicity"] == offsets
     assert len([t for t in told if t[0] == "isolation"]) == 5  # two in the output, two in the changelog, the input
-    assert len([t for t in told if t[0] == "fencing"]) == 3
+    assert len([t for t in told if t[0] == "fencing"]) == 4  # the writers of three logs, and the input's positions
 
 
 def test_of_a_topology_of_which_nothing_is_known_only_the_markers_are_judged() -> None:

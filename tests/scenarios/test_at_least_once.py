@@ -55,7 +55,8 @@ def crashed(keys, committed, deletions, answers):
         "output": [(0, n, key, value) for n, (key, value) in enumerate(told)],
         "records-changelog": [*puts, *((0, len(keys) + n, key, None) for n, key in enumerate(deleted))],
     }
-    return topics, {"downstream": 0, "changelog_end": len(keys) + deletions, "output_end": answers}
+    facts = {"downstream": 0, "exactly_once": 0, "changelog_end": len(keys) + deletions, "output_end": answers}
+    return topics, facts
 
 
 @given(KEYS, st.data())

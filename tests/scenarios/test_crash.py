@@ -15,6 +15,7 @@ from onceproof.model.release import Release
 from onceproof.readers.checks import check_dedup, check_enumerator
 from onceproof.readers.state import compare_state
 from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.base import TRANSACTIONAL
 from onceproof.scenarios.crash import (
     PARAMETERS,
     VARIANTS,
@@ -37,8 +38,9 @@ def cell(variant="DEFAULT_CONFIG", streams="3.9.1", restart_on=None):
     return Cell("crash", variant, Release.parse(streams), Release.parse("3.9.1"), restart)
 
 
-def trial(variant="DEFAULT_CONFIG", seed=7):
-    return Trial("20260101T000000-abcd", cell(variant, restart_on="4.3.1" if variant == "ROLLING" else None), 1, seed)
+def trial(variant="DEFAULT_CONFIG", seed=7, streams="3.9.1"):
+    restart_on = "4.3.1" if variant == "ROLLING" else None
+    return Trial("20260101T000000-abcd", cell(variant, streams, restart_on), 1, seed)
 
 
 # --- check ---------------------------------------------------------------------------------------------------
@@ -401,7 +403,23 @@ def test_only_a_static_member_gets_an_assignment_that_an_old_release_cannot_deco
 def test_every_variant_says_what_it_changes_and_can_be_run(variant):
     assert variant.description.endswith(".")
     assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
-    SCENARIO.validate(trial(variant.name))
+    SCENARIO.validate(trial(variant.name, streams="4.4.0" if TRANSACTIONAL in variant.parameters else "3.9.1"))
+
+
+@pytest.mark.parametrize(
+    ("variant", "streams", "restart_on", "why"),
+    [
+        ("TRANSACTIONAL", "4.3.1", None, "4.3.1 has no transactional stores"),
+        ("TRANSACTIONAL", "4.4.0", "4.3.1", "4.3.1 has no transactional stores"),
+        ("TRANSACTIONAL_SWITCHED_ON", "4.3.1", None, "4.3.1 has no transactional stores"),
+        ("TRANSACTIONAL_SWITCHED_ON", "4.3.1", "4.4.0", None),
+        ("TRANSACTIONAL_SWITCHED_OFF", "4.4.0", "4.3.1", None),
+        ("TRANSACTIONAL_SWITCHED_OFF", "4.3.1", "4.4.0", "4.3.1 has no transactional stores"),
+    ],
+)
+def test_transactional_stores_take_the_releases_that_have_them(variant, streams, restart_on, why):
+    refused = SCENARIO.refuse(cell(variant, streams, restart_on=restart_on))
+    assert refused is None if why is None else why in refused
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -1318,7 +1318,30 @@ def fallen(clean: Clean, rng: random.Random) -> Mutation:
     place = rng.randrange(1, len(log) - 1)
     before = log[place - 1][3]
     new = other(mutation, "last-changelog", log[place], value=before)
-    mutation.found("wrong-order", new[0], new[2], [at("last-changelog", new)], f"more than {before}", before)
+    mutation.found("unexpected-record", new[0], new[2], [at("last-changelog", new)], "what the key had", before)
+    return mutation
+
+
+def older(clean: Clean, rng: random.Random) -> Mutation:
+    """A cached store writes a value once more that it had already replaced, and then goes on."""
+    mutation = Mutation("an older record in last-changelog", clean)
+    log = rng.choice([of_key for of_key in clean.by_key["last-changelog"].values() if len(of_key) > 3])
+    place = rng.randrange(2, len(log) - 1)
+    causes = clean.by_key["input"][log[place].key]
+    before, again = (next(one for one in causes if one.value == log[n].value) for n in (place - 1, place - 2))
+    new = other(mutation, "last-changelog", log[place], value=again.value, timestamp=again.timestamp)
+    told = f"of a record behind {at('input', before)}", f"of {at('input', again)}"
+    mutation.found("wrong-order", new[0], new[2], [at("last-changelog", new)], *told)
+    return mutation
+
+
+def deleted_between(clean: Clean, rng: random.Random) -> Mutation:
+    """A cached store deletes a key that nothing deleted, and puts it again later."""
+    mutation = Mutation("a tombstone between two records of last-changelog", clean)
+    log = rng.choice([of_key for of_key in clean.by_key["last-changelog"].values() if len(of_key) > 2])
+    new = other(mutation, "last-changelog", log[rng.randrange(1, len(log) - 1)], value=None)
+    told = "what the key had", "nothing"
+    mutation.found("unexpected-record", new[0], new[2], [at("last-changelog", new)], *told)
     return mutation
 
 
@@ -1390,6 +1413,8 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         missing("last-changelog"),
         strange("last-changelog", 1),
         fallen,
+        older,
+        deleted_between,
     ),
     "dedup": (
         lost_key,

@@ -51,6 +51,11 @@ def records(keys: Mapping[int, int | None]) -> list[Record]:
     return [Record(0, offset, key, 0) for offset, key in keys.items()]
 
 
+def valued(entries: Mapping[int, tuple[int, int | None]]) -> list[Record]:
+    """Records with these keys and values by their offsets."""
+    return [Record(0, offset, *entry) for offset, entry in entries.items()]
+
+
 @dataclass(frozen=True)
 class Specimen:
     """The log of one trial, what readers saw of it, and the witnesses that must be found, no more and no less."""
@@ -164,6 +169,41 @@ ANOMALOUS = [
     ),
     replace(
         HEALTHY,
+        name="torn: a transaction leaves an older value of a key, which the next one replaces",
+        topics={
+            **HEALTHY.topics,
+            "input": valued({0: (1, 10), 1: (2, 20), 2: (1, 11), 3: (3, 30), 4: (2, 21)}),
+            CHANGELOG: valued({0: (1, 10), 1: (2, 20), 3: (3, 30), 4: (2, 21)}),
+        },
+        witnesses=(
+            found(
+                "torn-transaction",
+                "last-changelog/0@0",
+                "committed, 2 effects",
+                "committed, 2 effects, 1 missing, 1 foreign",
+                1,
+            ),
+        ),
+    ),
+    replace(
+        HEALTHY,
+        name="torn: a transaction leaves a tombstone of a key that nothing deleted",
+        topics={
+            **HEALTHY.topics,
+            CHANGELOG: valued({0: (1, 0), 1: (2, None), 3: (3, 0), 4: (2, 0)}),
+        },
+        witnesses=(
+            found(
+                "torn-transaction",
+                "last-changelog/0@0",
+                "committed, 2 effects",
+                "committed, 2 effects, 1 missing, 1 foreign",
+                2,
+            ),
+        ),
+    ),
+    replace(
+        HEALTHY,
         name="torn: nothing was written to the changelog",
         entries=[
             *(e for e in HEALTHY.without(*decisions(8)) if e.role != CHANGELOG or e.first < 3),
@@ -244,6 +284,17 @@ ANOMALOUS = [
         entries=EPOCH_A_TRANSACTION.changed(data(OUTPUT, 4, 5, 0, epoch=1), sequence=3, last_sequence=4),
         witnesses=(found("fencing-breach", "output/0@4", "sequence 0", "sequence 3"),),
     ),
+    replace(
+        HEALTHY,
+        name="fencing: a producer commits a position again that another one is past",
+        entries=[
+            *HEALTHY.entries,
+            position(4, 3, producer=8),
+            marker(OFFSETS, 5, producer=8),
+            *(replace(entry, producer=8) for entry in decisions(12, roles=(OFFSETS,))),
+        ],
+        witnesses=(found("fencing-breach", "__consumer_offsets/0@4", "position 5 or more", "position 3"),),
+    ),
 ]
 
 LOOK_ALIKES = [
@@ -315,8 +366,37 @@ LOOK_ALIKES = [
     ),
     replace(
         HEALTHY,
+        name="an entry falls out of the cache, and comes again with the last value of the transaction",
+        entries=[
+            *(e for e in HEALTHY.entries if e.role != CHANGELOG),
+            data(CHANGELOG, 0, 2, 0),
+            marker(CHANGELOG, 3),
+            data(CHANGELOG, 4, 5, 3),
+            marker(CHANGELOG, 6),
+        ],
+        topics={
+            **HEALTHY.topics,
+            "input": valued({0: (1, 10), 1: (2, 20), 2: (1, 11), 3: (3, 30), 4: (2, 21)}),
+            CHANGELOG: valued({0: (1, 10), 1: (2, 20), 2: (1, 11), 4: (2, 21), 5: (3, 30)}),
+        },
+    ),
+    replace(
+        HEALTHY,
         name="a log that belongs to a transaction, and got nothing but the marker",
         entries=[*HEALTHY.entries, marker(CHANGELOG, 6, "ABORT"), *decisions(12, "PrepareAbort", (CHANGELOG,))],
+    ),
+    replace(
+        HEALTHY,
+        name="a position that falls and is aborted, and one that is committed twice",
+        entries=[
+            *HEALTHY.entries,
+            position(4, 3, producer=8),
+            marker(OFFSETS, 5, "ABORT", producer=8),
+            position(6, 5, producer=8),
+            marker(OFFSETS, 7, producer=8),
+            *(replace(entry, producer=8) for entry in decisions(12, "PrepareAbort", roles=(OFFSETS,))),
+            *(replace(entry, producer=8) for entry in decisions(13, roles=(OFFSETS,))),
+        ],
     ),
     replace(
         HEALTHY,

@@ -3,22 +3,31 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from onceproof.model.phrases import NOT_LOCKED, RECYCLED
+from onceproof.model.phrases import NOT_LOCKED, NOT_OPENED, RECYCLED, Phrase
 from onceproof.model.timeline import Return, time_of_line
 
 RECYCLED_WITHIN = 10_000  # ms before an instance reports that a task became a standby
-RETRIED_WITHIN = 20_000  # ms in which Kafka Streams retries to lock a directory: its longest pause is some 15 s
+RETRIED_WITHIN = 20_000  # ms in which Kafka Streams retries what failed: its longest pause is some 15 s
 
 
 def locked_tasks(log: Path, now: float) -> list[str]:
     """The tasks whose directories an instance has just failed to lock; `now` is in epoch milliseconds."""
+    return _failed(NOT_LOCKED, "task", log, now)
+
+
+def unopened_stores(log: Path, now: float) -> list[str]:
+    """The stores that an instance has just failed to open; `now` is in epoch milliseconds."""
+    return _failed(NOT_OPENED, "store", log, now)
+
+
+def _failed(phrase: Phrase, group: str, log: Path, now: float) -> list[str]:
     t, failed = 0, {}
     for line in log.open(errors="replace"):
         stamp = time_of_line(line)
         t = t if stamp is None else stamp
-        if said := NOT_LOCKED.pattern.search(line):
-            failed[said.group(1)] = t
-    return sorted(task for task, at in failed.items() if now - at <= RETRIED_WITHIN)
+        if said := phrase.pattern.search(line):
+            failed[said[group]] = t
+    return sorted(name for name, at in failed.items() if now - at <= RETRIED_WITHIN)
 
 
 def was_recycled(logs: Iterable[Path], proof: Return) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onceproof.lab.instance import Instance
-from onceproof.lab.instance_logs import locked_tasks
+from onceproof.lab.instance_logs import locked_tasks, unopened_stores
 from onceproof.lab.processes import CpuTime
 from onceproof.lab.site import Site
 from onceproof.model.errors import StoodStillError
@@ -89,7 +89,7 @@ class Instances:
         """Have all dump their stores; returns how many partitions of stores are active somewhere."""
         active: set[tuple[str, int]] = set()
         for instance in self._running.values():
-            instance.command(f"dump {instance.name} {self._site.folder.dumps_folder}")
+            instance.command(f"dump {instance.name} {self._site.folder.dumps_folder}", timeout=90.0)
             stores = instance.last["dump"]["stores"]
             active |= {(store["store"], store["partition"]) for store in stores if store["role"] == "active"}
         return len(active)
@@ -118,6 +118,8 @@ class Instances:
             self._site.note("threads", name=instance.name, missing=missing)
             for task in locked_tasks(instance.log, self._site.world.now() * 1_000):
                 self._site.note("locked", instance=instance.name, task=task)
+            for store in unopened_stores(instance.log, self._site.world.now() * 1_000):
+                self._site.note("unopened", instance=instance.name, store=store)
 
     def end(self) -> None:
         """End all of a failed drive: cleanly, if possible."""

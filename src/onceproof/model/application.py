@@ -34,6 +34,7 @@ FEATURES = {
         Feature("caching", YES_OR_NO, "whether a store is cached (the DSL's are) and the cache has any bytes"),
         Feature("standbys", YES_OR_NO, "whether num.standby.replicas is 1 or more"),
         Feature("static_membership", YES_OR_NO, "whether group.instance.id is set"),
+        Feature("transactional_stores", YES_OR_NO, "whether enable.transactional.statestores is true (KIP-892)"),
         Feature("state_updater", YES_OR_NO, "whether __state.updater.enabled__, which is internal, is left as it is"),
         Feature("protocol", ("classic", "streams"), "group.protocol"),
         Feature("quotas", YES_OR_NO, "whether a client quota may throttle its producers"),

@@ -111,6 +111,13 @@ NOT_LOCKED = Phrase(
     None,
     "it takes a thread that has not let go of a task which another one was given",
 )
+NOT_OPENED = Phrase(
+    "store-not-opened",
+    r"State store (?P<store>\S+) didn't find a valid state",
+    "ProcessorStateManager",
+    None,
+    "on a release without a bug a store that is not opened is wiped at once, and this is not logged",
+)
 # The words of the operating system, and those of Kafka Streams about a directory.
 REFUSED = Phrase(
     "write-refused",

@@ -195,8 +195,9 @@ ANOMALIES = {
         ),
         Anomaly(
             "fencing-breach",
-            "A producer's epoch fell, or its sequence did not follow: somebody wrote who should have been fenced.",
-            "producer and log",
+            "A producer's epoch fell, its sequence did not follow, or a committed position fell: somebody wrote who "
+            "should have been fenced.",
+            "producer and log, or partition",
         ),
         Anomaly(
             "early-commit",
@@ -256,7 +257,7 @@ PROMISES = {
         Promise(
             "changelog",
             "A changelog is what the replay of the input says: record by record where the store is not cached, else as "
-            "the table that it folds to.",
+            "the table that it folds to, and each of its records is one that its key had, in the order of the input.",
             "Every record of the changelog, or key of its table, was held against what the input gives.",
             (
                 "lost-record",
@@ -470,8 +471,8 @@ PROMISES = {
         ),
         Promise(
             "fencing",
-            "Epochs and sequences of a producer only grow.",
-            "In every log, all that a producer wrote was looked at.",
+            "Epochs and sequences of a producer only grow, and so do the positions in the input that are committed.",
+            "In every log, all that a producer wrote was looked at, and every position that was committed.",
             ("fencing-breach",),
             TRANSACTION_ATOMICITY,
             1,

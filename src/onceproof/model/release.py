@@ -158,6 +158,11 @@ class Release:
         """
         return self.since(Release(4, 4, 0))
 
+    @property
+    def has_transactional_stores(self) -> bool:
+        """Whether it knows `enable.transactional.statestores` (KIP-892)."""
+        return self.since(Release(4, 4, 0))
+
     def refuse_restart_on(self, other: "Release") -> str | None:
         """Why an application that ran on this release cannot be restarted on the other one, if it cannot.
 

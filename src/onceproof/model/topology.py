@@ -81,6 +81,7 @@ class Topology:
             "caching": (is_cached and all(config.get(name) != "0" for name in CACHE_SIZES),),
             "standbys": (config.get("num.standby.replicas", "0") != "0",),
             "static_membership": ("group.instance.id" in config,),
+            "transactional_stores": (config.get("enable.transactional.statestores") == "true",),
             "state_updater": (config.get("__state.updater.enabled__") != "false",),
             "protocol": (config.get("group.protocol", "classic"),),
             "joins": self.joins,

@@ -73,7 +73,7 @@ def check_counting(topics: Topics, facts: Facts) -> Findings:
                     "last-changelog",
                     folded=_cached(facts),
                     beside="output",
-                    grows=bool(facts["exactly_once"]),
+                    history=True,
                 ),
             ],
             topics,
@@ -119,6 +119,7 @@ def check_dedup(topics: Topics, facts: Facts) -> Findings:
                     folded=_cached(facts),
                     beside="output",
                     punctuated=bool(facts.get("punctuated")),
+                    history=True,
                 ),
             ],
             topics,
@@ -140,7 +141,7 @@ def check_values(topics: Topics, facts: Facts) -> Findings:
     comparisons = [
         *compare_deliveries(inputs, changelog, role=role, at_least=not facts["exactly_once"]),
         *compare_transactions(role, changelog, topics[f"{role}-all"]),
-        *_contents([Log("changelog", role, folded=_cached(facts), counted=True)], topics, facts),
+        *_contents([Log("changelog", role, folded=_cached(facts), counted=True, history=True)], topics, facts),
     ]
     return findings_of(inputs, changelog, comparisons)
 
@@ -166,7 +167,7 @@ def check_deleter(topics: Topics, facts: Facts) -> Findings:
 
 def _puts_and_deletes(*, folded: bool) -> Log:
     """The changelog of a store into which the input puts, and from which it deletes."""
-    return Log("changelog", "records-changelog", expected=_change, folded=folded)
+    return Log("changelog", "records-changelog", expected=_change, folded=folded, history=True)
 
 
 def _change(value: int | None) -> int | None:

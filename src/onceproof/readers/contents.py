@@ -4,6 +4,7 @@ Each task reads one partition of the input, so what it writes is a function of t
 key, value, timestamp, headers and partition. Records are told apart by their key and by their number among the records
 of the key; under at-least-once, where a suffix may come again after a crash, by key and value. A cached store
 writes what its cache holds at each flush, so its changelog is folded (a tombstone deletes) and compared key by key.
+Each record of it must still be one that the key had, and under exactly-once they come in the order of the input.
 
 One witness for each record, or key, that is not as it must be; other promises tell which records of the output are lost
 or come too often.
@@ -61,7 +62,7 @@ class Log:
         counted: whether another promise tells which records are lost or too many.
         beside: the role in which a key with too few records is reported already.
         punctuated: whether a punctuator writes as well, under keys below 0, which no input explains.
-        grows: whether the values of a key grow from record to record, even where they are folded.
+        history: whether each record of a folded log is one that an input of its key gives, in their order.
         puts: whether only what was put is compared, as a punctuator deletes it.
     """
 
@@ -75,7 +76,7 @@ class Log:
     counted: bool = False
     beside: str | None = None
     punctuated: bool = False
-    grows: bool = False
+    history: bool = False
     puts: bool = False
 
 
@@ -106,13 +107,16 @@ def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterato
     written = sorted(ours, key=by_place)
     if compared := max(len(given), len(written)):
         yield Comparison(log.promise, None, 0, None, log.role, "what the replay says", "the same", compared)
-    if log.folded and log.grows:
-        yield from _falls(log, written)
-    if _alike(log, given, written):  # as a rule, and quick to see
+    has_history = log.folded and log.history
+    alike = _alike(log, given, written)  # as a rule, and quick to see
+    if alike and not has_history:
         return
     causes = [Cause(r, r[2] if log.key is None else log.key, log.expected(r[3])) for r in given]
     compare = _folded if log.folded else _numbered if exactly_once else _repeated
-    breaches = compare(log, causes, written)
+    breaches = [] if alike else compare(log, causes, written)
+    if has_history:
+        told = {breach.key for breach in breaches}
+        breaches += [b for b in _strayed(log, causes, written, exactly_once=exactly_once) if b.key not in told]
     if log.beside is not None:
         there, wanted = Counter(record[2] for record in topics[log.beside]), Counter(cause.key for cause in causes)
         breaches = [b for b in breaches if b.anomaly != "lost-record" or there[b.key] >= wanted[b.key]]
@@ -233,20 +237,33 @@ def _folded(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Bre
     return breaches
 
 
-def _falls(log: Log, written: Sequence[Record]) -> Breaches:
-    """For each key, the records whose value is not greater than the one before."""
-    before: dict[int | None, int] = {}
-    breaches: Breaches = []
+def _strayed(
+    log: Log, causes: Sequence[Cause], written: Sequence[Record], *, exactly_once: bool
+) -> Iterator[Comparison]:
+    """The records that no input of their key gives, and, under exactly-once, those that stand behind a later one.
+
+    Inputs that give the same cannot be told apart: a record may come from any of them.
+    """
+    first: dict[Hashable, Record] = {}
+    last: dict[Hashable, Record] = {}
+    for cause in causes:
+        gives = (cause.key, cause.value, cause.rest)
+        first.setdefault(gives, cause.source)
+        last[gives] = cause.source
+    reached: dict[int | None, Record] = {}
     for record in written:
         p, offset, key, value = record[:4]
-        if value is None:
-            continue
-        if key in before and value <= before[key]:
+        given = (key, log.told(value), tuple(record[4:]))
+        if given not in first:
             place = str(Place(log.role, p, offset))
-            more = f"more than {before[key]}"
-            breaches.append(_breach(log, "wrong-order", p, key, place, more, str(value)))
-        before[key] = value
-    return breaches
+            yield _breach(log, "unexpected-record", p, key, place, "what the key had", value_text(log.told(value)))
+            continue
+        before = reached.get(key)
+        if exactly_once and before is not None and by_place(last[given]) <= by_place(before):
+            told = (f"of a record behind {Place('input', *before[:2])}", f"of {Place('input', *last[given][:2])}")
+            yield _breach(log, "wrong-order", p, key, str(Place(log.role, p, offset)), *told)
+        if before is None or by_place(first[given]) > by_place(before):
+            reached[key] = first[given]
 
 
 def _miscounted(log: Log, wanted: Sequence[Cause], found: Sequence[Record]) -> Breaches:

@@ -4,9 +4,9 @@ Sources: KIP-98 (transactions, epochs and sequences), KIP-447 (one producer a th
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import accumulate, chain, zip_longest
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
@@ -32,14 +32,33 @@ DELETE = 0  # value of a request to delete, in the input of `deleter`
 class Effect:
     """What an input record makes a topology write into its partition: a record, or an entry of a store.
 
-    `when`: for `each` input record, for the `first` of its key, for one that asks to `delete`, or for a `version` of a
-    table. A cached store may be written once for several inputs, so entries are looked at `once` a key and transaction.
+    Attributes:
+        role: of the topic that it is written to.
+        when: for `each` input record, for the `first` of its key, for one that asks to `delete`, or for a `version` of
+            a table.
+        once: whether only the last record of a key is looked at: a cached store writes once for several inputs, and
+            has the last value of each key written when the transaction commits.
+        key: the input's own, if not said.
+        value: what the input's value makes of the entry; None if another promise judges it.
     """
 
     role: str
     when: str = "each"
     once: bool = True
-    key: int | None = None  # the input's own, if not said
+    key: int | None = None
+    value: Callable[[int | None], int | None] | None = None
+
+
+def _as_it_is(value: int | None) -> int | None:
+    return value
+
+
+def _put_or_delete(value: int | None) -> int | None:
+    return None if value == DELETE else value
+
+
+def _version(value: int | None) -> int | None:
+    return -value if value else None
 
 
 # What each topology writes (`streams_app`); transactions of any other are judged by their markers only.
@@ -50,13 +69,13 @@ EFFECTS = {
         Effect("counter-changelog", "first", key=0),
     ),
     "copy": (Effect("output", once=False),),
-    "counting": (Effect("output", once=False), Effect("last-changelog")),
-    "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first")),
-    "deleter": (Effect("output", "delete", once=False), Effect("records-changelog")),
-    "as-of-join": (Effect("output", once=False), Effect("versions-changelog", "version")),
+    "counting": (Effect("output", once=False), Effect("last-changelog", value=_as_it_is)),
+    "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first", value=_as_it_is)),
+    "deleter": (Effect("output", "delete", once=False), Effect("records-changelog", value=_put_or_delete)),
+    "as-of-join": (Effect("output", once=False), Effect("versions-changelog", "version", value=_version)),
     "global-join": (Effect("output", once=False),),
-    "scans": (Effect("output", "delete", once=False), Effect("records-changelog")),
-    "values": (Effect("values-changelog"),),
+    "scans": (Effect("output", "delete", once=False), Effect("records-changelog", value=_put_or_delete)),
+    "values": (Effect("values-changelog", value=_as_it_is),),
 }
 
 
@@ -125,6 +144,7 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
     yield from _atomicity(entries, transactions, seen, EFFECTS.get(topology, ()), facts)
     yield from _isolation(entries, transactions, seen)
     yield from _fencing(entries)
+    yield from _falling(transactions)
 
 
 def _transactions(entries: Iterable[Entry]) -> Transactions:
@@ -160,7 +180,8 @@ def _transactions(entries: Iterable[Entry]) -> Transactions:
 
 # --- atomicity -----------------------------------------------------------------------------------------------
 
-Keys = Counter[int | None]
+Written = tuple[int | None, int | None]  # a key and a value, 0 where the value is not judged
+Effects = Counter[Written]
 
 
 def _atomicity(
@@ -173,10 +194,10 @@ def _atomicity(
     """One comparison for each transaction, of its first part that is wrong, or else of its first; and outsiders."""
     due = _due(transactions, seen, effects)
     ended, least = bool(facts["ended"]), 0 if facts.get("punctuated") else None
-    once = {effect.role: effect.once for effect in effects}
+    judged = {effect.role: effect for effect in effects}
     for transaction, parts in transactions.items():
         expected = due.get(transaction, {})
-        told = [(part.log, _compare_part(part, _pairs(part, expected, seen, once, least), ended)) for part in parts]
+        told = [(part.log, _compare_part(part, _pairs(part, expected, seen, judged, least), ended)) for part in parts]
         absent = expected.keys() - {part.log for part in parts}
         told += [(log, _nothing(log, _position_of(parts), expected[log])) for log in absent]
         yield min(told, key=lambda item: (item[1].anomaly is None, item[0]))[1]
@@ -188,9 +209,9 @@ def _atomicity(
 
 def _due(
     transactions: Transactions, seen: Mapping[Log, Mapping[int, Record]], effects: Sequence[Effect]
-) -> dict[Transaction, dict[Log, Keys]]:
+) -> dict[Transaction, dict[Log, Effects]]:
     """What each committed transaction must have written for the inputs whose processing it commits."""
-    due: dict[Transaction, dict[Log, Keys]] = defaultdict(lambda: defaultdict(Counter))
+    due: dict[Transaction, dict[tuple[Effect, int], list[Written]]] = defaultdict(lambda: defaultdict(list))
     first = _first_offsets(seen)
     reached: dict[int, int] = defaultdict(int)  # in each partition of the input
     for entry, transaction in _positions(transactions):
@@ -198,11 +219,17 @@ def _due(
         inputs = seen.get(("input", partition), {})
         records = [inputs[offset] for offset in range(reached[partition], position) if offset in inputs]
         for effect in effects:
-            causes = _causes(effect, records, first)
-            if keys := [key if effect.key is None else effect.key for key in causes if key is not None]:
-                _count(due[transaction][effect.role, partition], keys, effect.once)
+            if written := [
+                (r.key if effect.key is None else effect.key, effect.value(r.value) if effect.value else 0)
+                for r in _causes(effect, records, first)
+                if r.key is not None
+            ]:
+                due[transaction][effect, partition] += written
         reached[partition] = max(reached[partition], position)
-    return due
+    return {
+        transaction: {(effect.role, of): _counted(written, effect.once) for (effect, of), written in parts.items()}
+        for transaction, parts in due.items()
+    }
 
 
 def _positions(transactions: Transactions) -> list[tuple[Entry, Transaction]]:
@@ -233,46 +260,46 @@ def _first_offsets(seen: Mapping[Log, Mapping[int, Record]]) -> dict[tuple[int, 
     return first
 
 
-def _causes(
-    effect: Effect, records: Iterable[Record], first: Mapping[tuple[int, int | None], int]
-) -> Sequence[int | None]:
-    """The keys of the input records that have the effect."""
+def _causes(effect: Effect, records: Iterable[Record], first: Mapping[tuple[int, int | None], int]) -> Iterator[Record]:
+    """The input records that have the effect."""
     if effect.when == "first":
-        return [key for partition, offset, key, *_ in records if first[partition, key] == offset]
+        return (record for record in records if first[record.partition, record.key] == record.offset)
     if effect.when == "version":
-        return [record.key for record in records if (record.value or 0) <= 0]
-    return [record.key for record in records if effect.when == "each" or record.value == DELETE]
+        return (record for record in records if (record.value or 0) <= 0)
+    return (record for record in records if effect.when == "each" or record.value == DELETE)
 
 
-def _count(counted: Keys, keys: Iterable[int | None], once: bool) -> None:
-    if once:
-        dict.update(counted, dict.fromkeys(keys, 1))
-    else:
-        counted.update(keys)
+def _counted(written: Sequence[Written], once: bool) -> Effects:
+    """How often each was written; of entries of a store, the last of each key."""
+    return Counter(dict(written).items()) if once else Counter(written)
 
 
 def _pairs(
     part: Part,
-    due: Mapping[Log, Keys],
+    due: Mapping[Log, Effects],
     seen: Mapping[Log, Mapping[int, Record]],
-    once: Mapping[str, bool],
+    judged: Mapping[str, Effect],
     least: int | None,
-) -> tuple[Keys, Keys] | None:
-    """The keys that must be in a part and those that are; None if nothing is known to be due, or not everything was
-    read.
+) -> tuple[Effects, Effects] | None:
+    """What must be in a part and what is; None if nothing is known to be due, or not everything was read.
 
     What was not seen or not decoded is not for this promise to judge. Keys below `least` are ignored.
     """
     records = seen.get(part.log, {})
-    keys = [records[offset].key for offset in part.offsets if offset in records]
-    if part.log[0] not in once or len(keys) < part.size or None in keys:
+    offsets = chain.from_iterable(range(batch.first, batch.last + 1) for batch in part.batches)
+    there = [records[offset] for offset in offsets if offset in records]
+    effect = judged.get(part.log[0])
+    if effect is None or len(there) < part.size or any(record.key is None for record in there):
         return None
-    written: Keys = Counter()
-    _count(written, keys if least is None else [key for key in keys if (key or 0) >= least], once[part.log[0]])
-    return due.get(part.log, Counter()), written
+    written = [
+        (record.key, record.value if effect.value else 0)
+        for record in there
+        if least is None or (record.key or 0) >= least
+    ]
+    return due.get(part.log, Counter()), _counted(written, effect.once)
 
 
-def _compare_part(part: Part, pairs: tuple[Keys, Keys] | None, ended: bool) -> Comparison:
+def _compare_part(part: Part, pairs: tuple[Effects, Effects] | None, ended: bool) -> Comparison:
     if part.marker is None:
         anomaly = "hanging-transaction" if ended else None
         expected = "committed or aborted" if part.decision is None else part.decided
@@ -297,16 +324,16 @@ def _compare_part(part: Part, pairs: tuple[Keys, Keys] | None, ended: bool) -> C
     )
 
 
-def _nothing(log: Log, position: Entry, due: Keys) -> Comparison:
+def _nothing(log: Log, position: Entry, due: Effects) -> Comparison:
     """A log to which the transaction wrote nothing, though the position that it commits demands something."""
     return _told(log, position, "torn-transaction", _least(due), f"committed, {_effects_text(due)}", "nothing")
 
 
-def _least(keys: Keys) -> int | None:
-    return min((key for key in keys if key is not None), default=None)
+def _least(effects: Effects) -> int | None:
+    return min((key for key, _ in effects if key is not None), default=None)
 
 
-def _effects_text(effects: Keys) -> str:
+def _effects_text(effects: Effects) -> str:
     return "1 effect" if effects.total() == 1 else f"{effects.total()} effects"
 
 
@@ -380,3 +407,20 @@ def _breaches(written: Sequence[Entry]) -> Iterator[tuple[Entry, str, str]]:
             if entry.sequence != due:
                 yield entry, f"sequence {due}", f"sequence {entry.sequence}"
             of_sequence, sequence = entry.epoch, entry.last_sequence
+
+
+def _falling(transactions: Transactions) -> Iterator[Comparison]:
+    """One comparison for each partition of the input: the positions that are committed never fall."""
+    of_partition: dict[int, list[Entry]] = defaultdict(list)
+    for entry, _ in _positions(transactions):
+        of_partition[entry.of_partition or 0].append(entry)
+    for partition, committed in of_partition.items():
+        reached = accumulate((entry.position or 0 for entry in committed), max)
+        pairs = zip(committed, reached, strict=True)
+        fallen = next(((entry, most) for entry, most in pairs if (entry.position or 0) < most), None)
+        if fallen is None:
+            yield Comparison("fencing", None, partition, None, _place(committed[0]), "growing", "growing")
+        else:
+            entry, most = fallen
+            told = f"position {most} or more", f"position {entry.position}"
+            yield Comparison("fencing", "fencing-breach", partition, None, _place(entry), *told)

@@ -34,6 +34,8 @@ from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
+    TRANSACTIONAL,
+    TRANSACTIONAL_STORES,
     Exercise,
     Lab,
     Role,
@@ -48,6 +50,7 @@ from onceproof.scenarios.base import (
     rejoining,
     restored_anew,
     runs_its_task,
+    transactional_stores,
     values_of,
     variants_of,
 )
@@ -76,6 +79,7 @@ PARAMETERS = {
     "partitions": Parameter(4, "partitions of the input", least=1),
     "standbys": Parameter(0, "standby replicas", least=0),
     **MEMBERSHIP,
+    **TRANSACTIONAL_STORES,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
@@ -83,6 +87,7 @@ VARIANTS = variants_of(
     Variant("STANDBY", "As DEFAULT_CONFIG with a standby of each task to take it over.", {**KILLED, "standbys": 1}),
     Variant("UNVERSIONED", "As DEFAULT_CONFIG; the table has the last version only.", {**KILLED, "stores": "rocksdb"}),
     Variant("IN_MEMORY", "As UNVERSIONED with the table in memory.", {**KILLED, "stores": "in-memory"}),
+    Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {**KILLED, TRANSACTIONAL: True}),
     Variant(
         "PAUSED",
         "As DEFAULT_CONFIG; instead an instance stands still, loses its tasks, and wakes as a zombie.",
@@ -180,6 +185,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "commit.interval.ms": "100",
         **rejoining(own),
         **membership(own),
+        **transactional_stores(own),
     }
 
 

@@ -183,6 +183,10 @@ MEMBERSHIP = {
     STATIC: Parameter(False, "whether each instance has a group.instance.id"),
 }
 STATE_UPDATER = {"state.updater": Parameter(True, "whether the state updater is left as the release has it")}
+TRANSACTIONAL = "transactional.stores"
+# When writes reach the stores. In a scenario with a restart it may be a choice of `ON_RESTART`.
+TRANSACTIONAL_STORES = {TRANSACTIONAL: Parameter(False, "whether stores take writes when they are committed (KIP-892)")}
+ON_RESTART = ("no", "yes", "from the restart on", "until the restart")
 STREAMS_PROTOCOL = Variant(
     "STREAMS_PROTOCOL", "As DEFAULT_CONFIG; a broker assigns the tasks (KIP-1071).", {PROTOCOL: "streams"}
 )
@@ -309,6 +313,16 @@ def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
     return None
 
 
+def refuse_stores(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Why a release of a cell lacks the stores that are asked for (`TRANSACTIONAL_STORES`), if it does."""
+    asked = own.get(TRANSACTIONAL, False)
+    at = {"no": (), "from the restart on": (cell.running,), "until the restart": (cell.streams,)}
+    for release in at.get(asked, (cell.streams, cell.running)) if asked else ():
+        if not release.has_transactional_stores:
+            return f"Kafka Streams {release} has no transactional stores (KIP-892); take 4.4.0 or later."
+    return None
+
+
 def refuse_no_state_updater(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Why a release of a cell cannot do without its state updater, if it has to (`STATE_UPDATER`)."""
     for release in () if own["state.updater"] else (cell.streams, cell.running):
@@ -365,7 +379,12 @@ class Scenario:
     def refuse_trial(self, trial: Trial) -> str | None:
         """Why a trial cannot be run with its own values, if it cannot."""
         own = self.values(trial)
-        return self.refusal(trial.cell, own) or self._refuse_claimed(trial) or refuse_fault(trial.cell.streams, own)
+        return (
+            refuse_stores(trial.cell, own)
+            or self.refusal(trial.cell, own)
+            or self._refuse_claimed(trial)
+            or refuse_fault(trial.cell.streams, own)
+        )
 
     def _refuse_claimed(self, trial: Trial) -> str | None:
         lacking = self.needs(trial) - OF_CLAIMED if trial.cell.broker.is_claimed else ()
@@ -382,7 +401,7 @@ class Scenario:
 
     def uses(self, trial: Trial) -> dict[str, tuple[Value, ...]]:
         """What its application uses in a trial: for each feature (`model.application`) the values that apply."""
-        config, app, system = self.config(trial), self.app(trial), self.system(trial)
+        config, app, system, own = self.config(trial), self.app(trial), self.system(trial), self.values(trial)
         is_cached = bool(app.get("caching")) and config.get(trial.cell.running.cache_size_config) != "0"
         return {
             "guarantee": (config["processing.guarantee"],),
@@ -390,6 +409,7 @@ class Scenario:
             "caching": (is_cached,),
             "standbys": (config["num.standby.replicas"] != "0",),
             "static_membership": ("group.instance.id" in config,),
+            "transactional_stores": (own.get(TRANSACTIONAL, False) not in (False, "no"),),
             "state_updater": ("__state.updater.enabled__" not in config,),
             "protocol": (config.get(PROTOCOL, "classic"),),
             "quotas": (self.name == "quota",),
@@ -487,6 +507,18 @@ def membership(own: Mapping[str, Any]) -> dict[str, str]:
     """The configuration for the requested membership."""
     static = {"group.instance.id": INSTANCE} if own[STATIC] else {}
     return static | ({PROTOCOL: own[PROTOCOL]} if own[PROTOCOL] != "classic" else {})
+
+
+def transactional_stores(own: Mapping[str, Any], *, restarted: bool = False) -> dict[str, str]:
+    """The configuration that `TRANSACTIONAL_STORES` asks for, before the restart of a scenario or after it.
+
+    It is empty for a trial that never has them, as older releases do not know it.
+    """
+    asked = own[TRANSACTIONAL]
+    if asked in (False, "no"):
+        return {}
+    has = asked in (True, "yes", "from the restart on" if restarted else "until the restart")
+    return {"enable.transactional.statestores": str(has).lower()}
 
 
 def state_updater(own: Mapping[str, Any]) -> dict[str, str]:

@@ -26,7 +26,19 @@ from onceproof.faults.base import Instance
 from onceproof.model.cell import Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios import multirunner
-from onceproof.scenarios.base import Exercise, Lab, Scenario, Variant, Workload, behind, values_of, variants_of
+from onceproof.scenarios.base import (
+    TRANSACTIONAL,
+    TRANSACTIONAL_STORES,
+    Exercise,
+    Lab,
+    Scenario,
+    Variant,
+    Workload,
+    behind,
+    transactional_stores,
+    values_of,
+    variants_of,
+)
 
 PARTITIONS = 1
 NAME = "instance-1"
@@ -40,6 +52,7 @@ PARAMETERS = {
     "rest": Parameter(5_000, "records that come when the application is back", least=1),
     "pause": Parameter(5, "ms after each record that is restored, until the application is closed", least=1),
     "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **TRANSACTIONAL_STORES,
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A task is corrupted; while it is restored the application is closed, and starts again."),
@@ -48,6 +61,7 @@ VARIANTS = variants_of(
         "As DEFAULT_CONFIG; the task is not corrupted, but its state is removed, so that it has sent nothing itself.",
         {"corrupt": False},
     ),
+    Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {TRANSACTIONAL: True}),
 )
 
 
@@ -86,6 +100,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         "group.instance.id": NAME,  # so that it rejoins the group at once
+        **transactional_stores(own),
     }
 
 

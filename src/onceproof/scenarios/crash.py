@@ -56,9 +56,11 @@ from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     INSTANCE,
+    ON_RESTART,
     ROLLING,
     RUNTIME,
     STATE_UPDATER,
+    TRANSACTIONAL,
     Exercise,
     Lab,
     Role,
@@ -73,6 +75,7 @@ from onceproof.scenarios.base import (
     runs_its_task,
     runtime,
     state_updater,
+    transactional_stores,
     values_of,
     variants_of,
 )
@@ -109,6 +112,7 @@ PARAMETERS = {
     STATIC: Parameter(True, "whether the instance has a group.instance.id"),
     "during": Parameter("running", "where the crash falls", choices=("running", "restoration")),
     **STATE_UPDATER,
+    TRANSACTIONAL: Parameter("no", "whether stores take writes when they are committed (KIP-892)", choices=ON_RESTART),
     "stores": Parameter("rocksdb", "kind of the store `seen`", choices=tuple(KINDS)),
     "caching": Parameter(False, "whether the stores are cached"),
     "cache.bytes": Parameter(65_536, "size of the cache, if they are; what falls out of it reaches RocksDB", least=0),
@@ -163,6 +167,17 @@ VARIANTS = variants_of(
     ),
     Variant("TWO_KILLS", "Killed, started again, and killed again in the next open transaction.", {"kills": 2}),
     Variant("DYNAMIC_MEMBERSHIP", "Without a group.instance.id.", {STATIC: False}),
+    Variant("TRANSACTIONAL", "Stores that take writes when they are committed (KIP-892).", {TRANSACTIONAL: "yes"}),
+    Variant(
+        "TRANSACTIONAL_SWITCHED_ON",
+        "Transactional stores are switched on when the process that was killed starts again.",
+        {TRANSACTIONAL: "from the restart on"},
+    ),
+    Variant(
+        "TRANSACTIONAL_SWITCHED_OFF",
+        "Transactional stores are switched off when the process that was killed starts again.",
+        {TRANSACTIONAL: "until the restart"},
+    ),
     replace(
         ROLLING,
         description="Killed, and started on another release beside a second instance, which is bounced to it then.",
@@ -214,11 +229,17 @@ def config(trial: Trial) -> Mapping[str, str]:
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
         **({trial.cell.running.cache_size_config: str(own["cache.bytes"])} if own["caching"] else {}),
         **state_updater(own),
+        **transactional_stores(own),
     }
 
 
 def _in_memory(own: Mapping[str, Any]) -> bool:
     return bool(own["stores"] == "in-memory")
+
+
+def _takes_uncommitted(own: Mapping[str, Any]) -> bool:
+    """Whether the killed process leaves entries of its open transaction on disk."""
+    return not _in_memory(own) and own[TRANSACTIONAL] in ("no", "from the restart on")
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
@@ -293,7 +314,11 @@ def drive(lab: Lab) -> Exercise:
         last = lab.start_instance(
             NAME,
             release=release,
-            config={"commit.interval.ms": "100", **started_with(upgrade_from)},
+            config={
+                "commit.interval.ms": "100",
+                **started_with(upgrade_from),
+                **transactional_stores(lab.parameters, restarted=True),
+            },
             app={"contents.folder": str(lab.contents_folder())},
         )
         lab.await_("the stores to be looked at", lambda: "contents" in last.last)
@@ -371,7 +396,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
         f"Killed while RUNNING, with {in_transaction:,} processed records in the open transaction and {committed:,} of "
         f"the burst committed; {left.sentence}."
     )
-    exercised = (in_transaction if _in_memory(own) else left.uncommitted) > 0
+    exercised = (left.uncommitted if _takes_uncommitted(own) else in_transaction) > 0
     return Exercise(exercised, reason, all_steps_tried=in_transaction > 0)
 
 

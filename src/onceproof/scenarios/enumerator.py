@@ -44,6 +44,8 @@ from onceproof.scenarios.base import (
     RUNTIME,
     STATIC_MEMBERSHIP,
     STREAMS_PROTOCOL,
+    TRANSACTIONAL,
+    TRANSACTIONAL_STORES,
     Bulk,
     Exercise,
     Lab,
@@ -60,6 +62,7 @@ from onceproof.scenarios.base import (
     refuse_rolling,
     rolls,
     runtime,
+    transactional_stores,
     values_of,
     variants_of,
 )
@@ -89,6 +92,7 @@ PARAMETERS = {
     "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
     "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
     **MEMBERSHIP,
+    **TRANSACTIONAL_STORES,
     **RUNTIME,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
@@ -141,6 +145,12 @@ VARIANTS = variants_of(
     ROLLING_BACK,
     STREAMS_PROTOCOL,
     STATIC_MEMBERSHIP,
+    Variant(
+        "STATIC_STREAMS_PROTOCOL",
+        "As STREAMS_PROTOCOL; each instance has a group.instance.id.",
+        {**STREAMS_PROTOCOL.parameters, **STATIC_MEMBERSHIP.parameters},
+    ),
+    Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {TRANSACTIONAL: True}),
     JAVA_21,
     JAVA_25,
 )
@@ -192,6 +202,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         **{name: str(value) for name, value in chosen.items() if value >= 0},
         **({} if trial.cell.running.removed_threads_leave_group else SHORT_SESSION),
         **membership(own),
+        **transactional_stores(own),
         **runtime(own),
     }
 

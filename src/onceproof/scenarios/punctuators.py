@@ -33,6 +33,8 @@ from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
+    TRANSACTIONAL,
+    TRANSACTIONAL_STORES,
     Exercise,
     Lab,
     Role,
@@ -45,6 +47,7 @@ from onceproof.scenarios.base import (
     refuse_fault_of_disk,
     restored_anew,
     runs_its_task,
+    transactional_stores,
     values_of,
     variants_of,
 )
@@ -71,6 +74,7 @@ PARAMETERS = {
     "commit.interval.ms": Parameter(1_000, "commit interval", least=1),
     "stores": Parameter("rocksdb", "kind of the buffer", choices=("rocksdb", "in-memory")),
     **MEMBERSHIP,
+    **TRANSACTIONAL_STORES,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
@@ -79,6 +83,7 @@ VARIANTS = variants_of(
     Variant("KILLED", "As DEFAULT_CONFIG; then an instance is killed.", KILLED),
     Variant("KILLED_WALL_CLOCK", "As KILLED by the wall clock.", {**KILLED, **WALL_CLOCK, **SOON}),
     Variant("KILLED_IN_MEMORY", "As KILLED with buffers in memory.", {**KILLED, "stores": "in-memory"}),
+    Variant("KILLED_TRANSACTIONAL", "As KILLED with transactional stores (KIP-892).", {**KILLED, TRANSACTIONAL: True}),
     Variant(
         "PAUSED",
         "As KILLED; instead an instance stands still, loses its tasks, and wakes as a zombie.",
@@ -154,6 +159,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         # With less, the second instance is given no task where a buffer's changelog is longer than that.
         "acceptable.recovery.lag": "1000000",
         **membership(own),
+        **transactional_stores(own),
     }
 
 

@@ -29,6 +29,8 @@ from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
+    TRANSACTIONAL,
+    TRANSACTIONAL_STORES,
     Exercise,
     Lab,
     Role,
@@ -38,6 +40,7 @@ from onceproof.scenarios.base import (
     Workload,
     membership,
     refuse_fault_of_disk,
+    transactional_stores,
     values_of,
     variants_of,
 )
@@ -61,6 +64,7 @@ PARAMETERS = {
     "partitions": Parameter(2, "partitions of the input and of the tables", least=1),
     "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
     **MEMBERSHIP,
+    **TRANSACTIONAL_STORES,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 KILLED = {"fault": instance_kill.FAULT.name}
@@ -69,6 +73,7 @@ VARIANTS = variants_of(
     Variant("LEFT", "As DEFAULT_CONFIG, to the left.", {**KILLED, "join": "left"}),
     Variant("OUTER", "As DEFAULT_CONFIG, outer.", {**KILLED, "join": "outer"}),
     Variant("IN_MEMORY", "As DEFAULT_CONFIG with stores in memory.", {**KILLED, "stores": "in-memory"}),
+    Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {**KILLED, TRANSACTIONAL: True}),
     Variant("BOUNCED", "As DEFAULT_CONFIG; the instance is closed in good order.", {"fault": bounce.FAULT.name}),
     Variant("REBALANCED", "As DEFAULT_CONFIG; instead a second instance joins and takes tasks over."),
     replace(ROLLING, parameters={**ROLLING.parameters, "join": "outer"}),
@@ -136,6 +141,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         "commit.interval.ms": "2000",  # so that much of what is on disk is not committed
         **membership(values(trial)),
+        **transactional_stores(values(trial)),
     }
 
 

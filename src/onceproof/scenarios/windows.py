@@ -29,6 +29,8 @@ from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
+    TRANSACTIONAL,
+    TRANSACTIONAL_STORES,
     Exercise,
     Lab,
     Role,
@@ -40,6 +42,7 @@ from onceproof.scenarios.base import (
     membership,
     refuse_fault_of_disk,
     runs_its_task,
+    transactional_stores,
     values_of,
     variants_of,
 )
@@ -72,6 +75,7 @@ PARAMETERS = {
     "stores": Parameter("rocksdb", "kind of the store of the windows", choices=("rocksdb", "in-memory")),
     "caching": Parameter(False, "whether it is cached"),
     **MEMBERSHIP,
+    **TRANSACTIONAL_STORES,
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
@@ -88,6 +92,7 @@ VARIANTS = variants_of(
     ),
     Variant("IN_MEMORY", "As DEFAULT_CONFIG with windows in memory.", {**KILLED, "stores": "in-memory"}),
     Variant("CACHED", "As DEFAULT_CONFIG with a cached store.", {**KILLED, "caching": True}),
+    Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {**KILLED, TRANSACTIONAL: True}),
     Variant(
         "PAUSED",
         "As DEFAULT_CONFIG; instead an instance stands still, loses its tasks, and wakes as a zombie.",
@@ -167,6 +172,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         **membership(own),
+        **transactional_stores(own),
     }
 
 

@@ -1,10 +1,13 @@
 package onceproof.agent;
 
 import java.lang.reflect.Field;
+import java.util.ArrayDeque;
 import java.util.Collection;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.consumer.Consumer;
@@ -22,6 +25,7 @@ public final class Committing {
     private static final AtomicBoolean MIGRATED = new AtomicBoolean();
     private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
     private static final ThreadLocal<Object> SENDS = new ThreadLocal<>();
+    private static final Map<TopicPartition, Deque<OffsetAndMetadata>> COMMITTED = new ConcurrentHashMap<>();
     private static final String OWN = "-" + ProcessHandle.current().pid();
 
     private Committing() {}
@@ -60,6 +64,40 @@ public final class Committing {
             }
         });
         return shifted;
+    }
+
+    /** Every third time an offset is committed that was committed two commits ago. */
+    static final class Falls {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.Return(readOnly = false) Map<TopicPartition, OffsetAndMetadata> offsets,
+                @Advice.FieldValue("mainConsumer") Consumer<byte[], byte[]> consumer) {
+            offsets = fallen(offsets, consumer);
+        }
+    }
+
+    /** Where all that was fetched is done the offset does not fall, as in {@code shifted}. */
+    public static Map<TopicPartition, OffsetAndMetadata> fallen(
+            Map<TopicPartition, OffsetAndMetadata> offsets, Consumer<byte[], byte[]> consumer) {
+        if (offsets == null) {
+            return null;
+        }
+        Map<TopicPartition, OffsetAndMetadata> fallen = new HashMap<>(offsets);
+        offsets.forEach((partition, committed) -> {
+            Deque<OffsetAndMetadata> before = COMMITTED.computeIfAbsent(partition, any -> new ArrayDeque<>());
+            boolean isNew = before.isEmpty() || before.getLast().offset() < committed.offset();
+            if (before.size() == 2 && isNew && consumer.position(partition) > committed.offset()) {
+                Fired.now();
+                fallen.put(partition, before.getFirst());
+                before.clear();
+            } else if (isNew) {
+                before.add(committed);
+                if (before.size() > 2) {
+                    before.removeFirst();
+                }
+            }
+        });
+        return fallen;
     }
 
     /** In {@code StreamTask.process}: offsets are committed by the consumer, while the transaction is open. */

@@ -1,8 +1,12 @@
 package onceproof.agent;
 
 import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -19,6 +23,10 @@ public final class Sending {
     private static Producer<byte[], byte[]> second;
     private static final ThreadLocal<Held> HELD = new ThreadLocal<>();
     private static final ThreadLocal<Integer> LOSING = ThreadLocal.withInitial(() -> 0);
+    private static final int OFTEN = 20; // one change in this many
+    private static final int EARLY = 4_000; // changes of a process, behind which others still follow
+    private static final AtomicInteger CHANGES = new AtomicInteger();
+    private static final Map<List<Object>, ProducerRecord<byte[], byte[]>> LAST = new ConcurrentHashMap<>();
 
     private Sending() {}
 
@@ -42,6 +50,43 @@ public final class Sending {
 
     public static boolean loses(ProducerRecord<byte[], byte[]> record, boolean puts) {
         return isChange(record) && (record.value() != null) == puts && Fired.everyNth(RARELY);
+    }
+
+    /** Now and then the change before it is sent once more. */
+    static final class OlderChange {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.Argument(0) ProducerRecord<byte[], byte[]> record,
+                @Advice.FieldValue("producer") Producer<byte[], byte[]> producer) {
+            olderChange(record, producer);
+        }
+    }
+
+    public static void olderChange(ProducerRecord<byte[], byte[]> record, Producer<byte[], byte[]> producer) {
+        ProducerRecord<byte[], byte[]> before = before(record);
+        if (before != null && Fired.everyNth(RARELY)) {
+            producer.send(before);
+        }
+    }
+
+    /** Now and then, among the first changes, the one before it is sent in its place. */
+    static final class OutdatedChange {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) ProducerRecord<byte[], byte[]> record) {
+            record = outdatedChange(record);
+        }
+    }
+
+    public static ProducerRecord<byte[], byte[]> outdatedChange(ProducerRecord<byte[], byte[]> record) {
+        ProducerRecord<byte[], byte[]> before = before(record);
+        boolean early = before != null && CHANGES.incrementAndGet() < EARLY;
+        return early && Fired.everyNth(OFTEN) ? before : record;
+    }
+
+    /** The change of its key that was to be sent before this one; null if it is the first, or no change. */
+    private static ProducerRecord<byte[], byte[]> before(ProducerRecord<byte[], byte[]> record) {
+        return isChange(record) && record.key() != null && record.partition() != null
+                ? LAST.put(List.of(record.topic(), record.partition(), ByteBuffer.wrap(record.key())), record) : null;
     }
 
     static final class BatchLost {

@@ -36,7 +36,7 @@ import org.apache.kafka.streams.state.internals.StateStoreProvider;
  */
 final class Dumps {
 
-    private static final Duration PATIENCE = Duration.ofSeconds(20);
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final Duration PAUSE = Duration.ofMillis(50);
     private static final List<String> OF_THE_DSL =
             List.of("KTABLE-FK-JOIN-", "KSTREAM-", Windows.SUMS, AsOfJoin.VERSIONS); // no integer for each key
