@@ -186,7 +186,7 @@ class CollectAndCheck(SparkSubmitOperator):
 
 
 def collect_and_check() -> SparkSubmitOperator:
-    """Our Spark application, over the whole run, as soon as no further trial will be driven."""
+    """Our Spark application, over the whole run: it starts early and takes trials as they end."""
     jobs, host = get_settings().project / "spark_jobs", get_settings().host
     return CollectAndCheck(
         task_id="collect_and_check",
