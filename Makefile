@@ -17,7 +17,7 @@ export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github format reference test-unit coverage test-java benchmarks lock clean prerequisites
+.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github format reference test-unit coverage test-java benchmarks lock clean prerequisites docs docs-serve
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,15 @@ format: $(VENV)/.installed ## Format the Python code
 
 reference: $(VENV)/.installed ## Write the pages of docs/ that follow from the code
 	@$(BIN)/python docs/generate.py
+
+docs: $(VENV)/.installed ## Build the documentation as a site; warnings and dead links fail
+	@$(BIN)/python docs/site.py
+	@$(BIN)/zensical build --strict --clean
+	@echo "The documentation is in .onceproof/html/index.html."
+
+docs-serve: $(VENV)/.installed ## Serve the documentation on loopback
+	@$(BIN)/python docs/site.py
+	@$(BIN)/zensical serve $(ARGS)
 
 test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)

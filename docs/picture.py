@@ -1,6 +1,6 @@
-"""Draw a picture of the README from the verdicts of a run: `python docs/picture.py RUN_FOLDER NAME`.
+"""Draw a picture of the documentation from the verdicts of a run: `python docs/picture.py RUN_FOLDER NAME`.
 
-NAME.svg in docs/images/ is written: `run` is that of `make run`, `six-releases` that of the section of this name.
+NAME.svg in docs/images/ is written: `run` is of `make run`, `six-releases` of the section with this name.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Take the pictures of the page for the README: `python docs/screenshots.py HOME RUN`.
+"""Take the pictures of the page for the documentation: `python docs/screenshots.py HOME RUN`.
 
 Of the home, `results.db` and `runs/` are read. The cell and the timeline are those of the first red cell of the run.
 """

@@ -2,12 +2,14 @@
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from docs.generate import PAGES
+from docs.site import places, relinked
 from onceproof.cli import app
 from onceproof.model.known_issues import registry
 from onceproof.model.promise import ANOMALIES
@@ -26,11 +28,8 @@ INHERITED = {
 
 
 def commands() -> list[list[str]]:
-    texts = [
-        (ROOT / name).read_text()
-        for name in ("README.md", "docs/upgrades.md", "docs/builds.md", "docs/applications.md", "docs/exploring.md")
-    ]
-    found = re.findall(r"^\$ (\.venv/bin/onceproof .*)$", "\n".join(texts), re.MULTILINE)
+    texts = [path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    found = re.findall(r"^ *\$ (\.venv/bin/onceproof .*)$", "\n".join(texts), re.MULTILINE)
     return [shlex.split(line)[1:] for line in dict.fromkeys(found)]
 
 
@@ -102,6 +101,39 @@ def test_every_verdict_is_explained_and_every_anomaly_as_in_the_code():
     _, _, after = explained.partition("| name | it means | one witness per |\n|---|---|---|\n")
     table = after.partition("\n\n")[0].splitlines()
     assert table == [f"| `{a.name}` | {a.sentence} | {a.per} |" for a in ANOMALIES.values()]
+
+
+def test_every_page_is_in_the_navigation_of_the_site_and_nothing_else():
+    def pages(entries):
+        for entry in entries:
+            for target in [entry] if isinstance(entry, str) else entry.values():
+                yield from [target] if isinstance(target, str) else pages(target)
+
+    named = sorted(pages(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
+    assert named == sorted(
+        str(place) for place in places().values() if place.suffix == ".md" and place.name != "ticket.md"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[verdicts](docs/reading-a-verdict.md#where-to-look)", "[verdicts](reading-a-verdict.md#where-to-look)"),
+        ("![a](docs/images/run.svg) [b](#here) [c](https://d)", "![a](images/run.svg) [b](#here) [c](https://d)"),
+        ("[scenarios](docs/scenarios)", "[scenarios](scenarios/README.md)"),
+        ("[the code](src/onceproof) [`tests`](tests)", "the code (`src/onceproof`) `tests`"),
+    ],
+)
+def test_links_of_the_site_lead_to_its_pages_and_a_file_that_is_none_is_named(text, shown):
+    assert relinked(text, ROOT / "README.md", places()) == shown
+
+
+def test_every_scenario_and_every_decision_is_in_the_list_of_its_folder():
+    for folder, pages in (("scenarios", [f"{name}.md" for name in CATALOGUE]), ("adr", ["0*.md"])):
+        listed = (ROOT / "docs" / folder / "README.md").read_text()
+        for pattern in pages:
+            for page in (ROOT / "docs" / folder).glob(pattern):
+                assert f"]({page.name})" in listed, page
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

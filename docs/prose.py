@@ -1,0 +1,108 @@
+"""Check the prose of Markdown by the rules in `.vale/Onceproof`: `python docs/prose.py FILE...`, or `make lint`.
+
+The rules have the form of Vale (substitution, existence, occurrence), so that editors show them; its program is no
+Python package that installs without a download of its own, and these kinds take few lines.
+
+Exit: 0 nothing found, 1 something found, 2 usage.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+RULES = Path(__file__).parents[1] / ".vale" / "Onceproof"
+SENTENCE = re.compile(r"(?<=[.!?])[\s)”\"]+(?=[A-Z`*(])")
+CODE = "X"  # stands for code, which is no prose
+PARSER = MarkdownIt("commonmark").enable("table")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A place that breaks a rule.
+
+    Attributes:
+        line: counted from 1; where its paragraph begins.
+        message: what to do.
+        text: the sentence.
+    """
+
+    line: int
+    message: str
+    text: str
+
+
+def check(text: str, rules: list[dict[str, Any]]) -> list[Finding]:
+    """The places of a Markdown document that break a rule."""
+    return [
+        Finding(line, message, sentence)
+        for line, prose in paragraphs(text)
+        for sentence in SENTENCE.split(prose)
+        for rule in rules
+        for message in broken(rule, sentence)
+    ]
+
+
+def paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Each paragraph, heading, item and cell, with its line; without code, comments and addresses of links."""
+    tokens = PARSER.parse(text)
+    line = 1
+    for token in tokens:
+        line = token.map[0] + 1 if token.map else line
+        if token.type == "inline" and token.children:
+            yield line, " ".join("".join(map(_plain, token.children)).split())
+
+
+def _plain(token: Token) -> str:
+    if token.type == "code_inline":
+        return CODE
+    return " " if token.type in ("softbreak", "hardbreak") else token.content if token.type == "text" else ""
+
+
+def broken(rule: dict[str, Any], sentence: str) -> Iterator[str]:
+    """The messages of a rule about a sentence.
+
+    Raises:
+        ValueError: the rule is of a kind that is not known here.
+    """
+    if rule["extends"] == "substitution":
+        for wrong, right in rule["swap"].items():
+            for found in re.finditer(rf"\b(?:{wrong})\b", sentence, re.IGNORECASE):
+                yield rule["message"] % (right, found[0])
+    elif rule["extends"] == "existence":
+        for pattern in rule["raw"]:
+            if found := re.search(pattern, sentence):
+                yield rule["message"] % found[0]
+    elif rule["extends"] == "occurrence":
+        if len(re.findall(rule["token"], sentence)) > rule["max"]:
+            yield rule["message"]
+    else:
+        raise ValueError(f"Rules of the kind {rule['extends']} are not known here: see docs/prose.py.")
+
+
+def rules() -> list[dict[str, Any]]:
+    """The rules, by the names of their files."""
+    return [yaml.safe_load(path.read_text()) for path in sorted(RULES.glob("*.yml"))]
+
+
+def main(names: list[str]) -> int:
+    """Print each finding as FILE:LINE: MESSAGE SENTENCE."""
+    if not names:
+        print("No file is named: python docs/prose.py FILE...", file=sys.stderr)
+        return 2
+    known, found = rules(), 0
+    for name in names:
+        for finding in check(Path(name).read_text(), known):
+            found += 1
+            print(f"{name}:{finding.line}: {finding.message} {finding.text[:90]}")
+    return int(found > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
