@@ -10,6 +10,7 @@ JARS := .onceproof/artifacts/.installed
 WORKERS := -n 2 --no-loadscope-reorder --durations=15
 UNIT := not spark and not gx and not broker and not system and not browser and not docker and not postgresql \
   and not toxiproxy
+PAGES := $(wildcard *.md docs/*.md docs/*/*.md streams_app/*.md)
 ARGS ?=
 REPEAT ?=
 SECRETS ?= secrets
@@ -17,7 +18,7 @@ export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github format reference test-unit coverage test-java benchmarks lock clean prerequisites docs docs-serve
+.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit coverage test-java benchmarks lock clean prerequisites docs docs-serve
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +50,7 @@ down: ## Stop what `make up` started
 
 setup: prerequisites $(VENV)/.installed $(JAR) $(AGENT) $(JARS) ## Set everything up; afterwards the command is .venv/bin/onceproof
 
-lint: $(VENV)/.installed lint-github ## Lint, format, types, direction of imports, workflows and forms of GitHub
+lint: $(VENV)/.installed lint-github lint-prose ## Lint, format, types, direction of imports, prose, workflows and forms of GitHub
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
@@ -62,9 +63,14 @@ lint-github: $(VENV)/.installed
 	@$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	@$(SCHEMA) vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 
-format: $(VENV)/.installed ## Format the Python code
+lint-prose: $(VENV)/.installed
+	@$(BIN)/mdformat --check $(PAGES)
+	@$(BIN)/codespell $(PAGES) src spark_jobs expectations dags plugins
+
+format: $(VENV)/.installed ## Format the Python code and the pages
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
+	@$(BIN)/mdformat $(PAGES)
 
 reference: $(VENV)/.installed ## Write the pages of docs/ that follow from the code
 	@$(BIN)/python docs/generate.py

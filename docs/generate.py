@@ -6,10 +6,12 @@
 import inspect
 import re
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import mdformat
 from typer.main import get_command
 
 from onceproof.cli import app
@@ -69,8 +71,9 @@ def bullets(texts: Iterable[str], indent: str = "") -> str:
 
 
 def page(title: str, introduction: str, parts: Iterable[str]) -> str:
-    """A whole page."""
-    return "\n\n".join([f"# {title}", GENERATED, paragraph(introduction), *filter(None, parts)]) + "\n"
+    """A whole page, in the form of all pages."""
+    text = "\n\n".join([f"# {title}", GENERATED, paragraph(introduction), *filter(None, parts)]) + "\n"
+    return mdformat.text(text, options=tomllib.loads((ROOT / ".mdformat.toml").read_text()), extensions={"gfm"})
 
 
 def cli() -> str:
