@@ -60,6 +60,10 @@ class FakeTopics:
         """End offsets by topic and partition; no transaction stays open."""
         return {(name, p): self.group.ends[self._role(name), p] for name, size in sizes.items() for p in range(size)}
 
+    def internal(self) -> dict[str, dict[str, int | str]]:
+        """Nobody makes internal topics."""
+        return {}
+
     def positions(self) -> dict[int, int]:
         """Nobody writes positions into a log."""
         return {0: 0}

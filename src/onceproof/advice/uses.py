@@ -10,7 +10,6 @@ from onceproof.model.matrices import BROKER
 from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS, scenario
-from onceproof.scenarios.liveness import PROMISE as LIVENESS
 
 EXACTLY_ONCE = "exactly_once_v2"
 # A cell with one of these is about what it does.
@@ -41,7 +40,7 @@ def promises_looked_at(name: str, variant: str) -> frozenset[str]:
     system = scenario(name).system(_trial(name, variant))
     exactly_once = EXACTLY_ONCE in features_of(name, variant)["guarantee"]
     log = [promise.name for promise in promises_of(TRANSACTION_ATOMICITY)] if exactly_once else []
-    return frozenset([*system.promises, LIVENESS, *log]) - system.not_looked_at.keys()
+    return frozenset([*system.all_promises, *log]) - system.not_looked_at.keys()
 
 
 @cache

@@ -20,6 +20,8 @@ from onceproof.model.files import Outcome, Reading, Suffered, TrialPlan
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise
+from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
+from onceproof.scenarios.internal_topics import compare_internal_topics
 from onceproof.scenarios.liveness import compare_liveness
 
 
@@ -53,6 +55,8 @@ class Driver:
             exercise = self._failed(failure)
         self._ticker.stop()
         self.site.require_time()
+        if INTERNAL_TOPICS in self.site.plan.promises and self.site.failure is None:
+            self.site.note(INTERNAL_TOPICS, topics=self.site.topics.internal())
         return exercise
 
     def _failed(self, failure: KafkaFailedError) -> Exercise:
@@ -79,8 +83,13 @@ class Driver:
         return judge(self.site, self._input, self._topics, self._segments, self._observed)
 
     def _observed(self) -> Sequence[Comparison]:
-        events = self.site.events
-        return [*self.scenario.observe(self.site.trial, events), *compare_liveness(events)]
+        events, plan = self.site.events, self.site.plan
+        kept = self.scenario.system(plan.trial).kept or {}
+        return [
+            *self.scenario.observe(plan.trial, events),
+            *compare_liveness(events),
+            *compare_internal_topics(events, plan.partitions, kept),
+        ]
 
     def outcome(
         self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None

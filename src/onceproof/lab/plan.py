@@ -12,7 +12,6 @@ from onceproof.model.files import TrialPlan
 from onceproof.model.plants import plant
 from onceproof.model.promise import PROMISES, TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.scenarios import scenario
-from onceproof.scenarios.liveness import PROMISE as LIVENESS
 
 # What the lab adds to a scenario's own configuration, and why.
 LAB_CONFIG = {
@@ -47,7 +46,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         config.setdefault(SESSION, "0")
     if SESSION in config:
         config[SESSION] = str(max(int(config[SESSION]), cluster.least_session_ms))
-    wanted = [*system.promises, LIVENESS, *ATOMICITY]
+    wanted = [*system.all_promises, *ATOMICITY]
     not_looked_at = {**system.not_looked_at, **_not_looked_at(wanted, cluster, config["processing.guarantee"])}
     plan = TrialPlan(
         trial=trial,

@@ -29,6 +29,8 @@ COMPACTED = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0", "delete.rete
 COMPACTS_OFTEN = {"log.cleaner.backoff.ms": "200"}
 # What a record of `__consumer_offsets` is, by the version of its key; all others are of the streams protocol.
 KINDS = {0: POSITION, 1: POSITION, 2: CLASSIC}
+INTERNAL = ("-changelog", "-repartition", "-topic")  # ends of their names; the last are of foreign-key joins
+CONFIGURED = ("cleanup.policy", "retention.ms", "min.compaction.lag.ms", "message.timestamp.type")
 MOVED = {  # what a broker answers when asked about a former leader
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -121,6 +123,21 @@ class Topics:
                 future.result(TIMEOUT)
         except KafkaException as error:
             raise HarnessError(f"The configuration of {name} could not be changed: {error}.") from error
+
+    def internal(self) -> dict[str, dict[str, int | str]]:
+        """The topics that Kafka Streams has made for itself: by name, `partitions` and what of `CONFIGURED` is set.
+
+        Raises:
+            HarnessError: the brokers do not say how they are configured.
+        """
+        sizes = {name: size for name, size in self.sizes().items() if name.endswith(INTERNAL)}
+        asked = [ConfigResource(ResourceType.TOPIC, name) for name in sizes]
+        try:
+            told = {one.name: future.result(TIMEOUT) for one, future in self._admin.describe_configs(asked).items()}
+        except KafkaException as error:
+            raise HarnessError(f"The configuration of topics of {self._prefix} could not be read: {error}.") from error
+        configs = {name: {key: config[key].value for key in CONFIGURED} for name, config in told.items()}
+        return {name.removeprefix(f"{self._prefix}-"): {"partitions": sizes[name], **configs[name]} for name in configs}
 
     def delete(self) -> None:
         """Delete all topics of the application and wait until they are gone."""

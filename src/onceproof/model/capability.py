@@ -12,6 +12,7 @@ class Capability(Enum):
     REFUSE_RECORDS = "to let a topic refuse records, by a replica on a dead broker"
     READ_SEGMENTS = "to read the brokers' log segments"
     CONFIGURE_GROUPS = "to set the configuration of a group, as the streams protocol needs it"
+    DESCRIBE_TOPICS = "to read the configuration of topics"
     ALTER_QUOTAS = "to set the quota of a client"
 
 

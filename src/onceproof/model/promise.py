@@ -194,6 +194,11 @@ ANOMALIES = {
             "transaction and log",
         ),
         Anomaly(
+            "wrong-topic",
+            "A topic that Kafka Streams made for itself has other partitions or another configuration than is due.",
+            "topic",
+        ),
+        Anomaly(
             "fencing-breach",
             "A producer's epoch fell, its sequence did not follow, or a committed position fell: somebody wrote who "
             "should have been fenced.",
@@ -536,6 +541,16 @@ PROMISES = {
             ("duplicate-output",),
             OF_APPLICATIONS,
             1,
+        ),
+        Promise(
+            "internal-topics",
+            "The topics that Kafka Streams makes for itself have the partitions, and keep records for as long, as it "
+            "documents: a changelog that deletes by time loses its store.",
+            "The configuration of each of these topics was read.",
+            ("wrong-topic",),
+            "internal_topics",
+            1,
+            needs=Capability.DESCRIBE_TOPICS,
         ),
         Promise(
             "liveness",

@@ -128,7 +128,7 @@ def system(trial: Trial) -> System:
     if declares.command:
         unseen = {name: why for name, why in NOT_SEEN.items() if name == "stores" or name in made}
     deliveries = ("deliveries",) if "each-input-once" in made else ()
-    return System(NAME, roles, promises=deliveries, stores=0, not_looked_at=unseen)
+    return System(NAME, roles, promises=deliveries, stores=0, not_looked_at=unseen, kept=None)
 
 
 def _read(one: InputTopic, named: str, declares: Declaration) -> Declared:

@@ -55,6 +55,7 @@ from onceproof.scenarios.base import (
     variants_of,
 )
 from onceproof.scenarios.befalling import befall, refuse_group, start_other
+from onceproof.scenarios.internal_topics import versioned
 
 NAME = "instance-1"
 VERSIONED = "versioned"
@@ -253,12 +254,21 @@ SYSTEM = System(
     stores=0,  # a table of versions, of which a key has many
     joins=("stream-table",),
 )
+
+
+def system(trial: Trial) -> System:
+    """The topology; the changelog of a versioned table keeps its history."""
+    own = values(trial)
+    history = {"versions-changelog": versioned(own["retention"])}
+    return replace(SYSTEM, kept=history if own["stores"] == VERSIONED else {})
+
+
 SCENARIO = Scenario(
     name="as-of-join",
     title="A record gets the version of the table that was valid at its time (KIP-889, KIP-914)",
     parameters=PARAMETERS,
     variants=VARIANTS,
-    system=lambda _: SYSTEM,
+    system=system,
     partitions=lambda trial: int(values(trial)["partitions"]),
     workload=workload,
     app=app,

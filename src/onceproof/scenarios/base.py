@@ -22,6 +22,9 @@ from onceproof.model.errors import UsageError, choice
 from onceproof.model.files import Declared, Suffered, TopicPlan
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, proved_returns
+from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
+from onceproof.scenarios.internal_topics import Kept
+from onceproof.scenarios.liveness import PROMISE as LIVENESS
 
 
 class Bulk(Protocol):
@@ -232,6 +235,13 @@ class System:
     joins: tuple[str, ...] = ()  # the kinds of its joins, see `model.application`
     requires: frozenset[Capability] = frozenset()  # of the brokers, besides what its topics need
     not_looked_at: Mapping[str, str] = field(default_factory=dict)  # promises that cannot be, and why
+    # What is due of changelogs that are no tables' (`internal_topics`), by a pattern of the name; None if nobody knows.
+    kept: Mapping[str, Kept] | None = field(default_factory=dict)
+
+    @property
+    def all_promises(self) -> tuple[str, ...]:
+        """Those that are looked at, with those that each topology makes."""
+        return (*self.promises, LIVENESS, *((INTERNAL_TOPICS,) if self.kept is not None else ()))
 
     @property
     def topics(self) -> dict[str, TopicPlan]:

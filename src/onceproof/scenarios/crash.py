@@ -79,6 +79,7 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
+from onceproof.scenarios.internal_topics import Kept, versioned, windowed
 
 PARTITIONS = 1
 TASK = "0_0"
@@ -89,6 +90,7 @@ COUNTER_KEY = 0  # at which the enumerator stores its counter
 TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is observed
 TIMES_OUT_AFTER = 10_000  # ms; of a process without a state directory, which nobody succeeds, so that it must
 RATE = 300.0  # records/s that are left for a group that moves to another release
+KEPT = 3_600_000  # ms for which a store with times keeps them, see `StoreKind`
 RESTORED_WITHIN = 30.0  # seconds that a restoration has until some of it is on disk
 
 # The kinds of stores, and what the keys of their changelogs are.
@@ -678,7 +680,15 @@ def system(trial: Trial) -> System:
         topology="dedup",
         roles={"input": Role(), "output": Role(), "seen-changelog": Role(keys=KINDS[own["stores"]])},
         promises=("deliveries", "output-order", "changelog", *recovery, "stores"),
+        kept=_kept(own["stores"]),
     )
+
+
+def _kept(kind: str) -> Mapping[str, Kept]:
+    """What is due of the changelog of the store `seen`."""
+    if kind in ("window", "session"):
+        return {"seen-changelog": windowed(KEPT)}
+    return {"seen-changelog": versioned(KEPT)} if kind == "versioned" else {}
 
 
 SCENARIO = Scenario(

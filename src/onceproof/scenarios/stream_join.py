@@ -42,6 +42,7 @@ from onceproof.scenarios.base import (
     variants_of,
 )
 from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_group, start_other
+from onceproof.scenarios.internal_topics import joined
 
 NAME = "instance-1"
 JOINS = ("inner", "left", "outer")  # a fact is the place of one
@@ -210,12 +211,20 @@ SYSTEM = System(
     stores=0,  # windows of the DSL, whose keys are no integers
     joins=("stream-stream",),
 )
+
+
+def system(trial: Trial) -> System:
+    """The topology; its changelogs keep records for as long as the parameters say."""
+    own = values(trial)
+    return replace(SYSTEM, kept={"KSTREAM-.*(THIS|OTHER)-.*": joined(2 * own["window"] + own["grace"])})
+
+
 SCENARIO = Scenario(
     name="stream-join",
     title="Of streams that are joined by time each record comes out with its matches, or alone (KAFKA-14862)",
     parameters=PARAMETERS,
     variants=VARIANTS,
-    system=lambda _: SYSTEM,
+    system=system,
     partitions=lambda trial: int(values(trial)["partitions"]),
     workload=workload,
     app=app,

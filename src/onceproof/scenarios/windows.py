@@ -20,6 +20,7 @@ come: the youngest window of a task is always open, and it was closed afterwards
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
@@ -47,6 +48,7 @@ from onceproof.scenarios.base import (
     variants_of,
 )
 from onceproof.scenarios.befalling import OTHER, refuse_group, start_other
+from onceproof.scenarios.internal_topics import windowed
 
 NAME = "instance-1"
 KINDS = ("tumbling", "hopping", "session")  # a fact is the place of one
@@ -254,12 +256,20 @@ SYSTEM = System(
     promises=("windows",),
     stores=0,  # windows of the DSL and the buffer of suppress, whose keys are no integers
 )
+
+
+def system(trial: Trial) -> System:
+    """The topology; its changelogs keep records for as long as the parameters say."""
+    own = values(trial)
+    return replace(SYSTEM, kept={"windowed-sums-changelog": windowed(own["size"] + own["grace"])})
+
+
 SCENARIO = Scenario(
     name="windows",
     title="Aggregates by windows of time, suppressed or not, are what the input gives (KAFKA-20099)",
     parameters=PARAMETERS,
     variants=VARIANTS,
-    system=lambda _: SYSTEM,
+    system=system,
     partitions=lambda trial: int(values(trial)["partitions"]),
     workload=workload,
     app=app,

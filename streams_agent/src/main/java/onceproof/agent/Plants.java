@@ -12,6 +12,7 @@ final class Plants {
     private static final String TASKS = INTERNALS + "TaskManager";
     private static final String STATES = INTERNALS + "ProcessorStateManager";
     private static final String CHANGELOGS = INTERNALS + "StoreChangelogReader";
+    private static final String TABLES = INTERNALS + "UnwindowedUnversionedChangelogTopicConfig";
     private static final String SOURCE = INTERNALS + "SourceNode";
     private static final String FOREIGN_KEYS =
             "~kstream.internals.foreignkeyjoin.SubscriptionSendProcessorSupplier$UnbindChangeProcessor";
@@ -35,6 +36,10 @@ final class Plants {
                     Alteration.of(STATES, "restore", Storing.Slowly.class)),
             new Plant("restore-ends-early",
                     Alteration.of(CHANGELOGS, "endOffsetForChangelogs", Storing.EndsEarly.class)),
+            new Plant("changelog-deletes", Alteration.of(TABLES, "properties", Storing.DeletedByTime.class))
+                    .or(Alteration.of(TABLES, "getProperties", Storing.DeletedByTime.class))
+                    .or(Alteration.of(
+                            INTERNALS + "UnwindowedChangelogTopicConfig", "getProperties", Storing.DeletedByTime.class)),
             new Plant("restore-uncommitted",
                     Alteration.of("~StreamsConfig", "getRestoreConsumerConfigs", Storing.ReadUncommitted.class),
                     Alteration.of(STATES, "restore", Storing.Counted.class)),

@@ -214,6 +214,21 @@ public final class Storing {
         return early;
     }
 
+    /** In {@code InternalTopicConfig.properties}, of the changelog of a table. */
+    static final class DeletedByTime {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) Map<String, String> config) {
+            config = deletedByTime(config);
+        }
+    }
+
+    public static Map<String, String> deletedByTime(Map<String, String> config) {
+        Fired.now();
+        Map<String, String> deleted = new HashMap<>(config);
+        deleted.put("cleanup.policy", "compact,delete");
+        return deleted;
+    }
+
     /** In {@code StreamsConfig.getRestoreConsumerConfigs}. */
     static final class ReadUncommitted {
         @Advice.OnMethodExit
