@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 RULES = Path(__file__).parents[1] / ".vale" / "Onceproof"
-SENTENCE = re.compile(r"(?<=[.!?])[\s)”\"]+(?=[A-Z`*(])")
+SENTENCE = re.compile(r"(?<=[.!?])[\s)”\"]+(?=[A-Z0-9`*(])|(?<=[:;]) ")  # a colon or semicolon ends one, too
 CODE = "X"  # stands for code, which is no prose
 PARSER = MarkdownIt("commonmark").enable("table")
 
@@ -42,21 +42,25 @@ def check(text: str, rules: list[dict[str, Any]]) -> list[Finding]:
     """The places of a Markdown document that break a rule."""
     return [
         Finding(line, message, sentence)
-        for line, prose in paragraphs(text)
+        for line, whole, prose in blocks(text)
         for sentence in SENTENCE.split(prose)
         for rule in rules
+        if whole or rule.get("scope") != "sentence"
         for message in broken(rule, sentence)
     ]
 
 
-def paragraphs(text: str) -> Iterator[tuple[int, str]]:
-    """Each paragraph, heading, item and cell, with its line; without code, comments and addresses of links."""
-    tokens = PARSER.parse(text)
-    line = 1
-    for token in tokens:
+def blocks(text: str) -> Iterator[tuple[int, bool, str]]:
+    """Each block of prose: its line, whether it has whole sentences, and its text without code and addresses of links.
+
+    Headings and cells of tables need no sentences.
+    """
+    line, before = 1, ""
+    for token in PARSER.parse(text):
         line = token.map[0] + 1 if token.map else line
         if token.type == "inline" and token.children:
-            yield line, " ".join("".join(map(_plain, token.children)).split())
+            yield line, before == "paragraph_open", " ".join("".join(map(_plain, token.children)).split())
+        before = token.type
 
 
 def _plain(token: Token) -> str:

@@ -34,21 +34,21 @@ def advise_(
         Path | None,
         typer.Option(
             metavar="FILE|DIR",
-            help="What yours uses, as TOML: see --template; or the folder of `app run`, which tells.",
+            help="The features of your application, as TOML (see --template), or its folder, as for `app run`.",
         ),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Print such a file, with comments, and stop.")] = False,
     run_: Annotated[
-        bool, typer.Option("--run", help="First run the cells that the answer lacks; tells how long that takes.")
+        bool, typer.Option("--run", help="First run the missing cells; their time is printed before.")
     ] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answer as one page instead of printing it.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell whether it is safe to go from A to B: known issues, what was measured, what was not, what to do.
+    """Decide whether it is safe to go from A to B: known issues, measurements, gaps, what to do.
 
-    Exit: 0 nothing known against it, 1 something, 2 usage, 3 not looked at enough, 4 error.
+    Exit: 0 nothing known against it, 1 something, 2 usage, 3 not enough was checked, 4 error.
     """
     from onceproof.advice.advising import advise, lacking
     from onceproof.advice.asking import ask, check_releases, found_application, own_runs, read_application

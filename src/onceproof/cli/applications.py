@@ -97,8 +97,8 @@ def run(
         typer.Option(
             "--streams",
             metavar="V|DIR",
-            help="Kafka Streams release, or the folder of a build; repeatable. Of a command: which it brings. By "
-            "default the newest, and the one that its file says.",
+            help="Kafka Streams release, or the folder of a build; repeatable. For a command: the release that it "
+            "brings. By default the newest, and the one that its file says.",
         ),
     ] = [],
     broker: BrokerOption = BROKER,
@@ -206,15 +206,15 @@ def advise(
     folder: FolderArgument,
     current: Annotated[str, typer.Argument(metavar="A", help="The release of Kafka Streams that it runs on.")],
     target: Annotated[str, typer.Argument(metavar="B", help="The release that you want to go to.")],
-    run_: Annotated[bool, typer.Option("--run", help="First run the cells that the answer lacks.")] = False,
+    run_: Annotated[bool, typer.Option("--run", help="First run the missing cells.")] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answer as one page instead of printing it.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell whether it is safe for your application to go from A to B: `onceproof advise A B --application DIR`.
+    """Decide whether it is safe for your application to go from A to B: `onceproof advise A B --application DIR`.
 
-    Exit: 0 nothing known against it, 1 something, 2 usage, 3 not looked at enough, 4 error.
+    Exit: 0 nothing known against it, 1 something, 2 usage, 3 not enough was checked, 4 error.
     """
     from onceproof.cli.advising import advise_
 
@@ -255,5 +255,5 @@ def _print(one: OnRelease) -> None:
     for topic, names in one.vacuous.items():
         out.print(f"  [yellow]vacuous[/]: {', '.join(names)} of {topic}: nothing planted breaks it", soft_wrap=True)
     for promise, reason in one.not_looked_at.items():
-        out.print(f"  [yellow]not looked at[/]: {promise}: {reason}", soft_wrap=True)
+        out.print(f"  [yellow]not checked[/]: {promise}: {reason}", soft_wrap=True)
     out.print(f"  folders: {' '.join(one.folders)}", markup=False, soft_wrap=True)

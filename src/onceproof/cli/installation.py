@@ -74,7 +74,7 @@ def setup() -> None:
 def preflight(brokers: RequiredBrokersOption) -> None:
     """Check that your own brokers allow what every trial needs, and print commands for what is missing.
 
-    Whether they let a trial set quotas, as the scenario quota does, is told as well.
+    It also reports whether they let a trial set quotas, as the scenario quota does.
 
     Exit: 0 every trial's needs are met, 2 something is missing, or they cannot be reached, 4 error.
     """

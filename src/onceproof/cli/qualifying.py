@@ -87,6 +87,6 @@ def _print(found: Qualification, run: RunFolder) -> None:
         out.print("The harness has to learn:")
         for lesson in found.lessons:
             out.print(f"  - {lesson}", markup=False, soft_wrap=True)
-    told = {0: "qualifies", 1: "does not qualify"}.get(found.exit_code, "may qualify or not: the trials do not tell")
+    told = {0: "qualifies", 1: "does not qualify"}.get(found.exit_code, "may qualify or not: the trials cannot decide")
     out.print(f"{found.streams} on brokers {found.broker} {told} (harness {found.harness}).", markup=False)
     out.print(f"Folder  {run.path}", markup=False, soft_wrap=True)

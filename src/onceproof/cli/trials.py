@@ -128,7 +128,7 @@ def trial(
     """Run one trial on its own brokers, or on yours, without Airflow and Spark.
 
     Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error. With
-    --anomaly others make it inconclusive, unless a known issue shows them here by chance.
+    --anomaly others make it inconclusive, unless an incidental known issue explains them.
     """
     del git_bisect  # `main` maps all exit codes, including those of errors
     from onceproof.lab.agent import check_plantable
@@ -219,7 +219,7 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
             table.add_row(*map(Text, told))
         out.print(table)
     for promise, reason in answer.not_looked_at.items():
-        out.print(f"  [yellow]not looked at[/]: {promise}: {reason}", soft_wrap=True)
+        out.print(f"  [yellow]not checked[/]: {promise}: {reason}", soft_wrap=True)
     out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in answer.seconds.items()))
     out.print(f"  folder: {answer.folder}", markup=False, soft_wrap=True)
 
@@ -231,7 +231,8 @@ def demo(
 ) -> None:
     """Show the bug of KAFKA-14172 in two real trials: red on Kafka Streams 3.4.0, green on 3.4.1.
 
-    Exit: 0 as told, 1 an anomaly on 3.4.1, 2 usage, 3 no anomaly on 3.4.0 or not exercised on 3.4.1, 4 error.
+    Exit: 0 red on 3.4.0 and green on 3.4.1; 1 an anomaly on 3.4.1; 2 usage; 3 no anomaly on 3.4.0, or not exercised on
+    3.4.1; 4 error.
     """
     from onceproof.demo import RELEASES, tell
     from onceproof.lab.processes import interruptible
