@@ -325,7 +325,7 @@ def issues() -> str:
     here = {line: [issue.key for issue in rows if _is_on(line, issue)] for line in lines}
     parts.append(
         bullets(
-            f"{major}.{minor}: {', '.join(f'[{key}](#{anchor(key)})' for key in named) or 'none'}"
+            f"{major}.{minor}: {'; '.join(f'[{key}](#{anchor(key)})' for key in named) or 'none'}"
             for (major, minor), named in here.items()
         )
     )

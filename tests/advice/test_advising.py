@@ -322,7 +322,7 @@ def test_a_crash_survives_the_upgrade_and_the_cell_that_shows_it_is_named():
     assert advice.exit_code == 1
     told = "What a crash on 3.9.1 leaves behind is trusted by 4.3.1, too (KAFKA-20685)"
     assert any(told in against.text for against in advice.against)
-    close = next(one for one in advice.to_do if one.text.startswith("Close the application in good order"))
+    close = next(one for one in advice.to_do if one.text.startswith("Close the application cleanly"))
     assert [(source.kind, source.name) for source in close.sources][:2] == [
         (Kind.ISSUE, "KAFKA-20685"),
         (Kind.CELL, "crash-DEFAULT_CONFIG-s3.9.1-r4.3.1-b3.9.1"),

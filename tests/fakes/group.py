@@ -28,7 +28,7 @@ class Nature:
     wipes: bool = True  # the stores of a task that is corrupted
     flushes: bool = True  # RocksDB, if its write buffer is small
     keeps_checkpoint: bool = False  # while a task runs (KAFKA-20685)
-    leaves_checkpoint: bool = True  # a task that is closed in good order, of stores on disk
+    leaves_checkpoint: bool = True  # a task that is closed cleanly, of stores on disk
     refuses: bool = True  # a topic that lacks a replica in sync takes no record
     gives_up_again: bool = False  # a producer that gave up, soon after
     throttles: bool = True  # a producer beyond its quota
@@ -40,7 +40,7 @@ class Nature:
     halts_after: int | None = None  # records; then everything stops
     starves: bool = False  # as its threads wait for a CPU all the time
     keeps_lock: bool = False  # then: of a task's directory, which its owner cannot lock (KAFKA-19510)
-    closes: bool = True  # in good order
+    closes: bool = True  # cleanly
     misses: bool = True  # a member that is silent for longer than its session
     elects: bool = True  # another leader, when a broker dies
     catches_up: bool = True  # a broker that comes back

@@ -1,4 +1,4 @@
-"""No credential of our environment reaches what we start, and code of people's own sees only what it needs."""
+"""No credential of our environment reaches what we start, and user code sees only what it needs."""
 
 import sys
 from dataclasses import replace

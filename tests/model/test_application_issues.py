@@ -1,4 +1,4 @@
-"""Which known issues explain what is wrong with an application of people's own: all that is asked of them must hold."""
+"""Which known issues explain what is wrong with a user application: all that is asked of them must hold."""
 
 import re
 from dataclasses import replace

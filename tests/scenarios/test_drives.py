@@ -443,7 +443,7 @@ WAYS = [
         for fault, nature in (("pause", Nature(misses=False)), ("topology-pause", Nature(pauses=False)))
     ),
     Way("idle-task", "the idle task moves", True, r"kept task 0_0; .* was idle, was revoked\. 5,000 records .* killed"),
-    Way("idle-task", "in good order", True, r"5,000 records .* not committed when the process was closed", "CLOSED"),
+    Way("idle-task", "cleanly", True, r"5,000 records .* not committed when the process was closed", "CLOSED"),
     Way("idle-task", "both are busy", False, r"which was busy, was revoked", "NOT_IDLE", all_steps_tried=True),
     Way(
         "split-batch",

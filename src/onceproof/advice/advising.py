@@ -235,7 +235,7 @@ def _to_do(
     for issue in gained:
         yield Said(f"If it must be {target}, against {issue.key}: {issue.remedy}", _row(question, issue))
     for issue in _carried(question):
-        text = f"Close the application in good order before the change: a crash on {current} survives it ({issue.key})."
+        text = f"Close the application cleanly before the change: a crash on {current} survives it ({issue.key})."
         yield Said(text, _row(question, issue, carried=True))
     for issue in way:
         yield Said(f"On the way, against {issue.key}: {issue.remedy}", _row(question, issue))

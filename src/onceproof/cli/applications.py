@@ -1,4 +1,4 @@
-"""Commands for applications of people's own."""
+"""Commands for user applications."""
 
 import json
 import shutil

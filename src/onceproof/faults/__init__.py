@@ -77,7 +77,7 @@ def parameters_of(*faults: Fault) -> dict[str, Parameter]:
     """The parameters of a scenario that allows these faults: which of them strikes, and the faults' own."""
     choices = (NONE, *(one.name for one in faults))
     return {
-        "fault": Parameter(NONE, "what befalls the application instead of the scenario's own steps", choices=choices),
+        "fault": Parameter(NONE, "the fault that is injected instead of the scenario's own steps", choices=choices),
         "nodes": Parameter(1, "brokers, of a trial that has brokers of its own", least=1),
         **{name: parameter for one in faults for name, parameter in one.parameters.items()},
     }

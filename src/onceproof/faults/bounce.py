@@ -1,4 +1,4 @@
-"""An instance is closed in good order and started again over its state directory: a bounce, as for a new configuration.
+"""An instance is closed cleanly and started again over its state directory: a bounce, as for a new configuration.
 
 It commits, writes its checkpoints and leaves the group, which gives its tasks to the others if there are any. When it
 is back it must trust what it left, catch up with what the others did meanwhile, and nobody may do anything twice.
@@ -14,7 +14,7 @@ from onceproof.faults.takeover import Takeover
 
 
 class Bounce(DirectoryStrike):
-    """An instance that holds active tasks leaves in good order, and comes back."""
+    """An instance that holds active tasks leaves cleanly, and comes back."""
 
     _takeover: Takeover  # from `apply` on
 
@@ -65,7 +65,7 @@ class Bounce(DirectoryStrike):
 
 FAULT = Fault(
     name="bounce",
-    effect="An instance is closed in good order and leaves the group.",
+    effect="An instance is closed cleanly and leaves the group.",
     undone="It is started again over its state directory.",
     needs="nothing of the scenario may hang on when an instance is closed",
     strike=seen_outside(Bounce, orderly=True),

@@ -17,7 +17,7 @@ NAME = "broker-kill"
 ORDERLY = f"{NAME}.orderly"
 PARAMETERS = {
     **leads(NAME),
-    ORDERLY: Parameter(False, f"whether `{NAME}` asks the broker to shut down in good order (SIGTERM) instead"),
+    ORDERLY: Parameter(False, f"whether `{NAME}` asks the broker to shut down cleanly (SIGTERM) instead"),
 }
 
 

@@ -22,7 +22,7 @@ Partition = tuple[str, int]
 
 def leads(name: str, default: str = TRANSACTIONS) -> dict[str, Parameter]:
     """The parameter of a fault that says what the broker it befalls leads."""
-    described = f"what the broker leads that the fault `{name}` befalls"
+    described = f"the partition whose leader the fault `{name}` hits"
     return {f"{name}.leads": Parameter(default, described, choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG))}
 
 

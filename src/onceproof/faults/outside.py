@@ -24,7 +24,7 @@ class Restart(Strike):
         self._committed: int | None = None  # records, when it was back
 
     def apply(self) -> str:
-        """End it: in good order (SIGTERM), or at once (SIGKILL)."""
+        """End it: cleanly (SIGTERM), or at once (SIGKILL)."""
         if not self.ground.running:
             raise NoTargetError("no instance ran")
         self._name = self.ground.rng.choice(sorted(self.ground.running))

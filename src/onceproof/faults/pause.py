@@ -50,7 +50,7 @@ class Pause(Strike):
         self._stopped = self._woken = 0.0  # epoch seconds
 
     def ripe(self) -> bool:
-        """Whether the group is at rest: in a rebalance an instance may just have given its tasks up in good order."""
+        """Whether the group is at rest: in a rebalance an instance may just have given its tasks up cleanly."""
         return is_at_rest(self.ground)
 
     def apply(self) -> str:

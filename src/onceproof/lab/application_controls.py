@@ -1,4 +1,4 @@
-"""Controls of an application of people's own: the promises that a planted bug breaks, and those that none does."""
+"""Controls of a user application: the promises that a planted bug breaks, and those that none does."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""An application of people's own on one release: two trials without a fault, which are the oracle, and one with it."""
+"""A user application on one release: two trials without a fault, which are the oracle, and one with it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What applications of people's own are made of: their class paths, and what is seen of them before a trial."""
+"""What user applications are made of: their class paths, and what is seen of them before a trial."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Black boxes: processes that run an application of people's own as it is deployed, by its command.
+"""Black boxes: processes that run a user application as it is deployed, by its command.
 
 They are seen from outside alone: whether the process runs, and what its group commits. A signal ends them.
 """

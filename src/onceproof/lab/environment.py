@@ -14,7 +14,7 @@ LOGIN = re.compile(r"://[^\s/@]+@")  # in a URL
 
 
 def without_credentials(given: Mapping[str, str] = os.environ, *, theirs: bool = False) -> dict[str, str]:
-    """The variables that a process may see; for code of people's own (`theirs`) only what it needs to run."""
+    """The variables that a process may see; for user code (`theirs`) only what it needs to run."""
     return {
         name: value
         for name, value in given.items()

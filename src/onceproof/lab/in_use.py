@@ -1,6 +1,6 @@
 """Whether a trial is being driven: its folder is locked for so long, whoever drives it, and until its driver is gone.
 
-Marks on processes tell less: an application of people's own that is run by its command bears none.
+Marks on processes tell less: a user application that is run by its command bears none.
 """
 
 import fcntl

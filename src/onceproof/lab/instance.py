@@ -26,7 +26,7 @@ from onceproof.model.timeline import Event, Timeline
 from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 
 START_TIMEOUT = 60.0
-LARGEST_FILE = 2**31  # bytes that an application of people's own may write into a file, be it its log
+LARGEST_FILE = 2**31  # bytes that a user application may write into a file, be it its log
 JAVA_VERSION = "onceproof.java"  # configuration: the feature version of the Java that it runs on
 LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at which requests of transactions are logged
 
@@ -265,7 +265,7 @@ class Instance:
             KafkaFailedError: it did not end in time, or not cleanly.
             StoodStillError: it did not end in time, nor did it get a CPU.
         """
-        in_good_order, before = "closes in good order", self.cpu_times()
+        in_good_order, before = "closes cleanly", self.cpu_times()
 
         def late(told: str) -> OnceproofError:
             check_not_starved(timeout, before, self.cpu_times())

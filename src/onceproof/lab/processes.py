@@ -151,7 +151,7 @@ def spawn(
     """Start a command under a reaper; it dies with `owner` (default: this process).
 
     Output goes to `log`; with `piped`, stdin and stdout are pipes of `process.popen` and only stderr is logged.
-    `env` is added to our environment without credentials; of that, code of people's own (`theirs`) sees only what a
+    `env` is added to our environment without credentials; of that, user code (`theirs`) sees only what a
     program needs to run. It runs in `folder`, by default in ours.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Samples of topics on given brokers, as a file of records for an application of people's own."""
+"""Samples of topics on given brokers, as a file of records for a user application."""
 
 import pyarrow as pa
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message

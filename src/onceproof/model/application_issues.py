@@ -1,4 +1,4 @@
-"""Known issues in applications of people's own (`application_issues.toml`): which witnesses they explain.
+"""Known issues in user applications (`application_issues.toml`): which witnesses they explain.
 
 Nothing is known of such an application but its topology, the releases, the configuration and what happened. An issue is
 asked of these as scenarios are asked; of what nobody described it explains nothing.

@@ -11,7 +11,7 @@ from onceproof.model.release import CLAIMED, Release
 
 RELEASE = r"[0-9.]+(?:-rc[0-9]+|-SNAPSHOT)?(?:_[0-9a-f]+)?"
 KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE}(?:{CLAIMED})?)(?:-r({RELEASE}))?-b({RELEASE}(?:{CLAIMED})?)")
-OF_APPLICATION, ORACLE, FAULT = "application", "oracle", "fault"  # parameters of applications of people's own
+OF_APPLICATION, ORACLE, FAULT = "application", "oracle", "fault"  # parameters of user applications
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
 
 
@@ -128,7 +128,7 @@ class Trial:
     def command(self) -> str:
         """The command that runs it again, with the same seed and parameters.
 
-        For an application of people's own also the trials that are its oracle.
+        For a user application also the trials that are its oracle.
         """
         cell = self.cell
         if OF_APPLICATION in self.parameters:
@@ -183,7 +183,7 @@ def app_command(
     parameters: Mapping[str, Any],
     plant: str | None = None,
 ) -> list[str]:
-    """The words of the command that runs an application of people's own again; parameters name the fault, too."""
+    """The words of the command that runs a user application again; parameters name the fault, too."""
     words = ["onceproof", "app", "run", application]
     words += [word for release in streams for word in ("--streams", release.removesuffix(CLAIMED))]
     words += ["--roll-to", roll_to] if roll_to else ["--fault", parameters.get(FAULT, "none")]

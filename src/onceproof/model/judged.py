@@ -1,4 +1,4 @@
-"""What is said of an application of people's own on each release: the form of `app run --json`."""
+"""What is said of a user application on each release: the form of `app run --json`."""
 
 import shlex
 from collections.abc import Iterable, Mapping

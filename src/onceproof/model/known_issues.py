@@ -52,7 +52,8 @@ class KnownIssue:
             its beginning.
         culprit: the release that must be affected where the application goes over to another one: `restarted` (the
             default) or `killed`; `mixed`: one of both, not both; `broker`: the ranges are of brokers.
-        incidental: scenarios in which it shows by chance. It may explain a red there, but none is expected.
+        incidental: scenarios made for another failure, in which it shows only sometimes. It may explain a red
+            there, but none is expected.
     """
 
     key: str

@@ -99,8 +99,8 @@ ANOMALIES = {
         Anomaly("wrong-value", "A record has another value than the one that the input gives.", "record, or key"),
         Anomaly(
             "unstable-final",
-            "Two runs without a fault end with different values of a key of an output whose final values are declared, "
-            "and nothing in the topology makes them hang on the order in which records are taken.",
+            "Two runs without a fault end with different values of a key, in an output whose final values are "
+            "declared. The topology gives no reason for that.",
             "key",
         ),
         Anomaly(
@@ -109,7 +109,7 @@ ANOMALIES = {
         Anomaly("wrong-partition", "A record is in another partition than its key belongs to.", "record, or key"),
         Anomaly("wrong-header", "A record has not the headers of the input record that gave it.", "record, or key"),
         Anomaly("counter-regression", "The counter's changelog did not grow from one record to the next.", "record"),
-        Anomaly("changelog-output-mismatch", "A changelog and the output do not tell the same.", "key, or partition"),
+        Anomaly("changelog-output-mismatch", "A changelog and the output do not agree.", "key, or partition"),
         Anomaly("stale-read", "A store gave an older value than was put last.", "output record"),
         Anomaly(
             "dirty-read",
@@ -181,7 +181,7 @@ ANOMALIES = {
         ),
         Anomaly(
             "torn-transaction",
-            "What belongs to one transaction is not committed together: a record without the input that caused it, or "
+            "One transaction is not committed as a whole: a record without the input that caused it, or "
             "the input without the record.",
             "transaction",
         ),
@@ -224,7 +224,7 @@ ANOMALIES = {
         ),
         Anomaly("thread-died", "A stream thread ended with an exception.", "thread"),
         Anomaly("stuck", "The application made no progress, although the brokers were healthy.", "trial"),
-        Anomaly("unclean-close", "An instance that was told to close did not end in good order.", "instance"),
+        Anomaly("unclean-close", "An instance that was asked to close did not end cleanly.", "instance"),
         Anomaly("corrupt-record", "A record cannot be decoded.", "record"),
     )
 }
@@ -310,8 +310,9 @@ PROMISES = {
         ),
         Promise(
             "matches",
-            "A join of two streams gives each pair of records of a key that are within the window of one another, and, "
-            "to the left or outer, each record that has no match, once, after its window has closed (KAFKA-14862).",
+            "A join of two streams gives each pair of records of a key that are within the window of one another. A "
+            "left or outer join also gives each record without a match, once, after its window has closed "
+            "(KAFKA-14862).",
             "Every result was held against those that the records of the input give.",
             (
                 "lost-alone",
@@ -512,7 +513,7 @@ PROMISES = {
         ),
         Promise(
             "differential",
-            "What an application of people's own puts out is, key by key, what it puts out where no fault befalls it.",
+            "The output of a user application is, key by key, its output in a run without a fault.",
             "Every key of an output was held against a run without a fault.",
             ("lost-record", "duplicate-output", "unexpected-record", "wrong-value", "unstable-final"),
             OF_APPLICATIONS,
@@ -520,7 +521,7 @@ PROMISES = {
         ),
         Promise(
             "replay",
-            "What an application of people's own puts out is, key by key, what TopologyTestDriver makes of its input.",
+            "The output of a user application is, key by key, the output of TopologyTestDriver for its input.",
             "Every key of an output was held against a replay without brokers.",
             ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
             OF_APPLICATIONS,
@@ -528,7 +529,7 @@ PROMISES = {
         ),
         Promise(
             "replay-newest",
-            "What it puts out is, key by key, what TopologyTestDriver of the newest release makes of its input.",
+            "Its output is, key by key, the output of TopologyTestDriver of the newest release for its input.",
             "Every key of an output was held against a replay on the newest release.",
             ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
             OF_APPLICATIONS,
@@ -554,7 +555,7 @@ PROMISES = {
         ),
         Promise(
             "liveness",
-            "The application runs until it is told to end, ends in good order, and writes what can be decoded.",
+            "The application runs until it is asked to end, ends cleanly, and writes records that can be decoded.",
             "The starts of the instances.",
             ("thread-died", "stuck", "unclean-close", "corrupt-record"),
             "liveness",

@@ -20,7 +20,7 @@ of its files.
     segments.parquet               what the brokers' log segments hold of its transactions, a row for each
                                    `model.segments.Entry`; of embedded brokers under exactly-once
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
-    outputs.json                   what an application of people's own put out
+    outputs.json                   what a user application put out
     replay.jsonl                   its input in the order in which it is replayed, if that is asked for
     reader.json                    what the independent reader counted (no Spark involved)
     outcome.json                   exercised or not, seconds by phase; what Kafka did that ended the drive, why the
@@ -38,7 +38,7 @@ of its files.
                                    tables/
   qualification.json               whether the harness still sees on a release, if that was all the run was for
   sensitivity.json                 what became of planted bugs, if that was all the run was for
-  app.json                         what an application of people's own showed on each release, if the run is of one;
+  app.json                         what a user application showed on each release, if the run is of one;
                                    beside it, `oracle-<release>.json` is its output without a fault,
                                    `replay-<release>/` its input as it was replayed beside a run, and
                                    `cluster-<release>-<n>/` what brokers that all its releases share have written
@@ -164,12 +164,12 @@ class TrialFolder:
 
     @property
     def outputs_file(self) -> Path:
-        """What an application of people's own put out: `model.oracle.Outputs`."""
+        """What a user application put out: `model.oracle.Outputs`."""
         return self.path / "outputs.json"
 
     @property
     def replay_file(self) -> Path:
-        """Input of an application of people's own, in the order in which it is replayed."""
+        """Input of a user application, in the order in which it is replayed."""
         return self.path / "replay.jsonl"
 
     @property
@@ -252,7 +252,7 @@ class RunFolder:
 
     @property
     def app_file(self) -> Path:
-        """What an application of people's own showed."""
+        """What a user application showed."""
         return self.path / "app.json"
 
     @property

@@ -21,7 +21,7 @@ STREAM_STREAM, STREAM_TABLE = r"KStreamKStream\w*Join", "KStreamKTableJoinProces
 TABLE_TABLE = r"KTableKTable\w*Join"
 WINDOWED = r"KStream(Window|SlidingWindow|SessionWindow)Aggregate"
 GROUPED = "KTableRepartitionMap"
-OF_PEOPLE = "Transform"  # such a processor has people's own code in it
+OF_PEOPLE = "Transform"  # such a processor has user code in it
 TABLE_SOURCE = "KTableSource$"
 # They bring records together that no order binds, so that the last one may be another one each time.
 BY_ORDER = ("stream-table", "stream-global-table", "stream-stream")
@@ -72,7 +72,7 @@ class Topology:
     def uses(self, config: Mapping[str, str]) -> dict[str, tuple[Value, ...]]:
         """What it uses under a configuration of Kafka Streams: for each feature the values that apply.
 
-        Nothing is said of quotas, which brokers have, and of punctuators where there is code of people's own.
+        Nothing is said of quotas, which brokers have, and of punctuators where there is user code.
         """
         is_cached = any(layer.startswith("Caching") for layers in self.kinds.values() for layer in layers)
         uses: dict[str, tuple[Value, ...]] = {
@@ -93,7 +93,7 @@ class Topology:
 
     @property
     def own_code(self) -> tuple[str, ...]:
-        """The nodes that have code of people's own, which may do anything that the Processor API allows."""
+        """The nodes that have user code, which may do anything that the Processor API allows."""
         return tuple(
             node for node, name in self.processors.items() if not name.startswith(OF_KAFKA) or OF_PEOPLE in name
         )

@@ -363,7 +363,7 @@ class _Page:
         return Response(timeline_json(folder, dark=theme == "dark"), media_type="application/json")
 
     def applications(self, request: Request) -> Response:
-        """Applications of people's own."""
+        """User applications."""
         runs, damaged = applications_view(self._runs)
         return HTMLResponse(render("applications.html", _links(request), runs=runs, damaged=damaged))
 

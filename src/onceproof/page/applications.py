@@ -1,4 +1,4 @@
-"""The tab *Applications*: what applications of people's own showed, release by release.
+"""The tab *Applications*: what user applications showed, release by release.
 
 Only trials that an answer names are served.
 """

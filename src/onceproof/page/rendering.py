@@ -97,7 +97,7 @@ class Links:
         return f"{self.base}explorations/{quote(search)}/trials/{number}/timeline.json"
 
     def applications(self) -> str | None:
-        """Applications of people's own."""
+        """User applications."""
         return f"{self.base}applications"
 
     def application(self, run: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The verb of DAG `applications`, and of `app run`: an application of people's own on releases."""
+"""The verb of DAG `applications`, and of `app run`: a user application on releases."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -223,7 +223,7 @@ APPLICATION_PARAMS: dict[str, dict[str, Any]] = {
         "default": None,
         "type": ["string", "null"],
         "enum": [None, *(name for name in app.PARAMETERS["fault"].choices if name != rolling_bounce.NAME)],
-        "description": "What befalls them (docs/faults.md). Empty: what each one's file says.",
+        "description": "The fault to inject (docs/faults.md). Empty: the fault that each one's file names.",
     },
     "controls": {
         "default": True,

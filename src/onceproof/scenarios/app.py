@@ -289,7 +289,7 @@ def _compared(store: Event) -> Comparison:
 
 SCENARIO = Scenario(
     name=NAME,
-    title="An application of people's own, beside what it does without a fault",
+    title="A user application, beside what it does without a fault",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=system,

@@ -10,7 +10,7 @@ What can go wrong: the last versions lie in one part of a RocksDB, older ones in
 and all are restored from a changelog in which they are out of order. Who takes the task over must have the same history
 as of the last commit, or records get another version, or none, long after.
 
-A store that is opened again over what it left in good order knows neither its segments nor its time, both of which it
+A store that is opened again over what it left cleanly knows neither its segments nor its time, both of which it
 keeps in memory and learns from what is restored or put: who asks for a version in a segment gets none (variant
 `RESTARTED`), and what is too old is taken, and given, until the next version comes (`LATE`, in which alone any comes
 after the fault). Both must be red on every release with versioned stores. Where all is restored neither is seen.
@@ -19,7 +19,7 @@ What is restored in one batch is put as of the time of its last record. A deleti
 the retention is not kept; so a version that came late, and that the deletion had ended already, is taken for the last
 one: what was deleted is back (variant `REVIVED`, in which alone such versions come). That must be red, too.
 
-A trial is *exercised* when the fault bit; without one, when the store was closed in good order and opened again as it
+A trial is *exercised* when the fault bit; without one, when the store was closed cleanly and opened again as it
 was left, and records asked for versions of it. One in memory must have been restored instead.
 """
 
@@ -94,7 +94,7 @@ VARIANTS = variants_of(
         "As DEFAULT_CONFIG; instead an instance stands still, loses its tasks, and wakes as a zombie.",
         {"fault": pause.FAULT.name},
     ),
-    Variant("RESTARTED", "As DEFAULT_CONFIG; instead the only instance is closed in good order and started again."),
+    Variant("RESTARTED", "As DEFAULT_CONFIG; instead the only instance is closed cleanly and started again."),
     Variant(
         "LATE",
         "As RESTARTED; most records that follow are too old, so that one comes first to the store.",
@@ -203,7 +203,7 @@ def drive(lab: Lab) -> Exercise:
     records = lab.workload.second
     with lab.phase("start"):
         lab.start_instance(NAME)
-        if fault:  # before there is a history, so that no store is left in good order on the way
+        if fault:  # before there is a history, so that no store is left cleanly on the way
             start_other(lab)
     with lab.phase("first"):
         lab.produce("first", records[first], timestamps=times[first])
@@ -233,7 +233,7 @@ def drive(lab: Lab) -> Exercise:
     late = sum(record.at < own["first"] + number - own["retention"] for number, record in enumerate(made[flow]))
     stores = f"restored from the beginning: {', '.join(anew)}" if anew else "its stores were opened as it had left them"
     reason = (
-        f"{NAME} was closed in good order with {own['first']:,} records committed, and started again: {stores}. Of "
+        f"{NAME} was closed cleanly with {own['first']:,} records committed, and started again: {stores}. Of "
         f"{own['records']:,} that followed, {asked:,} asked for a version, and {late:,} were too old."
     )
     as_it_should = bool(anew) == (own["stores"] == "in-memory")

@@ -464,7 +464,7 @@ def system(trial: Trial) -> System:
 
 SCENARIO = Scenario(
     name="at-least-once",
-    title="What at-least-once allows, and exactly-once forbids (reproduction 004)",
+    title="Failures that at-least-once allows and exactly-once forbids (reproduction 004)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=system,

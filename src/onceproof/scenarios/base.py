@@ -220,7 +220,7 @@ class Role:
     topic: str | None = None  # the role whose topic it is, if not its own
     may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
     committed: bool = True  # false: with the records of aborted and open transactions
-    declared: Declared | None = None  # of an application of people's own
+    declared: Declared | None = None  # of a user application
     keys: str = "integers"  # `windows`, `sessions`: of the changelog of such a store, followed by the record's time
 
 
@@ -302,7 +302,7 @@ def refuse_fault_of_disk(own: Mapping[str, Any], *, on_disk: bool) -> str | None
     """Of a fault that befalls stores on disk, where these are in memory."""
     if on_disk or chosen(own) not in OF_DISK:
         return None
-    return f"the fault {own['fault']} befalls stores on disk; take stores=rocksdb, or another fault."
+    return f"the fault {own['fault']} is of stores on disk; take stores=rocksdb, or another fault."
 
 
 def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:

@@ -693,7 +693,7 @@ def _kept(kind: str) -> Mapping[str, Kept]:
 
 SCENARIO = Scenario(
     name="crash",
-    title="What a killed process wrote into an open transaction is forgotten (reproduction 002, KAFKA-20685)",
+    title="Writes of a killed process in an open transaction are forgotten (reproduction 002, KAFKA-20685)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=system,

@@ -10,7 +10,7 @@ A record has such a time if its producer says so, which brokers refuse by defaul
 `valid until: for ever`: no broker sees that. So does the application here (parameter `forever`); what comes out has the
 time of the record itself, which tables can hold.
 
-Records are committed; then one comes that is valid for ever, and others after it. A trial is *exercised* when the
+Records are committed; then one comes that is valid forever, and others after it. A trial is *exercised* when the
 punctuator was called at its time and the next one would be due after the end of time.
 """
 
@@ -35,7 +35,7 @@ from onceproof.scenarios.base import (
 
 PARTITIONS = 1
 NAME = "instance-1"
-FOREVER = 2**31 - 1  # the value of a record that is valid for ever; the application's own
+FOREVER = 2**31 - 1  # the value of a record that is valid forever; the application's own
 END = 2**63 - 1  # of time, in ms
 REACHED_WITHIN = 30.0  # seconds that the record has to be processed, or its thread to spin
 GOES_ON_WITHIN = 10.0  # seconds that a healthy thread has for the rest
@@ -44,13 +44,13 @@ GOES_ON_WITHIN = 10.0  # seconds that a healthy thread has for the rest
 
 PARAMETERS = {
     "committed": Parameter(500, "records that are committed before", least=1),
-    "later": Parameter(5_000, "records that come after the one that is valid for ever", least=1),
+    "later": Parameter(5_000, "records that come after the one that is valid forever", least=1),
     "forever": Parameter(2**63 - 2, "ms since 1970 that are taken for the time of that one", least=1),
     "punctuate.ms": Parameter(1_000, "ms of stream time between two punctuations", least=1),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "The punctuator would be called again after the end of time."),
-    Variant("NEXT_CENTURY", "As DEFAULT_CONFIG; for ever ends with the year 2100.", {"forever": 4_133_980_799_000}),
+    Variant("NEXT_CENTURY", "As DEFAULT_CONFIG; forever ends with the year 2100.", {"forever": 4_133_980_799_000}),
 )
 
 
@@ -60,7 +60,7 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def workload(trial: Trial) -> Workload:
-    """Distinct keys with values drawn from the seed; the first record of the second part is valid for ever."""
+    """Distinct keys with values drawn from the seed; the first record of the second part is valid forever."""
     own, rng = values(trial), random.Random(trial.seed)
     records = [(key, rng.randrange(1, FOREVER)) for key in range(own["committed"] + 1 + own["later"])]
     first, (key, _), later = records[: own["committed"]], records[own["committed"]], records[own["committed"] + 1 :]
@@ -94,7 +94,7 @@ def config(_trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: Lab) -> Exercise:
-    """Commit some, have one come that is valid for ever, and see whether its thread goes on."""
+    """Commit some, have one come that is valid forever, and see whether its thread goes on."""
     own, first, second = lab.parameters, lab.workload.first, lab.workload.second
     with lab.phase("first records"):
         instance = lab.start_instance(NAME)
@@ -107,7 +107,7 @@ def drive(lab: Lab) -> Exercise:
             lab.note("spinning", instance=NAME, at=own["forever"], times=times)
             lab.note("exercised")
         lab.await_(
-            f"{len(second):,} records to be committed, the first of which is valid for ever",
+            f"{len(second):,} records to be committed, the first of which is valid forever",
             lambda: lab.committed() >= everything,
             GOES_ON_WITHIN,
         )
@@ -119,14 +119,14 @@ def drive(lab: Lab) -> Exercise:
     times = _punctuations(instance, own)
     often = "once" if times == 1 else f"{times:,} times"
     reason = (
-        f"The punctuator was called {often} at the time of the record that is valid for ever; an interval later it is "
+        f"The punctuator was called {often} at the time of the record that is valid forever; an interval later it is "
         f"{due}."
     )
     return Exercise(times > 0 and after > 0, reason, all_steps_tried=True)
 
 
 def _punctuations(instance: Instance, own: Mapping[str, Any]) -> int:
-    """How often the punctuator was called at the time of the record that is valid for ever, as far as it is told."""
+    """How often the punctuator was called at the time of the record that is valid forever, as far as it is told."""
     told = instance.last.get("punctuated", {"at": None, "times": 0})
     return int(told["times"]) if told["at"] == own["forever"] else 0
 

@@ -8,7 +8,7 @@ KAFKA-7663: a global store instead of the table has a processor of its own that 
 number added (parameter `added`). Releases with the bug bypass the processor when they restore the store, which happens
 to an in-memory one at each start: it then holds what was sent, and not what the processor makes of it.
 
-KAFKA-21034: under exactly-once a table that was not closed in good order must be wiped and read anew. The process that
+KAFKA-21034: under exactly-once a table that was not closed cleanly must be wiped and read anew. The process that
 made it is killed (parameter `killed`) when RocksDB has flushed some of it. Releases with the bug find that it cannot be
 trusted, and leave it where it is: `KafkaStreams.start()` fails, again and again.
 

@@ -48,13 +48,13 @@ PARAMETERS = {
     "committed": Parameter(1_000, "records that are committed before", least=1),
     "burst": Parameter(5_000, "records that flow into the open transaction", least=1),
     "caching": Parameter(False, "whether the stores are cached"),
-    "kill": Parameter(True, "whether the process is killed; else it is closed in good order"),
+    "kill": Parameter(True, "whether the process is killed; else it is closed cleanly"),
     "idle": Parameter(True, "whether the task that is revoked has nothing to commit"),
 }
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "An idle task is revoked while a transaction is open; then the process is killed."),
     Variant("CACHED", "As DEFAULT_CONFIG with cached stores.", {"caching": True}),
-    Variant("CLOSED", "As DEFAULT_CONFIG; the process is closed in good order.", {"kill": False}),
+    Variant("CLOSED", "As DEFAULT_CONFIG; the process is closed cleanly.", {"kill": False}),
     Variant(
         "NOT_IDLE", "As DEFAULT_CONFIG; both tasks have something to commit, so offsets go with it.", {"idle": False}
     ),

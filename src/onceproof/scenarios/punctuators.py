@@ -17,7 +17,7 @@ there is one more, at once. By the wall clock nobody knows what had arrived, so 
 order, and not too early. A last record of each partition, which has not to wait, is due behind all others: in the end
 the buffers are empty, and the processor tells so.
 
-The application is closed in good order before the fault, while its buffers are full, and started again as two
+The application is closed cleanly before the fault, while its buffers are full, and started again as two
 instances. So all stores were restored, and what is released while the fault strikes had been put there before. A trial
 is *exercised* when the fault bit while records were held back, or, without a fault, when a buffer was restored from its
 changelog while records were held back: one that is opened by who left it has lost nothing.
@@ -78,7 +78,7 @@ PARAMETERS = {
     **parameters_of(*OF_GROUPS, *OF_DISK),
 }
 VARIANTS = variants_of(
-    Variant("DEFAULT_CONFIG", "A punctuator by stream time; closed in good order and started again, no fault."),
+    Variant("DEFAULT_CONFIG", "A punctuator by stream time; closed cleanly and started again, no fault."),
     Variant("WALL_CLOCK", "As DEFAULT_CONFIG by the wall clock.", WALL_CLOCK),
     Variant("KILLED", "As DEFAULT_CONFIG; then an instance is killed.", KILLED),
     Variant("KILLED_WALL_CLOCK", "As KILLED by the wall clock.", {**KILLED, **WALL_CLOCK, **SOON}),

@@ -141,7 +141,7 @@ SYSTEM = System(
 )
 SCENARIO = Scenario(
     name="split-batch",
-    title="What is committed is published, also if its batch had to be split (KAFKA-19479)",
+    title="Committed records are published, also if their batch had to be split (KAFKA-19479)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=lambda _: SYSTEM,

@@ -221,7 +221,7 @@ def system(trial: Trial) -> System:
 
 SCENARIO = Scenario(
     name="stream-join",
-    title="Of streams that are joined by time each record comes out with its matches, or alone (KAFKA-14862)",
+    title="A join of streams by time puts out each record with its matches, or alone (KAFKA-14862)",
     parameters=PARAMETERS,
     variants=VARIANTS,
     system=system,

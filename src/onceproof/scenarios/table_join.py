@@ -74,7 +74,7 @@ VARIANTS = variants_of(
     Variant("OUTER", "As DEFAULT_CONFIG, outer.", {**KILLED, "join": "outer"}),
     Variant("IN_MEMORY", "As DEFAULT_CONFIG with stores in memory.", {**KILLED, "stores": "in-memory"}),
     Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {**KILLED, TRANSACTIONAL: True}),
-    Variant("BOUNCED", "As DEFAULT_CONFIG; the instance is closed in good order.", {"fault": bounce.FAULT.name}),
+    Variant("BOUNCED", "As DEFAULT_CONFIG; the instance is closed cleanly.", {"fault": bounce.FAULT.name}),
     Variant("REBALANCED", "As DEFAULT_CONFIG; instead a second instance joins and takes tasks over."),
     replace(ROLLING, parameters={**ROLLING.parameters, "join": "outer"}),
 )

@@ -58,8 +58,8 @@ class Member:
 def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Path:
     """Write the archive as a whole or not at all; without a target, into `evidence/` of the run folder.
 
-    The same run gives the same bytes. Any judged cell has evidence, not only a red one; of the run of an application of
-    people's own, any release.
+    The same run gives the same bytes. Any judged cell has evidence, not only a red one; of the run of a user
+    application, any release.
 
     Returns:
         Where it is.

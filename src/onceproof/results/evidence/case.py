@@ -21,7 +21,7 @@ class Case:
     """All that is told about a cell, with one trial that represents the others."""
 
     run: RunFolder
-    verdict: VerdictRow | OnRelease  # the latter of an application of people's own
+    verdict: VerdictRow | OnRelease  # the latter of a user application
     trials: Sequence[Trial]
     shown: Trial
 
