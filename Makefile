@@ -65,6 +65,7 @@ lint-github: $(VENV)/.installed
 
 lint-prose: $(VENV)/.installed
 	@$(BIN)/mdformat --check $(PAGES)
+	@$(BIN)/python docs/prose.py $(filter-out docs/adr/%,$(PAGES))
 	@$(BIN)/codespell $(PAGES) src spark_jobs expectations dags plugins
 
 format: $(VENV)/.installed ## Format the Python code and the pages
