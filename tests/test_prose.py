@@ -1,0 +1,53 @@
+"""The rules of the prose: each finds what it is for, and no look-alike."""
+
+import pytest
+
+from docs.prose import check, main, rules
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("The trial tells its rate.", "Write 'reports, shows or says', not 'tells'."),
+        ("Its rate is told.", "Write 'is reported', not 'is told'."),
+        ("It shows by chance.", "Write 'incidentally, sometimes', not 'by chance'."),
+        ("Spark reads it. What it finds is red.", "Begin the sentence with its subject, not with 'What'."),
+        ("- Of these one is red.", "Begin the sentence with its subject, not with 'Of'."),
+        (f"It has {'very ' * 30}many.", "Write one idea a sentence: this one has more than 30 words."),
+        ("| a |\n| -- |\n| Nobody is told. |", "Write 'is reported', not 'is told'."),
+    ],
+)
+def test_a_sentence_that_is_hard_to_read_is_found(text, message):
+    assert message in [finding.message for finding in check(text, rules())]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The trials could not tell.",
+        "What is a green worth?",
+        "## What a green is worth",
+        "| What it is |\n| -- |\n| What it does |",
+        "The command prints `what it tells`, and [a link](tells.md).",
+        "```\nWhat is told\n```",
+        f"Releases: {'3.0.1, ' * 25}and 3.9.1.",
+        f"It has {'many ' * 20}words: {'many ' * 20}words.",
+    ],
+)
+def test_a_look_alike_is_not(text):
+    assert check(text, rules()) == []
+
+
+def test_a_rule_of_a_kind_that_is_not_known_is_refused():
+    with pytest.raises(ValueError, match=r"^Rules of the kind script are not known here"):
+        check("Text.", [{"extends": "script"}])
+
+
+def test_each_finding_is_a_line_with_its_place(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\nIt is told.\n")
+    assert main([str(page)]) == 1
+    assert capsys.readouterr().out.startswith(f"{page}:3: Write 'is reported', not 'is told'. It is told.")
+    page.write_text("# Page\n")
+    assert main([str(page)]) == 0
+    assert main([]) == 2
