@@ -34,6 +34,13 @@ def test_it_tells_what_is_gained_left_and_measured_and_leads_to_the_cells(client
     assert "<option selected>3.4.1</option>" in page.text
 
 
+def test_commands_in_sentences_are_code_and_what_is_missing_has_the_command_that_runs_it(client):
+    page = client.get("/upgrade?current=4.2.1&target=4.4.0").text
+    assert "<code>onceproof advise 4.2.1 4.4.0 --run</code> runs the missing cells" in page
+    assert "<code>KafkaStreams.start()</code> fails" in page
+    assert "`" not in page.partition("<main")[2].partition("</main>")[0]
+
+
 def test_what_comes_from_a_run_is_escaped(client):
     page = client.get(WAY).text
     assert SCRIPT not in page

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 import plotly
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from onceproof.model.verdict import Verdict
 
@@ -142,11 +143,18 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["code"] = with_code
     environment.filters["thousands"] = lambda number: f"{number:,}"
     environment.filters["embedded"], environment.filters["json"] = embedded, as_json
     environment.globals["sign_of"] = lambda verdict: Verdict(verdict).sign
     environment.globals["legend"] = [(str(verdict), verdict.sign, verdict.meaning) for verdict in Verdict]
     return environment
+
+
+def with_code(text: str) -> Markup:
+    """A sentence as HTML, in which text between backticks is code."""
+    parts = enumerate(text.split("`")) if text.count("`") % 2 == 0 else [(0, text)]
+    return Markup().join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts)
 
 
 def embedded(text: str) -> str:

@@ -129,15 +129,17 @@ def _names(sources: Iterable[Source]) -> str:
 
 
 def _issues(of: Iterable[tuple[str, Sequence[Issue]]]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(1, 2, 0, 0))
-    for name in ("", "issue"):
-        table.add_column(name, no_wrap=True)
-    for name in ("what you would see", "when it strikes", "remedy"):
-        table.add_column(name, ratio=1, overflow="fold")  # what is to be typed stays whole
+    """Each issue as a block of lines, so that a narrow terminal shows whole sentences."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1, overflow="fold")  # what is to be typed stays whole
     for kind, issues in of:
         for issue in issues:
             remedy = TOLD if kind in TO_DO else issue.remedy
-            table.add_row(kind, *map(Text, (issue.key, issue.symptom, issue.condition, remedy)))
+            table.add_row()
+            table.add_row(Text(kind, "bold"), Text(issue.key, "bold"))
+            for name, said in (("symptom", issue.symptom), ("condition", issue.condition), ("remedy", remedy)):
+                table.add_row(f"  {name}", Text(said))
     return table
 
 
