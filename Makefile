@@ -64,6 +64,7 @@ lint-github: $(VENV)/.installed
 	@$(SCHEMA) vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 
 lint-prose: $(VENV)/.installed
+	@$(MAKE) --no-print-directory docs > .lint-docs.log 2>&1 || { cat .lint-docs.log; exit 1; }
 	@$(BIN)/mdformat --check $(PAGES)
 	@$(BIN)/python docs/prose.py $(filter-out docs/adr/%,$(PAGES))
 	@$(BIN)/codespell $(PAGES) src spark_jobs expectations dags plugins
