@@ -127,8 +127,8 @@ ANOMALY = Toy(
         ],
         "docs/reading-a-verdict.md": [
             (
-                "| name | it means | one witness per |\n|---|---|---|\n",
-                "| name | it means | one witness per |\n|---|---|---|\n| `toy-breach` | A toy is broken. | toy |\n",
+                "| name | it means | one witness per |\n| -- | -- | -- |\n",
+                "| name | it means | one witness per |\n| -- | -- | -- |\n| `toy-breach` | A toy is broken. | toy |\n",
             )
         ],
     },
