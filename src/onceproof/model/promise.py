@@ -262,7 +262,7 @@ PROMISES = {
         Promise(
             "changelog",
             "A changelog is what the replay of the input says: record by record where the store is not cached, else as "
-            "the table that it folds to, and each of its records is one that its key had, in the order of the input.",
+            "the table that it folds to. Each of its records is one that its key had, in the order of the input.",
             "Every record of the changelog, or key of its table, was held against what the input gives.",
             (
                 "lost-record",
