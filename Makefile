@@ -101,9 +101,9 @@ benchmarks: setup ## Measure the figures of docs/figures.md, each beside its pee
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit $$?; done
 
 lock: $(VENV)/.installed ## Resolve the Python environment anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-header --group dev \
+	@$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --generate-hashes --no-header --all-extras --group dev \
 	  pyproject.toml --output-file requirements.lock
-	@$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --group deploy \
+	@$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --all-extras --group deploy \
 	  --constraint requirements.lock pyproject.toml --output-file requirements-image.lock
 
 clean: down ## Remove what was set up and built; the runs stay

@@ -8,6 +8,7 @@ from onceproof.harness import harness_version
 
 def version_of(monkeypatch, package):
     monkeypatch.setattr(harness, "PACKAGE", package)
+    monkeypatch.setattr(harness, "PROJECT", package.parents[1])
     harness_version.cache_clear()
     try:
         return harness_version()
@@ -25,7 +26,7 @@ def test_a_wait_that_changes_in_the_lab_or_the_application_is_another_harness(mo
         package / "lab" / "trial.py",
         package / "model" / "phrases.py",
         package / "page" / "app.py",
-        tmp_path / "app" / "src" / "main" / "A.java",
+        tmp_path / "streams_app" / "src" / "main" / "A.java",
     )
     for file in (lab, phrases, page, app):
         file.parent.mkdir(parents=True)

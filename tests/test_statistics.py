@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import betabinom, fisher_exact
+from scipy.stats import betabinom, binom, binomtest, fisher_exact
 
 from onceproof.statistics import (
     MANY,
@@ -16,6 +16,9 @@ from onceproof.statistics import (
     probability_missed,
     rate_found,
     wilson_interval,
+)
+from onceproof.statistics import (
+    RATES as CHECKED,
 )
 
 
@@ -257,3 +260,20 @@ def test_it_is_fishers_exact_test(red, green, before, data):
         p = fisher_exact([[red, green], [red_before, before - red_before]], alternative="less").pvalue
         # 5 % is few enough, and may be a little more as a float: none of 3 where it was 3 of 3.
         assert is_too_few(red, red + green, red_before, before) is bool(p <= 0.05 * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("counted", [1, 2, 7, 20, 40])
+def test_intervals_and_missed_greens_are_those_of_scipy(counted):
+    rates = np.array(CHECKED)
+    for red in range(counted + 1):
+        interval = binomtest(red, counted).proportion_ci(confidence_level=0.95, method="wilson")
+        assert wilson_interval(red, counted) == pytest.approx(interval, abs=1e-4)
+        missed = np.max(binom.sf(red - 1, counted, rates) * (1 - rates) ** 3)
+        assert probability_missed(red, counted, 3) == pytest.approx(missed, rel=1e-9)
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.data())
+def test_too_few_reds_are_those_of_scipy(counted, before, data):
+    red, red_before = data.draw(st.integers(0, counted)), data.draw(st.integers(0, before))
+    table = [[red, counted - red], [red_before, before - red_before]]
+    assert is_too_few(red, counted, red_before, before) == (fisher_exact(table, alternative="less").pvalue <= 0.05)

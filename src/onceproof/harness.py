@@ -10,7 +10,10 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from onceproof.installation import PROJECT
+
 PACKAGE = Path(__file__).parent
+JAVA = ("streams_agent", "streams_app")  # of the project: what runs in a trial
 ROOMS = ("faults", "scenarios", "readers", "lab")  # those that exist
 PHRASES = "phrases.py"  # of the model: by which what they drive counts as seen
 SOURCES = {".py", ".java", ".properties"}
@@ -20,10 +23,9 @@ SOURCES = {".py", ".java", ".properties"}
 def harness_version() -> str:
     """For example `0.1.0+3f2a9c01`."""
     digest = hashlib.sha256()
-    java = sorted(PACKAGE.parents[1].glob("*/src/main"))  # the application, and the agent
     wanted = [
         *((PACKAGE / room, "*") for room in ROOMS),
-        *((folder, "*") for folder in java),
+        *((PROJECT / name / "src" / "main", "*") for name in JAVA),
         (PACKAGE / "model", PHRASES),
     ]
     for folder, name in wanted:

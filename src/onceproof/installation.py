@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+INSTALLED = Path(__file__).with_name("_project")  # in a wheel: what stands beside the package in a checkout
+PROJECT = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2]
+
 
 @dataclass(frozen=True)
 class Installation:

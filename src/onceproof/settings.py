@@ -6,13 +6,18 @@ In a container a value may also come from a secret, the file `/run/secrets/oncep
 from functools import cache
 from pathlib import Path
 
+from platformdirs import user_data_path
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from onceproof.installation import Installation
+from onceproof.installation import INSTALLED, PROJECT, Installation
 from onceproof.model.errors import UsageError
 
 SECRETS = Path("/run/secrets")  # where containers find theirs
+
+
+def _home_of(project: Path) -> Path:
+    return user_data_path("onceproof") if project == INSTALLED else project / ".onceproof"
 
 
 class Settings(BaseSettings):
@@ -23,12 +28,15 @@ class Settings(BaseSettings):
     )
 
     project: Path = Field(
-        default_factory=lambda: Path(__file__).parents[2], description="folder of the project, by default this one"
+        default_factory=lambda: PROJECT,
+        description="folder of jars, Spark jobs, suites and DAGs, by default the checkout, or a part of what is "
+        "installed",
     )
     home: Path = Field(
-        default_factory=lambda data: data["project"] / ".onceproof",
+        default_factory=lambda data: _home_of(data["project"]),
         validate_default=True,
-        description="runs, artifacts, results database and Airflow's home, by default `.onceproof` in the project",
+        description="runs, artifacts, results database and Airflow's home, by default `.onceproof` in the checkout; "
+        "without a checkout the user's data folder, on Linux `~/.local/share/onceproof`",
     )
     applications: Path = Field(
         default_factory=lambda data: data["home"] / "applications",

@@ -1,4 +1,4 @@
-"""The arithmetic of verdicts, by scipy and numpy: how sure a rate is, and what a green is worth.
+"""The arithmetic of verdicts: how sure a rate is, and what a green is worth.
 
 The rule of a green. A control was red in `red` of `counted` exercised trials, whose number was fixed before the first
 of them. A cell has `greens` exercised trials without an anomaly. If it had a bug that shows as often as the control,
@@ -11,23 +11,33 @@ at some rate p that nobody knows, then both would come together with the probabi
 best control downwards, the fewest greens first (an exact test by inversion, as that of Clopper and Pearson, 1934, for
 one rate). No prior, and nothing is averaged over rates. Numbers of greens may follow from what the controls showed; the
 number of control trials may not.
+
+A distribution is one line of Python's whole numbers. SciPy and NumPy would take 200 MB of each installation; the tests
+compare with SciPy.
 """
 
 from functools import cache
-
-import numpy as np
-from scipy.stats import binom, binomtest, fisher_exact
+from math import comb, sqrt
+from statistics import NormalDist
 
 SURE = 0.95  # confidence of intervals and boundaries
 MANY = 1000  # trials; whoever needs more has no control worth the name
 # Rates at which the rule is checked: dense where few greens are needed, and where many are.
-RATES = np.union1d(np.linspace(0.001, 1, 1000), np.geomspace(1e-4, 0.05, 500))
+RATES = sorted({n / 1000 for n in range(1, 1001)} | {1e-4 * 500 ** (n / 499) for n in range(500)})
 
 
 def wilson_interval(red: int, counted: int) -> tuple[float, float]:
     """Where the rate of red trials lies with 95 % confidence (Wilson, 1927); `counted` is at least 1."""
-    interval = binomtest(red, counted).proportion_ci(confidence_level=SURE, method="wilson")
-    return round(float(interval.low), 4), round(float(interval.high), 4)
+    z = NormalDist().inv_cdf((1 + SURE) / 2)
+    rate, about = red / counted, z * z / counted
+    middle = (rate + about / 2) / (1 + about)
+    half = z * sqrt(rate * (1 - rate) / counted + about / (4 * counted)) / (1 + about)
+    return round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4)
+
+
+def _chance(red: int, counted: int, rate: float) -> float:
+    """The probability of so many red trials of all, by the binomial distribution."""
+    return comb(counted, red) * float(rate**red * (1 - rate) ** (counted - red))
 
 
 def greens_needed(red: int, counted: int, risk: float) -> int:
@@ -39,30 +49,30 @@ def greens_needed(red: int, counted: int, risk: float) -> int:
         counted: all its exercised trials, their number fixed beforehand.
         risk: for example 0.05.
     """
-    return _needed(counted, risk).get(red, MANY)
+    return _needed(red, counted, risk)[0] if 0 < red <= counted else MANY
 
 
 @cache
-def _needed(counted: int, risk: float) -> dict[int, int]:
-    """Greens by the number of reds."""
-    needed: dict[int, int] = {}
-    missed, greens = np.zeros_like(RATES), 1
-    for red in range(counted, 0, -1):
-        seen = binom.pmf(red, counted, RATES)
-        while greens < MANY and np.max(missed + seen * (1 - RATES) ** greens) > risk:
-            greens += 1
-        if greens >= MANY:
-            break
-        needed[red] = greens
-        missed = missed + seen * (1 - RATES) ** greens
-    return needed
+def _needed(red: int, counted: int, risk: float) -> tuple[int, list[float]]:
+    """The greens that a number of reds of at least 1 asks for, and for each rate, with what probability a bug is missed
+    by that number of reds or a larger one.
+    """
+    greens, missed = _needed(red + 1, counted, risk) if red < counted else (1, [0.0] * len(RATES))
+    seen = [_chance(red, counted, rate) for rate in RATES]
+    while greens < MANY:
+        now = [m + s * (1 - rate) ** greens for m, s, rate in zip(missed, seen, RATES, strict=True)]
+        if max(now) <= risk:
+            return greens, now
+        greens += 1
+    return MANY, missed
 
 
 def probability_missed(red: int, counted: int, greens: int) -> float:
     """The largest probability, over all rates, that a control is red so often or oftener and a cell with a bug of its
     rate is green in all of `greens` trials.
     """
-    return float(np.max(binom.sf(red - 1, counted, RATES) * (1 - RATES) ** greens))
+    at_least = range(red, counted + 1)
+    return max(sum(_chance(n, counted, rate) for n in at_least) * (1 - rate) ** greens for rate in RATES)
 
 
 def rate_found(greens: int, risk: float) -> float:
@@ -85,5 +95,6 @@ def is_too_few(red: int, counted: int, red_before: int, counted_before: int) -> 
     """Whether so few reds would have a probability of at most 5 % if their rate were the same as before (Fisher's
     exact test, one-sided).
     """
-    table = [[red, counted - red], [red_before, counted_before - red_before]]
-    return float(fisher_exact(table, alternative="less").pvalue) <= 1 - SURE
+    reds, trials = red + red_before, counted + counted_before
+    as_few = sum(comb(reds, n) * comb(trials - reds, counted - n) for n in range(red + 1))
+    return as_few / comb(trials, counted) <= 1 - SURE

@@ -26,6 +26,7 @@ from onceproof.cli.panels import Panel, complete_fault, complete_plant
 from onceproof.cli.terminal import err, out, print_failures, progress
 from onceproof.faults import rolling_bounce
 from onceproof.model.errors import OnceproofError, UsageError
+from onceproof.model.extras import PARQUET, require
 from onceproof.model.json_file import encoded, replacing, unwritable
 from onceproof.model.judged import AppAnswer, Control, Judgement, OnRelease
 from onceproof.model.matrices import BROKER
@@ -73,6 +74,7 @@ def sample(
 
     Exit: 0, 2 usage, 4 error.
     """
+    require(PARQUET, "`onceproof app sample`")
     import pyarrow.parquet as pq
 
     from onceproof.lab import sampling

@@ -3,16 +3,13 @@
 Written once for each trial into a Parquet file, whose rows are `onceproof.model.segments.Entry`.
 """
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import csv as arrow_csv
+from arro3.core import Array, DataType, Field, Schema, Table
+from arro3.io import read_parquet, write_parquet
 
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
@@ -33,23 +30,21 @@ from onceproof.model.segments import (
 )
 
 TIMEOUT = 60.0
-SCHEMA = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("role", pa.string()),
-        ("partition", pa.int32()),
-        ("first", pa.int64()),
-        ("last", pa.int64()),
-        ("producer", pa.int64()),
-        ("epoch", pa.int32()),
-        ("sequence", pa.int32()),
-        ("last_sequence", pa.int32()),
-        ("transactional", pa.bool_()),
-        ("of_role", pa.string()),
-        ("of_partition", pa.int32()),
-        ("position", pa.int64()),
-    ]
-)
+COLUMNS = {
+    "kind": DataType.string(),
+    "role": DataType.string(),
+    "partition": DataType.int32(),
+    "first": DataType.int64(),
+    "last": DataType.int64(),
+    "producer": DataType.int64(),
+    "epoch": DataType.int32(),
+    "sequence": DataType.int32(),
+    "last_sequence": DataType.int32(),
+    "transactional": DataType.bool(),
+    "of_role": DataType.string(),
+    "of_partition": DataType.int32(),
+    "position": DataType.int64(),
+}
 
 
 class Dump:
@@ -262,19 +257,15 @@ def write_segments(file: Path, entries: Iterable[Entry]) -> None:
     Raises:
         HarnessError: the disk is full or read-only.
     """
-    lines = io.StringIO(newline="")
-    csv.writer(lines).writerows(map(attrgetter(*SCHEMA.names), entries))
-    options = arrow_csv.ConvertOptions(
-        column_types=SCHEMA, null_values=[""], strings_can_be_null=True, true_values=["True"], false_values=["False"]
-    )
-    names = arrow_csv.ReadOptions(column_names=SCHEMA.names)
-    # Made of Python's values, an array would have PyArrow import Pandas, which takes longer than all the rest.
-    text = pa.py_buffer(lines.getvalue().encode())
-    table = arrow_csv.read_csv(text, names, convert_options=options) if text.size else SCHEMA.empty_table()
+    rows = list(entries)
+    arrays = [Array(list(map(attrgetter(name), rows)), of) for name, of in COLUMNS.items()]
+    schema = Schema([Field(name, of, nullable=True) for name, of in COLUMNS.items()])
     with replacing(file) as draft:
-        pq.write_table(table, draft)
+        write_parquet(Table.from_arrays(arrays, schema=schema), str(draft))
 
 
 def read_segments(file: Path) -> list[Entry]:
     """Read what `write_segments` wrote."""
-    return [Entry(**row) for row in pq.read_table(file).to_pylist()]
+    table = read_parquet(str(file)).read_all()
+    columns = [table[name].to_pylist() for name in COLUMNS]
+    return [Entry(**dict(zip(COLUMNS, row, strict=True))) for row in zip(*columns, strict=True)]

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pyarrow.dataset import field
-
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
@@ -181,6 +179,8 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
 
 
 def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
+    from pyarrow.dataset import field
+
     columns = ["partition", "offset", "key", "value", "timestamp"]
     for row in rows_of_trial(run.table("records"), trial, columns, field("role") == "input") or ():
         time = round(row["timestamp"].timestamp() * 1_000)

@@ -5,18 +5,23 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset
-from pyarrow.dataset import field
-
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Trial
+from onceproof.model.extras import PARQUET, require
 from onceproof.model.run_folder import RunFolder
 
 
 def rows_of(table: Path, columns: Sequence[str], wanted: Any = None) -> list[dict[str, Any]] | None:
-    """Rows of a table for which `wanted` holds; None if there is none, as Spark was cut off, or it lacks a column."""
+    """Rows of a table for which `wanted` holds; None if there is none, as Spark was cut off, or it lacks a column.
+
+    Raises:
+        UsageError: there is one, and PyArrow is not installed.
+    """
     if not table.exists():
         return None
+    require(PARQUET, f"The table {table}")
+    import pyarrow.dataset  # only where there are tables of Spark
+
     dataset = pyarrow.dataset.dataset(table, format="parquet", partitioning="hive")
     if not set(columns) <= set(dataset.schema.names):  # a table without a single row has no partition column
         return None
@@ -26,6 +31,10 @@ def rows_of(table: Path, columns: Sequence[str], wanted: Any = None) -> list[dic
 
 def rows_of_trial(table: Path, trial: Trial, columns: Sequence[str], wanted: Any = None) -> list[dict[str, Any]] | None:
     """Rows of one trial in a table, without the column `trial`; None as `rows_of` says."""
+    if not table.exists():
+        return None
+    from pyarrow.dataset import field
+
     of_trial = field("trial") == trial.key
     rows = rows_of(table, [*columns, "trial"], of_trial if wanted is None else of_trial & wanted)
     return None if rows is None else [{name: row[name] for name in columns} for row in rows]

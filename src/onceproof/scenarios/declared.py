@@ -17,6 +17,7 @@ from onceproof.model.application import Value as Feature
 from onceproof.model.application import read_uses
 from onceproof.model.client_properties import KEYS
 from onceproof.model.errors import UsageError
+from onceproof.model.extras import PARQUET, require
 from onceproof.model.release import Release
 from onceproof.model.serde import SERDES, encode, from_text, value_text
 from onceproof.scenarios.base import Message
@@ -292,6 +293,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a Parquet file, numbered from 1, without what is null."""
+    require(PARQUET, str(file))
     import pyarrow as pa  # heavy, see `_Table`
     import pyarrow.parquet as pq
 

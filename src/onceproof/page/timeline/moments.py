@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyarrow.dataset import field as column
-
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Trial
 from onceproof.model.place import Place
@@ -75,6 +73,10 @@ def input_records(folder: TrialFolder, trial: Trial, places: Iterable[Place]) ->
         The places whose input record is known; none without the run's table `records`.
     """
     table = RunFolder(folder.path.parents[1]).table("records")
+    if not table.exists():
+        return {}
+    from pyarrow.dataset import field as column  # only where there are tables of Spark
+
     wanted = set(places)
     roles = [form for role, _, _ in wanted for form in (role, f"{role}-all")]  # those of aborted transactions, too
     at_places = column("role").isin(roles) & column("offset").isin([offset for _, _, offset in wanted])

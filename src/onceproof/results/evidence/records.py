@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from pyarrow.dataset import field
-
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Trial
 from onceproof.model.place import Place
@@ -71,6 +69,10 @@ def records_around(run: RunFolder, trial: Trial, witnesses: Mapping[int, Witness
         no witness.
     """
     table = run.table("records")
+    if not table.exists():
+        return None
+    from pyarrow.dataset import field
+
     places = {number: witness.places for number, witness in witnesses.items()}
     near: dict[tuple[str, int], dict[int, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
     for number, of_witness in places.items():
