@@ -5,6 +5,7 @@ MVN := mvn -q -B -ntp
 VENV := .venv
 BIN := $(VENV)/bin
 JAR := streams_app/target/onceproof-streams-app.jar
+RESOLVER := resolver/target/onceproof-resolver.jar
 AGENT := streams_agent/target/onceproof-streams-agent.jar
 JARS := .onceproof/artifacts/.installed
 WORKERS := -n 2 --no-loadscope-reorder --durations=15
@@ -48,7 +49,7 @@ secrets: ## Generate the secrets of docker-compose.yml; those that exist stay
 down: ## Stop what `make up` started
 	@if [ -x $(BIN)/onceproof ]; then $(BIN)/onceproof down; else echo "Nothing is set up, so nothing is up."; fi
 
-setup: prerequisites $(VENV)/.installed $(JAR) $(AGENT) $(JARS) ## Set everything up; afterwards the command is .venv/bin/onceproof
+setup: prerequisites $(VENV)/.installed $(JAR) $(AGENT) $(RESOLVER) $(JARS) ## Set everything up; afterwards the command is .venv/bin/onceproof
 
 lint: $(VENV)/.installed lint-github lint-prose ## Lint, format, types, direction of imports, prose, workflows and forms of GitHub
 	@$(BIN)/ruff check .
@@ -107,7 +108,7 @@ lock: $(VENV)/.installed ## Resolve the Python environment anew from pyproject.t
 	  --constraint requirements.lock pyproject.toml --output-file requirements-image.lock
 
 clean: down ## Remove what was set up and built; the runs stay
-	@rm -rf $(VENV) .onceproof/artifacts .onceproof/airflow streams_app/target streams_agent/target
+	@rm -rf $(VENV) .onceproof/artifacts .onceproof/airflow streams_app/target streams_agent/target resolver/target
 
 prerequisites:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null \
@@ -133,6 +134,11 @@ $(JAR): streams_app/pom.xml $(shell find streams_app/src/main -type f)
 $(AGENT): streams_agent/pom.xml $(shell find streams_agent/src/main -type f)
 	@echo "Building the agent that plants bugs"
 	@$(MVN) -f streams_agent/pom.xml package
+	@touch $@
+
+$(RESOLVER): resolver/pom.xml $(shell find resolver/src/main -type f)
+	@echo "Building the resolver for machines without Maven"
+	@$(MVN) -f resolver/pom.xml package
 	@touch $@
 
 $(JARS): $(VENV)/.installed spark_jobs/connector.pom.xml expectations/vendor.pom.xml

@@ -13,7 +13,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 INSIDE = "onceproof/_project"  # where `onceproof.installation` looks for it
-JAVA = ("streams_app", "streams_agent")
+JAVA = ("streams_app", "streams_agent")  # whose sources are shipped, too
+RESOLVER = "resolver"
 FOLDERS = ("spark_jobs", "expectations", "dags", "plugins", "examples/wordcount")
 NOT_SHIPPED = {"__pycache__", "target"}
 
@@ -26,7 +27,7 @@ class BesideThePackage(BuildHookInterface):
         if version == "editable":
             return
         root = Path(self.root)
-        jars = [_built(root / module) for module in JAVA]
+        jars = [_built(root / module) for module in (*JAVA, RESOLVER)]
         # The harness version is made of the sources of what drives a trial (`onceproof.harness`).
         folders = [*FOLDERS, *(f"{module}/src/main" for module in JAVA)]
         for file in [*jars, *(file for folder in folders for file in _files(root / folder))]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 INSTALLED = Path(__file__).with_name("_project")  # in a wheel: what stands beside the package in a checkout
 PROJECT = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2]
+MAVEN = "mvn"  # where it is missing, our resolver takes its place
 
 
 @dataclass(frozen=True)
@@ -18,4 +19,5 @@ class Installation:
     artifacts: Path  # what was resolved from Maven
     application_jar: Path  # the application under test
     agent_jar: Path  # the Java agent that plants bugs
+    resolver_jar: Path  # resolves artifacts where there is no Maven
     host: str = "127.0.0.1"  # where brokers listen; by this name others of the deployment reach them

@@ -10,7 +10,7 @@ from platformdirs import user_data_path
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from onceproof.installation import INSTALLED, PROJECT, Installation
+from onceproof.installation import INSTALLED, MAVEN, PROJECT, Installation
 from onceproof.model.errors import UsageError
 
 SECRETS = Path("/run/secrets")  # where containers find theirs
@@ -48,7 +48,9 @@ class Settings(BaseSettings):
         default_factory=lambda data: f"sqlite:///{data['home']}/results.db",
         description="results database, any URL of SQLAlchemy, by default SQLite in `ONCEPROOF_HOME`",
     )
-    maven: str = Field(default="mvn", description="command of Maven")
+    maven: str = Field(
+        default=MAVEN, description="command of Maven; where there is no `mvn`, a resolver of Onceproof takes its place"
+    )
     java: str = Field(
         default="java", description="command of Java for brokers and instances; each instance attests which Java it is"
     )
@@ -127,6 +129,7 @@ class Settings(BaseSettings):
             host=self.host,
             application_jar=self.project / "streams_app" / "target" / "onceproof-streams-app.jar",
             agent_jar=self.project / "streams_agent" / "target" / "onceproof-streams-agent.jar",
+            resolver_jar=self.project / "resolver" / "target" / "onceproof-resolver.jar",
         )
 
 

@@ -34,7 +34,7 @@ class FakeCluster(Cluster):
     """Brokers that are always healthy."""
 
     # None of it is run.
-    installation = Installation("java", Path(), "mvn", "toxiproxy-server", Path(), Path(), Path())
+    installation = Installation("java", Path(), "mvn", "toxiproxy-server", Path(), Path(), Path(), Path())
     release = Release(3, 9, 1)
     bootstrap_servers = "nowhere"
     capabilities = frozenset(Capability)

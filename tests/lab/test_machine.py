@@ -12,7 +12,7 @@ from onceproof.installation import Installation
 from onceproof.lab import machine as module
 from onceproof.lab.machine import machine
 
-JAVA = Installation("/java", Path(), "", "", Path(), Path(), Path())
+JAVA = Installation("/java", Path(), "", "", Path(), Path(), Path(), Path())
 
 
 @pytest.fixture

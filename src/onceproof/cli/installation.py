@@ -9,6 +9,7 @@ from onceproof.cli.asking import BrokersOption, RequiredBrokersOption
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.extras import PIPELINE, is_installed
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import DEFAULT_MATRIX
 from onceproof.model.matrix import Request, matrix_of, resolved
@@ -66,8 +67,9 @@ def setup() -> None:
         for version in matrix.brokers:
             report(f"Kafka brokers {version}")
             broker_class_path(installation, Release.parse(version))
-        report("Spark's Kafka connector, the Data Docs' scripts")
-        install_jars(installation, settings.project)
+        if is_installed(PIPELINE):
+            report("Spark's Kafka connector, the Data Docs' scripts")
+            install_jars(installation, settings.project)
 
 
 @group.command(rich_help_panel=Panel.APPLICATION)

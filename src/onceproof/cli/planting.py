@@ -21,6 +21,7 @@ from onceproof.cli.asking import (
 )
 from onceproof.cli.panels import Panel, complete_plant
 from onceproof.cli.terminal import out, progress
+from onceproof.model.extras import PIPELINE, require
 from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plants
 from onceproof.model.run_folder import RunFolder
@@ -67,6 +68,8 @@ def sensitivity(
     """
     from onceproof.lab.processes import interruptible
     from onceproof.pipeline import sensing
+
+    require(PIPELINE, "`onceproof sensitivity`, of which Spark is one reader,")
 
     [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
     params = {"streams": streams, "broker": broker, "scenario": scenario_, "plant": plant_}

@@ -75,6 +75,11 @@ def _compile(java: str, files: list[Path], class_path: list[Path], classes: Path
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILES_WITHIN, check=False)
     except subprocess.TimeoutExpired as error:
         raise HarnessError(f"{what} did not compile within {COMPILES_WITHIN} s; try again.") from error
+    if done.returncode and "jdk.compiler not found" in done.stdout + done.stderr:
+        raise UsageError(
+            f"{what} cannot be compiled: {java!r} is a Java without a compiler; install a JDK, or compile the "
+            "sources elsewhere and name the jar."
+        )
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr.strip()[:200])
         raise UsageError(f"{what} does not compile: {first or 'the compiler gave no reason'}")

@@ -143,7 +143,7 @@ def resolve(installation: Installation, wanted: Coordinates, dependencies: Itera
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "class-path")
         listed = [*dependencies, dependency(LOGGING)]
-        answer = build_class_path(installation.maven, listed, f"-Dmdep.outputFile={out}", to=f"resolve {wanted[1]}")
+        answer = build_class_path(installation, listed, f"-Dmdep.outputFile={out}", to=f"resolve {wanted[1]}")
         if not answer.succeeded:
             raise _explained(wanted, answer)
         return out.read_text()

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 from onceproof.installation import Installation
-from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
+from onceproof.lab.maven import resolve_pom
 from onceproof.model.errors import HarnessError
 
 
@@ -17,18 +17,18 @@ def install_jars(installation: Installation, project: Path) -> None:
         HarnessError: Maven could not fetch them.
     """
     connector, vendor = project / "spark_jobs" / "connector.pom.xml", project / "expectations" / "vendor.pom.xml"
-    _copy(installation.maven, connector, installation.artifacts / "spark-connector")
-    _copy(installation.maven, vendor, installation.artifacts / "data-docs-vendor", unpack=True)
+    _copy(installation, connector, installation.artifacts / "spark-connector")
+    _copy(installation, vendor, installation.artifacts / "data-docs-vendor", unpack=True)
 
 
-def _copy(command: str, pom: Path, target: Path, unpack: bool = False) -> None:
+def _copy(installation: Installation, pom: Path, target: Path, unpack: bool = False) -> None:
     """Copy the dependencies of a pom, unless they are there for exactly this pom; its stamp is written last."""
     stamp = target / "pom.xml"
     if stamp.exists() and stamp.read_bytes() == pom.read_bytes():
         return
     shutil.rmtree(target, ignore_errors=True)
     options = (f"-DoutputDirectory={target}", "-DincludeScope=runtime")
-    answer = maven(command, pom, f"{DEPENDENCY_PLUGIN}:copy-dependencies", *options, to=f"fetch the jars of {pom}")
+    answer = resolve_pom(installation, pom, "copy-dependencies", *options, to=f"fetch the jars of {pom}")
     if not answer.succeeded:
         raise HarnessError(f"Maven could not fetch the jars of {pom}: {answer.reason}")
     for jar in target.glob("*.jar") if unpack else ():

@@ -20,6 +20,14 @@ LOG4J = Path(__file__).with_name("log4j.properties")
 FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
+def no_java(java: str) -> UsageError:
+    """The sentence for a `java` command that could not be run."""
+    return UsageError(
+        f"No Java: {java!r} could not be run; install a JDK 17 or later (on Debian `apt install "
+        "openjdk-17-jdk-headless`, else from https://adoptium.net), or set ONCEPROOF_JAVA to one."
+    )
+
+
 @cache
 def java_version(java: str) -> int:
     """Feature version (17 for 17.0.15) of a `java` command.
@@ -30,9 +38,7 @@ def java_version(java: str) -> int:
     try:
         shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(
-            f"No Java: {java!r} could not be run; install a JDK 17 or later, or set ONCEPROOF_JAVA to one."
-        ) from error
+        raise no_java(java) from error
     match = re.search(r'version "(?:1\.)?(\d+)', shown)
     if match is None:
         raise UsageError(f"{java!r} did not tell its version; set ONCEPROOF_JAVA to the java of a JDK 17 or later.")

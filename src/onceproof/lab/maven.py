@@ -1,13 +1,19 @@
-"""Maven, in batch mode: the mirrors, proxies and credentials in its settings are honoured."""
+"""Maven, in batch mode, or where there is none its resolver, which Onceproof brings (`resolver/`).
+
+The mirrors, proxies and credentials in Maven's settings are honoured by both.
+"""
 
 import re
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from onceproof.installation import MAVEN, Installation
+from onceproof.lab.java import FAST_START, no_java
 from onceproof.model.errors import HarnessError, UsageError
 
 REGISTRY = "the registry"  # replaces every host in what Maven says
@@ -52,15 +58,37 @@ def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> Answer:
         HarnessError: it did not end within 10 minutes.
     """
     try:
-        done = subprocess.run(
-            [command, "-q", "-B", "-ntp", "-U", "-Dstyle.color=never", "-f", str(pom), goal, *options],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        return _answer([command, "-q", "-B", "-ntp", "-U", "-Dstyle.color=never", "-f", str(pom), goal, *options], to)
     except OSError as error:
         raise UsageError(f"No Maven: {command!r} is not on the PATH; install Maven 3.8 or later.") from error
+
+
+def resolve_pom(installation: Installation, pom: Path, goal: str, *options: str, to: str) -> Answer:
+    """Have the dependencies of a pom resolved, by Maven, or where there is no `mvn` by our resolver.
+
+    Args:
+        installation: its Maven, or else its Java and the resolver.
+        pom: the project.
+        goal: `build-classpath` or `copy-dependencies`.
+        options: `-D...`.
+        to: what it is asked to do, for the error: "resolve ...".
+
+    Raises:
+        UsageError: there is neither Maven nor Java.
+        HarnessError: it did not end within 10 minutes.
+    """
+    jar = installation.resolver_jar
+    if installation.maven != MAVEN or shutil.which(MAVEN) is not None or not jar.is_file():
+        return maven(installation.maven, pom, f"{DEPENDENCY_PLUGIN}:{goal}", *options, to=to)
+    try:
+        return _answer([installation.java, *FAST_START, "-jar", str(jar), "-f", str(pom), goal, *options], to)
+    except OSError as error:
+        raise no_java(installation.java) from error
+
+
+def _answer(command: Sequence[str], to: str) -> Answer:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired as error:
         raise HarnessError(f"Maven did not {to} within {TIMEOUT // 60} minutes; try again.") from error
     return Answer(done.returncode == 0, done.stdout + done.stderr)
@@ -71,12 +99,12 @@ def dependency(coordinates: Coordinates) -> str:
     return DEPENDENCY.format(*map(escape, coordinates))
 
 
-def build_class_path(command: str, dependencies: Iterable[str], *options: str, to: str) -> Answer:
-    """Ask Maven for the class path of the dependencies; arguments and errors are those of `maven`."""
+def build_class_path(installation: Installation, dependencies: Iterable[str], *options: str, to: str) -> Answer:
+    """Ask for the class path of the dependencies; arguments and errors are those of `resolve_pom`."""
     with tempfile.TemporaryDirectory() as folder:
         pom = Path(folder, "pom.xml")
         pom.write_text(POM.format("".join(dependencies)))
-        return maven(command, pom, f"{DEPENDENCY_PLUGIN}:build-classpath", "-DincludeScope=runtime", *options, to=to)
+        return resolve_pom(installation, pom, "build-classpath", "-DincludeScope=runtime", *options, to=to)
 
 
 def _without_hosts(line: str, hosts: set[str]) -> str:

@@ -156,7 +156,7 @@ def _ask(installation: Installation) -> _Kept:
         for file in metadata.glob("maven-metadata-*.xml"):
             file.unlink()  # so that one that is there afterwards was fetched now
         asked = [dependency(("org.apache.kafka", STREAMS, RANGE))]
-        answer = build_class_path(installation.maven, asked, f"-Dmaven.repo.local={repository}", to="list the releases")
+        answer = build_class_path(installation, asked, f"-Dmaven.repo.local={repository}", to="list the releases")
         files = sorted(metadata.glob("maven-metadata-*.xml"))
         releases = sorted({release for file in files for release in releases_of(file.read_text())})
         kept = _Kept(tuple(releases), now, now) if releases else _Kept(before.releases, before.listed, now)

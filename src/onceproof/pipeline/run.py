@@ -19,6 +19,7 @@ from onceproof.lab.given import GivenCluster, check_access
 from onceproof.lab.processes import await_condition, interruptible
 from onceproof.model.cell import Trial
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
+from onceproof.model.extras import PIPELINE, require
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.matrix import Request
@@ -56,11 +57,12 @@ def run(
     is resumed, with the request that it had. Brokers that are `given` are those whose release the request claims.
 
     Raises:
-        UsageError: the request cannot be carried out, a port is taken, or another run is under way; or the given
-            brokers do not answer, or do not allow what a trial does.
+        UsageError: an extra is not installed, the request cannot be carried out, a port is taken, or another run is
+            under way; or the given brokers do not answer, or do not allow what a trial does.
         HarnessError: Airflow or a task failed, so that there are no verdicts.
         KeyboardInterrupt: Ctrl-C or SIGTERM, after everything that was started has been ended.
     """
+    require(PIPELINE, "A run of the matrix")
     settings = get_settings()
     new = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
     if given is not None:  # before anything is started

@@ -12,6 +12,7 @@ import psutil
 
 from onceproof.lab.processes import await_condition, interruptible, tail
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
+from onceproof.model.extras import PIPELINE, WORKERS, require
 from onceproof.pipeline.environment import airflow_home, as_environment
 from onceproof.pipeline.left_over import end_left_over
 from onceproof.pipeline.supervisor import DAG, START_TIMEOUT, STOP_TIMEOUT, Airflow, Supervisor, is_starting
@@ -47,9 +48,10 @@ def up(settings: Settings) -> tuple[Airflow, bool]:
     """Start an Airflow that stays until `down`; returns it, and whether it is new.
 
     Raises:
-        UsageError: the port is taken, or a run is under way in an Airflow of its own.
+        UsageError: an extra is not installed, the port is taken, or a run is under way in an Airflow of its own.
         HarnessError: it did not become healthy.
     """
+    _require_airflow(settings)
     if (airflow := Airflow.running(settings)) is not None:
         if not airflow.scheduled:
             raise UsageError(
@@ -125,12 +127,19 @@ def serve(settings: Settings, announce: Callable[[Airflow], None] = lambda _: No
     """Run the supervisor in the foreground, until SIGTERM, SIGHUP or Ctrl-C.
 
     Raises:
-        UsageError: an Airflow of this home is up already, or its port is taken.
+        UsageError: an extra is not installed, an Airflow of this home is up already, or its port is taken.
         HarnessError: a component ended.
     """
+    _require_airflow(settings)
     with suppress(KeyboardInterrupt), interruptible(), Supervisor(settings, scheduled=True) as supervisor:
         announce(supervisor.start())
         supervisor.watch()
+
+
+def _require_airflow(settings: Settings) -> None:
+    require(PIPELINE, "Airflow with our DAGs")
+    if "Celery" in (settings.lab_executor or ""):
+        require(WORKERS, f"ONCEPROOF_LAB_EXECUTOR={settings.lab_executor}")
 
 
 if __name__ == "__main__":

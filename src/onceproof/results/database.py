@@ -192,8 +192,8 @@ def _engine(url: str) -> Engine:
         engine = create_engine(url, connect_args={"timeout": SQLITE_TIMEOUT} if is_sqlite else {})
     except ModuleNotFoundError as error:
         raise HarnessError(
-            f"The results database needs the Python module {error.name}, which is not installed: install it, or check "
-            "ONCEPROOF_DATABASE_URL."
+            f"The results database needs the Python module {error.name}, which is not installed: install it (for "
+            "PostgreSQL the extra postgres, docs/installing.md), or check ONCEPROOF_DATABASE_URL."
         ) from error
     except ValueError:  # without what it says, which may be part of a password
         raise HarnessError(
