@@ -87,7 +87,7 @@ final class Described {
         }
     }
 
-    private static InternalTopologyBuilder builder(Topology topology) throws ReflectiveOperationException {
+    static InternalTopologyBuilder builder(Topology topology) throws ReflectiveOperationException {
         return (InternalTopologyBuilder) field(topology, "internalTopologyBuilder");
     }
 
@@ -136,7 +136,7 @@ final class Described {
         return names;
     }
 
-    private static Object field(Object of, String name) throws ReflectiveOperationException {
+    static Object field(Object of, String name) throws ReflectiveOperationException {
         Field field = declared(of instanceof Topology ? Topology.class : of.getClass(), name);
         if (field == null) {
             throw new NoSuchFieldException(name);

@@ -31,7 +31,7 @@ final class Loaded {
 
     private static Class<?> load(String name) {
         try {
-            return Class.forName(name);
+            return Class.forName(name, true, Thread.currentThread().getContextClassLoader());
         } catch (ClassNotFoundException e) {
             throw new IllegalArgumentException("There is no class " + name + " in the application's jars or sources.");
         }

@@ -135,7 +135,7 @@ public final class Replay {
         }
     }
 
-    private static byte[] bytes(JsonNode text) throws IOException {
+    static byte[] bytes(JsonNode text) throws IOException {
         return text.isNull() ? null : text.binaryValue();
     }
 }

@@ -41,7 +41,7 @@ final class StreamJoin {
     }
 
     /** Since 3.1 (KIP-633), by a new method, an unmatched record comes out only when its window has closed. */
-    private static JoinWindows windows(Duration window, Duration grace) {
+    static JoinWindows windows(Duration window, Duration grace) {
         try {
             return (JoinWindows) JoinWindows.class
                     .getMethod("ofTimeDifferenceAndGrace", Duration.class, Duration.class)

@@ -10,6 +10,7 @@ import org.apache.kafka.streams.Topology;
 final class Topologies {
 
     static final String OF_PEOPLE = "app"; // your own application
+    static final String WRITTEN = "dsl"; // a program of the DSL
     private static final Map<String, BiFunction<Settings, Progress, Topology>> BY_NAME =
             Map.ofEntries(
                     Map.entry("as-of-join", AsOfJoin::topology),
@@ -30,9 +31,20 @@ final class Topologies {
 
     private Topologies() {}
 
+    /** Those that are built with the configuration, and the others. */
+    private static BiFunction<Settings, Progress, Topology> configured(String name, Properties config) {
+        switch (name) {
+            case OF_PEOPLE:
+                return (own, ignored) -> Loaded.topology(own, config);
+            case WRITTEN:
+                return (own, ignored) -> Dsl.topology(own, config);
+            default:
+                return BY_NAME.get(name);
+        }
+    }
+
     static Topology build(String name, Settings settings, Properties config, Progress progress) {
-        BiFunction<Settings, Progress, Topology> builder =
-                name.equals(OF_PEOPLE) ? (own, ignored) -> Loaded.topology(own, config) : BY_NAME.get(name);
+        BiFunction<Settings, Progress, Topology> builder = configured(name, config);
         if (builder == null) {
             throw new IllegalArgumentException(
                     "Unknown topology " + name + "; known are: "

@@ -1,0 +1,161 @@
+"""What a release of Kafka Streams makes of a topology, without brokers, as `onceproof.streams.Shapes` tells it.
+
+Topics that Kafka Streams creates are named without the application's id. What is generated in a name is the number at
+its end, which shifts when an operation comes before it or goes.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+NUMBER = re.compile(r"-\d{10}(?=-|$)")  # that the DSL puts into a name
+VARIETIES = (  # of stores, by a layer's class: the first that fits
+    ("Versioned", "versioned"),
+    ("TimeOrderedKeyValue", "buffer"),
+    ("Session", "session"),
+    ("Window", "window"),
+    ("List", "list"),
+    ("Timestamped", "timestamped key-value"),
+)
+Row = tuple[int | None, str | None, str | None]  # timestamp, if it has one, and key and value in Base64
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a topology: its kind is `source`, `sink` or `processor`, and its class that of its processor."""
+
+    kind: str
+    processor: str | None
+    stores: tuple[str, ...]
+    topics: tuple[str, ...]
+    next: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sub-topology, of which each partition of its sources is a task."""
+
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+    nodes: Mapping[str, Node]
+
+    @cached_property
+    def stores(self) -> tuple[str, ...]:
+        """The names of its stores."""
+        return tuple(sorted({store for node in self.nodes.values() for store in node.stores}))
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store: its class and those that it wraps, `persistent` or `in memory`, and the topic that restores it."""
+
+    layers: tuple[str, ...]
+    changelog: str | None
+
+    @property
+    def variety(self) -> str:
+        """What it holds, in words: its changelog can only be read into a store that holds the same."""
+        found = (told for name, told in VARIETIES if any(name in layer for layer in self.layers))
+        return next(found, "key-value")
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether it outlives its process."""
+        return "persistent" in self.layers
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a topology is on a release, and what TopologyTestDriver makes of some records.
+
+    Attributes:
+        name: of the topology.
+        error: why it cannot be built; then it has nothing else.
+        parts: its sub-topologies by number.
+        global_stores: the topic that each of them is read from.
+        stores: all of them.
+        repartitions: the configuration of each repartition topic.
+        changelogs: the same of the changelogs that Kafka Streams creates.
+        failed: why the records could not be processed; then there are no outputs.
+        outputs: what is written to each topic.
+        kept: the entries of stores that can be listed, as texts.
+    """
+
+    name: str
+    error: str | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    global_stores: Mapping[str, str] = field(default_factory=dict)
+    stores: Mapping[str, Store] = field(default_factory=dict)
+    repartitions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    changelogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    failed: str | None = None
+    outputs: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
+    kept: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+    @cached_property
+    def part_of(self) -> Mapping[str, str]:
+        """The number of the sub-topology that has each store; none of a global store."""
+        return {store: number for number, part in self.parts.items() for store in part.stores}
+
+    def is_internal(self, topic: str) -> bool:
+        """Whether Kafka Streams creates a topic."""
+        return topic in self.repartitions or topic in self.changelogs
+
+    def feeding(self, store: str) -> frozenset[str]:
+        """The topics of others from which records come to a store, through repartition topics or not."""
+        if store in self.global_stores:
+            return frozenset({self.global_stores[store]})
+        number = self.part_of.get(store)
+        if number is None:
+            return frozenset()
+        own = [name for name, node in self.parts[number].nodes.items() if store in node.stores]
+        return frozenset(self._origins(number, own, frozenset()))
+
+    def writers(self, topic: str) -> frozenset[str]:
+        """The topics of others from which records come to a repartition topic."""
+        return frozenset(self._origins_of_topic(topic, frozenset()))
+
+    def readers(self, topic: str) -> frozenset[str]:
+        """The stores that records of a repartition topic reach within the sub-topology that reads it."""
+        found: set[str] = set()
+        for part in self.parts.values():
+            ahead = [name for name, node in part.nodes.items() if node.kind == "source" and topic in node.topics]
+            seen: set[str] = set()
+            while ahead:
+                name = ahead.pop()
+                if name not in seen:
+                    seen.add(name)
+                    found.update(part.nodes[name].stores)
+                    ahead.extend(part.nodes[name].next)
+        return frozenset(found)
+
+    def _origins(self, number: str, names: list[str], passed: frozenset[str]) -> Iterator[str]:
+        """The topics of others that are upstream of nodes of a sub-topology."""
+        nodes, ahead, seen = self.parts[number].nodes, list(names), set[str]()
+        while ahead:
+            name = ahead.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            ahead.extend(before for before, node in nodes.items() if name in node.next)
+            for topic in nodes[name].topics if nodes[name].kind == "source" else ():
+                yield from self._origins_of_topic(topic, passed)
+
+    def _origins_of_topic(self, topic: str, passed: frozenset[str]) -> Iterator[str]:
+        if not self.is_internal(topic):
+            yield topic
+        elif topic not in passed:
+            for number, part in self.parts.items():
+                sinks = [name for name, node in part.nodes.items() if node.kind == "sink" and topic in node.topics]
+                yield from self._origins(number, sinks, passed | {topic})
+
+
+def unnumbered(name: str) -> str:
+    """A name without what is generated in it."""
+    return NUMBER.sub("", name)
+
+
+def is_generated(name: str) -> bool:
+    """Whether the DSL made a name up, so that it may shift."""
+    return NUMBER.search(name) is not None
