@@ -58,7 +58,8 @@ def _line(installation: Installation, release: Release, case: Case) -> str:
     own = application_class_path(installation, str(case.folder), release) if case.folder else []
     config = {"application.id": APPLICATION_ID, "bootstrap.servers": "localhost:1", **case.config}
     line = {"name": case.name, "topology": case.topology, "app": case.app, "config": config}
-    return json.dumps({**line, "input": case.records, "classPath": [str(path) for path in own]})
+    records = case.records if release.since(case.tried_since) else None
+    return json.dumps({**line, "input": records, "classPath": [str(path) for path in own]})
 
 
 def _digest(installation: Installation, release: Release, lines: Sequence[str]) -> str:

@@ -77,6 +77,7 @@ class Shape:
         stores: all of them.
         repartitions: the configuration of each repartition topic.
         changelogs: the same of the changelogs that Kafka Streams creates.
+        tried: whether it was given records.
         failed: why the records could not be processed; then there are no outputs.
         outputs: what is written to each topic.
         kept: the entries of stores that can be listed, as texts.
@@ -89,6 +90,7 @@ class Shape:
     stores: Mapping[str, Store] = field(default_factory=dict)
     repartitions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     changelogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tried: bool = False
     failed: str | None = None
     outputs: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
     kept: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)

@@ -23,6 +23,9 @@ BEGIN = 1_795_000_000_000  # epoch milliseconds, of the first record
 STEP = 100  # milliseconds from record to record
 RECORDS = 10  # of each topology that is generated, and of a scenario's
 OF_YOURS = 100  # records of an application, at most
+# Since which the DSL takes stores in memory by configuration (KIP-591): the driver has RocksDB write a file for each
+# record, so that programs would take minutes.
+IN_MEMORY = Release(3, 2, 0)
 WINDOWED = Release(3, 1, 0)  # since which a join of two streams waits for its windows to close
 OF_INSTANCES = ("on.uncaught", "restore.pause.ms", "contents.folder")  # settings that no topology has
 Line = tuple[str, int, str | None, str | None]  # topic, timestamp, key and value in Base64
@@ -39,6 +42,7 @@ class Case:
         config: of Kafka Streams.
         records: for whatever of these topics it reads.
         since: the first release that has what it uses.
+        tried_since: the first release on which it is given the records.
         folder: of the application of one's own that it is of.
     """
 
@@ -48,6 +52,7 @@ class Case:
     config: Mapping[str, str] = field(default_factory=dict)
     records: tuple[Line, ...] = ()
     since: Release = Release(3, 0, 0)
+    tried_since: Release = Release(3, 0, 0)
     folder: Path | None = None
 
     @property
@@ -165,7 +170,7 @@ def _case(name: str, lines: Sequence[str]) -> Case:
     operands = {word for line in lines for word in line.split()}
     sources = [f"{topic} = stream {topic}" for topic in STREAMS if topic in operands]
     program = "\n".join([*sources, *lines])
-    return Case(f"DSL: {name}", "dsl", {"program": program}, records=_texts())
+    return Case(f"DSL: {name}", "dsl", {"program": program}, records=_texts(), tried_since=IN_MEMORY)
 
 
 @cache

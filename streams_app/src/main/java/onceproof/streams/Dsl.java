@@ -106,7 +106,7 @@ final class Dsl {
             case "filter":
                 return stream(first).filter((key, value) -> value != null);
             case "selectKey":
-                return stream(first).selectKey((key, value) -> value.substring(0, 1));
+                return stream(first).selectKey((key, value) -> value == null ? key : value.substring(0, 1));
             case "map":
                 return stream(first).map((key, value) -> KeyValue.pair(value.substring(0, 1), value));
             case "mapValues":

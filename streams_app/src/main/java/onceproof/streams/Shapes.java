@@ -24,8 +24,8 @@ import org.apache.kafka.streams.Topology;
  *
  * <p>Arguments: a file of the topologies, a file for what they are, and a folder for their state. A line of the first
  * is a start line of an instance with {@code name}, {@code input} (see {@link Tried}; records of topics that are not read
- * are left out) and {@code classPath}, which may be empty; a line of the second has the name, and {@code error} or the fields of {@link Shape}, and then {@code
- * failed} or those of {@link Tried}.
+ * are left out; null: none is tried) and {@code classPath}, which may be empty; a line of the second has the name, and {@code error} or the fields of {@link Shape}, and then {@code
+ * tried} with {@code failed} or those of {@link Tried}.
  *
  * <p>Stdout: the event {@code error}, with exit code 1, if that fails.
  */
@@ -68,6 +68,9 @@ public final class Shapes {
                 return told;
             }
             told.putAll(shape);
+            if (asked.get("input").isNull()) {
+                return told;
+            }
             Set<String> read = Shape.read(shape);
             List<JsonNode> records = new ArrayList<>();
             for (JsonNode record : asked.get("input")) {
@@ -87,15 +90,17 @@ public final class Shapes {
     }
 
     private static Map<String, Object> tried(String line, Path state, List<JsonNode> records) throws IOException {
+        Map<String, Object> told = Events.fields("tried", true);
         try {
             StartLine asked = StartLine.parse(line);
             if (asked.topology.equals(Topologies.WRITTEN)) { // the driver has RocksDB write a file for each record
                 asked.config.put("default.dsl.store", "in_memory");
             }
-            return Tried.of(topology(asked), asked.config, state, records);
+            told.putAll(Tried.of(topology(asked), asked.config, state, records));
         } catch (RuntimeException | LinkageError e) {
-            return Events.fields("failed", Main.sentence(e));
+            told.put("failed", Main.sentence(e));
         }
+        return told;
     }
 
     /** Built anew for each use: one that is described is not to be run. */

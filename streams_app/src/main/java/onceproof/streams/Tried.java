@@ -83,7 +83,16 @@ final class Tried {
         return entries;
     }
 
+    /** A value with its time as one text, whatever class a release has for the two. */
     private static String text(Object value) {
-        return value instanceof byte[] ? Base64.getEncoder().encodeToString((byte[]) value) : String.valueOf(value);
+        if (value instanceof byte[]) {
+            return Base64.getEncoder().encodeToString((byte[]) value);
+        }
+        try {
+            Class<?> type = value.getClass();
+            return text(type.getMethod("value").invoke(value)) + " at " + type.getMethod("timestamp").invoke(value);
+        } catch (ReflectiveOperationException e) {
+            return String.valueOf(value); // it is no such pair
+        }
     }
 }

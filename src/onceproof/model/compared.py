@@ -1,0 +1,341 @@
+"""What changes between two shapes of a topology, and what that does to its state and to a rolling deployment.
+
+Two releases make shapes of one topology, or one release makes them of two versions of it. A change is told by its
+effects; one that has none is told for completeness.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from onceproof.model.errors import ExitCode
+from onceproof.model.shape import Part, Shape, Store, is_generated, unnumbered
+
+SHOWN = 100  # characters of an error or a record
+SCHEMA = 1  # of the JSON of a comparison and of a shape that is kept
+
+
+class Effect(StrEnum):
+    """What follows from a change."""
+
+    REFUSES = "does not build"
+    LOSES = "state is lost"
+    DRAINS = "records on their way are lost or counted otherwise, unless everything is processed before"
+    SPLITS = "instances of both cannot be in one group"
+    RESETS = "an application reset is due"
+    DIFFERS = "results differ"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change: its kind (`build`, `sub-topology`, `store`, `repartition`, `topic`, `processors`, `records`)."""
+
+    kind: str
+    told: str
+    effects: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changes of a topology."""
+
+    name: str
+    changes: tuple[Change, ...]
+
+    def has(self, effect: Effect) -> bool:
+        """Whether a change has this effect."""
+        return any(effect in change.effects for change in self.changes)
+
+    @property
+    def grave(self) -> tuple[Change, ...]:
+        """The changes that have effects."""
+        return tuple(change for change in self.changes if change.effects)
+
+    @property
+    def loses_state(self) -> bool:
+        """Whether state would be lost."""
+        return self.has(Effect.LOSES)
+
+    @property
+    def rolls(self) -> bool:
+        """Whether instances can be replaced one by one."""
+        return not any(self.has(effect) for effect in (Effect.REFUSES, Effect.SPLITS, Effect.RESETS))
+
+    @property
+    def advice(self) -> str:
+        """How to deploy the second one."""
+        if self.has(Effect.REFUSES):
+            return "It cannot be deployed."
+        if self.has(Effect.RESETS) or self.loses_state:
+            return (
+                "A rolling deployment cannot keep the state. Give the stores and repartition topics the names that they "
+                "had (Materialized.as, Grouped.as, Repartitioned.as), or stop all instances and reset the application, "
+                "if its input is still there."
+            )
+        if self.has(Effect.DRAINS):
+            return (
+                "A rolling deployment cannot work. Stop the input, let everything be processed, stop all instances, and "
+                "start the new ones."
+            )
+        if not self.rolls:
+            return "A rolling deployment cannot work. Stop all instances, and start the new ones."
+        return "A rolling deployment can work."
+
+    @property
+    def of_release(self) -> ExitCode:
+        """The exit code where two releases are compared: any effect counts."""
+        return ExitCode.ANOMALY if self.grave else ExitCode.OK
+
+    @property
+    def of_versions(self) -> ExitCode:
+        """The exit code where two versions of an application are compared: lost state counts, other results do not."""
+        lost = self.loses_state or self.has(Effect.REFUSES)
+        return ExitCode.ANOMALY if lost else ExitCode.OK
+
+
+def compare(before: Shape, after: Shape, *, steady: bool = True) -> Comparison:
+    """The changes from one shape to another.
+
+    Args:
+        before: the shape that is deployed.
+        after: the one that is to be.
+        steady: whether it makes the same of the same records each time; else they are not compared.
+    """
+    if before.error or after.error:
+        return Comparison(after.name, tuple(_of_build(before, after)))
+    changes = [
+        *_of_parts(before, after),
+        *_of_stores(before, after),
+        *_of_repartitions(before, after),
+        *_of_configs(before, after),
+    ]
+    if steady and before.tried and after.tried and not any(change.effects for change in changes if change.kind == "store"):
+        changes += _of_records(before, after)
+    return Comparison(after.name, tuple(changes or _of_processors(before, after)))
+
+
+def first_words(error: str) -> str:
+    """An error without what differs from process to process, and not longer than a line."""
+    text = re.sub(r"@[0-9a-f]+", "", error).partition("{")[0].strip()
+    return text if len(text) <= 2 * SHOWN else f"{text[: 2 * SHOWN]}…"
+
+
+def _of_build(before: Shape, after: Shape) -> Iterator[Change]:
+    if after.error and not before.error:
+        yield Change("build", f"it does not build: {first_words(after.error)}", (Effect.REFUSES,))
+    elif before.error and not after.error:
+        yield Change("build", f"it builds, and did not: {first_words(before.error)}")
+
+
+# --- sub-topologies --------------------------------------------------------------------------------------------------
+
+
+def _of_parts(before: Shape, after: Shape) -> Iterator[Change]:
+    for number in sorted(before.parts.keys() | after.parts.keys(), key=int):
+        old, new = before.parts.get(number), after.parts.get(number)
+        if new is None and old is not None:
+            yield Change("sub-topology", f"sub-topology {number} disappears, which {_reads(old)}", (Effect.SPLITS,))
+        elif old is None and new is not None:
+            yield Change("sub-topology", f"sub-topology {number} is new, and {_reads(new)}", (Effect.SPLITS,))
+        elif old is not None and new is not None and old.sources != new.sources:
+            told = f"sub-topology {number} {_reads(new)}; it read {_listed(old.sources)}"
+            yield Change("sub-topology", told, (Effect.SPLITS,))
+
+
+def _reads(part: Part) -> str:
+    return f"reads {_listed(part.sources)}"
+
+
+def _of_processors(before: Shape, after: Shape) -> Iterator[Change]:
+    """Other processors where neither state nor topics change: no task is another one for that."""
+    one, other = _nodes(before), _nodes(after)
+    if one != other:
+        what = "processors change, and neither stores nor topics" if _plain(one) != _plain(other) else "processors are renumbered"
+        yield Change("processors", what)
+
+
+def _nodes(shape: Shape) -> list[tuple[str, str]]:
+    return sorted((number, name) for number, part in shape.parts.items() for name in part.nodes)
+
+
+def _plain(nodes: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return sorted((number, unnumbered(name)) for number, name in nodes)
+
+
+# --- stores ----------------------------------------------------------------------------------------------------------
+
+
+def _of_stores(before: Shape, after: Shape) -> Iterator[Change]:
+    gone, new = before.stores.keys() - after.stores.keys(), after.stores.keys() - before.stores.keys()
+    renamed = matched(gone, new, lambda name: _like(before, name), lambda name: _like(after, name))
+    for name in sorted(gone):
+        yield _gone(before, name, renamed.get(name))
+    for name in sorted(new - set(renamed.values())):
+        yield Change("store", f"store {name} is new, and begins empty")
+    for name in sorted(before.stores.keys() & after.stores.keys()):
+        yield from _kept_store(before, after, name)
+
+
+def _like(shape: Shape, name: str) -> tuple[str, frozenset[str]]:
+    """By what a store is known if it is called otherwise: what it holds, and of what input."""
+    return shape.stores[name].variety, shape.feeding(name)
+
+
+def _gone(before: Shape, name: str, called: str | None) -> Change:
+    now = f"store {name} is called {called} now, which begins empty" if called else f"store {name} is gone"
+    store = before.stores[name]
+    left, lost = _left(before, store)
+    shifts = " (a generated name that shifts)" if called and is_generated(name) else ""
+    effects = (Effect.LOSES, Effect.RESETS, Effect.SPLITS) if called else (Effect.LOSES,)
+    return Change("store", f"{now}{shifts}: {left}", effects if lost else (Effect.SPLITS,))
+
+
+def _left(shape: Shape, store: Store) -> tuple[str, bool]:
+    """What becomes of the state of a store that is not used any more, and whether that is a loss."""
+    if store.changelog is None:
+        lost = store.is_persistent
+        return ("its state is lost, as it has no changelog" if lost else "it has none that outlives its process"), lost
+    if store.changelog in shape.changelogs:
+        return f"its state is left behind in {store.changelog}", True
+    return f"its state is still in the topic {store.changelog}", False
+
+
+def _kept_store(before: Shape, after: Shape, name: str) -> Iterator[Change]:
+    old, new = before.stores[name], after.stores[name]
+    if old.variety != new.variety:
+        told = f"store {name} is a {new.variety} store and was a {old.variety} store: it cannot read {old.changelog}"
+        yield Change("store", told, (Effect.LOSES, Effect.SPLITS, Effect.RESETS))
+        return
+    if before.feeding(name) != after.feeding(name):
+        told = f"store {name} is fed by {_listed(after.feeding(name))}, and was by {_listed(before.feeding(name))}"
+        if is_generated(name):  # another operation has got the name
+            told += ": a generated name that shifts, so it takes over the state of another operation"
+            yield Change("store", told, (Effect.LOSES, Effect.SPLITS, Effect.RESETS))
+            return
+        yield Change("store", told)
+    if old.changelog != new.changelog:
+        yield _other_changelog(after, name, old, new)
+    one, other = before.part_of.get(name), after.part_of.get(name)
+    if one != other:
+        lost = new.changelog is None and old.is_persistent
+        told = f"store {name} moves from sub-topology {one} to {other}"
+        told += ": it is lost, as it has no changelog" if lost else ", where it is restored"
+        yield Change("store", told, (*((Effect.LOSES,) if lost else ()), Effect.SPLITS))
+    if old.is_persistent != new.is_persistent:
+        yield Change("store", f"store {name} is {'on disk' if new.is_persistent else 'in memory'} now, and is restored")
+
+
+def _other_changelog(after: Shape, name: str, old: Store, new: Store) -> Change:
+    told = f"store {name} is restored from {new.changelog or 'nothing'}, and was from {old.changelog or 'nothing'}"
+    if new.changelog is None or new.changelog in after.changelogs:
+        effects: tuple[Effect, ...] = (Effect.LOSES, Effect.SPLITS, Effect.RESETS)
+        return Change("store", f"{told}: what it holds is not there", effects if old.changelog else (Effect.SPLITS,))
+    return Change("store", f"{told}, which has what it holds", (Effect.SPLITS,))
+
+
+# --- topics ----------------------------------------------------------------------------------------------------------
+
+
+def _of_repartitions(before: Shape, after: Shape) -> Iterator[Change]:
+    old, new = before.repartitions.keys(), after.repartitions.keys()
+    renamed = matched(old - new, new - old, before.writers, after.writers)
+    for topic in sorted(old - new):
+        now = f"is called {renamed[topic]} now" if topic in renamed else "is gone"
+        told = f"repartition topic {topic} {now}: what is in it and not processed is left behind"
+        yield Change("repartition", told, (Effect.DRAINS, Effect.SPLITS))
+    for topic in sorted(new - old - set(renamed.values())):
+        yield Change("repartition", f"repartition topic {topic} is new", (Effect.SPLITS,))
+    for topic in sorted(old & new):
+        yield from _kept_repartition(before, after, topic)
+
+
+def _kept_repartition(before: Shape, after: Shape, topic: str) -> Iterator[Change]:
+    if before.writers(topic) != after.writers(topic) and is_generated(topic):
+        told = (
+            f"repartition topic {topic} is fed by {_listed(after.writers(topic))}, and was by "
+            f"{_listed(before.writers(topic))}: a generated name that shifts, so it passes on records of another operation"
+        )
+        yield Change("repartition", told, (Effect.DRAINS, Effect.SPLITS, Effect.RESETS))
+    elif (one := before.readers(topic)) != (other := after.readers(topic)):
+        told = f"repartition topic {topic} feeds {_listed(other)}, and fed {_listed(one)}"
+        yield Change("repartition", told, (Effect.DRAINS, Effect.SPLITS) if _known(before, other) else ())
+
+
+def _known(before: Shape, stores: Collection[str]) -> bool:
+    """Whether these stores were there before, so that what is on its way counts in those that it did not count in."""
+    return any(store in before.stores for store in stores)
+
+
+def _of_configs(before: Shape, after: Shape) -> Iterator[Change]:
+    for old, new in ((before.repartitions, after.repartitions), (before.changelogs, after.changelogs)):
+        for topic in sorted(old.keys() & new.keys()):
+            for name in sorted(old[topic].keys() | new[topic].keys()):
+                one, other = old[topic].get(name, "not set"), new[topic].get(name, "not set")
+                if one != other:
+                    effects = (Effect.SPLITS,) if name == "partitions" else ()
+                    yield Change("topic", f"{name} of {topic} is {other}, and was {one}", effects)
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+def _of_records(before: Shape, after: Shape) -> Iterator[Change]:
+    """What is made of the same records; of internal topics only where both have them."""
+    if before.failed or after.failed:
+        if first_words(before.failed or "") != first_words(after.failed or ""):
+            now = f"fails: {first_words(after.failed)}" if after.failed else "does not fail"
+            yield Change("records", f"with the same records it {now}", (Effect.DIFFERS,))
+        return
+    for topic in sorted(before.outputs.keys() | after.outputs.keys()):
+        if not (topic in before.outputs and topic in after.outputs) and _is_internal(topic, before, after):
+            continue
+        if told := _first_difference(before.outputs.get(topic, ()), after.outputs.get(topic, ())):
+            yield Change("records", f"the records of {topic} differ: {told}", (Effect.DIFFERS,))
+    for name in sorted(before.kept.keys() & after.kept.keys()):
+        if told := _first_difference(before.kept[name], after.kept[name]):
+            yield Change("records", f"the entries of store {name} differ: {told}", (Effect.DIFFERS,))
+
+
+def _is_internal(topic: str, *shapes: Shape) -> bool:
+    return any(shape.is_internal(topic) for shape in shapes) or topic.endswith(("-topic", "-changelog", "-repartition"))
+
+
+def _first_difference(old: tuple[object, ...], new: tuple[object, ...]) -> str:
+    if old == new:
+        return ""
+    for number, (one, other) in enumerate(zip(old, new, strict=False), 1):
+        if one != other:
+            return f"number {number} is {_shown(other)}, and was {_shown(one)}"
+    return f"there are {len(new)}, and were {len(old)}"
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def matched(
+    gone: Collection[str],
+    new: Collection[str],
+    like_gone: Callable[[str], object],
+    like_new: Callable[[str], object],
+) -> dict[str, str]:
+    """The new names of what is gone: pairs of what is alike, in the order of their names; those of one form first."""
+    found: dict[str, str] = {}
+    for form in (unnumbered, lambda _: ""):
+        ahead: Mapping[object, list[str]] = defaultdict(list)
+        for name in sorted(set(new) - set(found.values())):
+            ahead[form(name), like_new(name)].append(name)
+        for name in sorted(set(gone) - found.keys()):
+            if candidates := ahead[form(name), like_gone(name)]:
+                found[name] = candidates.pop(0)
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
