@@ -15,6 +15,7 @@ import typer
 from onceproof.cli import (
     advising,
     applications,
+    comparing,
     exploring,
     installation,
     planting,
@@ -43,6 +44,7 @@ STOP = 128
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 for module in (  # in the order of the help
     advising,
+    comparing,
     applications,
     trials,
     verifying,

@@ -1,4 +1,4 @@
-"""What releases make of topologies, without brokers: one JVM a release, and kept by the checksums of all that is in it."""
+"""What releases make of topologies, without brokers: one JVM a release, and kept by the checksums of its jars."""
 
 import hashlib
 import json
@@ -81,9 +81,7 @@ def _see(installation: Installation, release: Release, lines: Sequence[str], fil
         main = (PROGRAM, str(asked), str(told), str(Path(scratch, "state")))
         what = f"{len(lines)} topologies to be built on Kafka Streams {release}"
         log = Path(scratch, "program.log")
-        run_program(
-            installation, release, main, log, what, options=(HEAP,), beside=beside, timeout=WITHIN
-        )
+        run_program(installation, release, main, log, what, options=(HEAP,), beside=beside, timeout=WITHIN)
         with replacing(file) as draft:
             draft.write_bytes(told.read_bytes())
 
@@ -93,7 +91,9 @@ def _read(file: Path) -> Iterator[Shape]:
         try:
             yield decoded(Shape, json.loads(line))
         except ValueError as error:
-            raise HarnessError(f"{file} is of another version of Onceproof, or damaged ({error}): delete it.") from error
+            raise HarnessError(
+                f"{file} is of another version of Onceproof, or damaged ({error}): delete it."
+            ) from error
 
 
 def steady(

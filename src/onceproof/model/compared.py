@@ -54,6 +54,11 @@ class Comparison:
         return tuple(change for change in self.changes if change.effects)
 
     @property
+    def alike(self) -> tuple[tuple[str, tuple[Effect, ...]], ...]:
+        """What topologies share that change in the same way: the kinds of the changes and their effects."""
+        return tuple(sorted({(change.kind, change.effects) for change in self.grave}))
+
+    @property
     def loses_state(self) -> bool:
         """Whether state would be lost."""
         return self.has(Effect.LOSES)
@@ -70,14 +75,14 @@ class Comparison:
             return "It cannot be deployed."
         if self.has(Effect.RESETS) or self.loses_state:
             return (
-                "A rolling deployment cannot keep the state. Give the stores and repartition topics the names that they "
-                "had (Materialized.as, Grouped.as, Repartitioned.as), or stop all instances and reset the application, "
-                "if its input is still there."
+                "A rolling deployment cannot keep the state. Give the stores and repartition topics the names that "
+                "they had (Materialized.as, Grouped.as, Repartitioned.as), or stop all instances and reset the "
+                "application, if its input is still there."
             )
         if self.has(Effect.DRAINS):
             return (
-                "A rolling deployment cannot work. Stop the input, let everything be processed, stop all instances, and "
-                "start the new ones."
+                "A rolling deployment cannot work. Stop the input, let everything be processed, stop all instances, "
+                "and start the new ones."
             )
         if not self.rolls:
             return "A rolling deployment cannot work. Stop all instances, and start the new ones."
@@ -111,7 +116,12 @@ def compare(before: Shape, after: Shape, *, steady: bool = True) -> Comparison:
         *_of_repartitions(before, after),
         *_of_configs(before, after),
     ]
-    if steady and before.tried and after.tried and not any(change.effects for change in changes if change.kind == "store"):
+    if (
+        steady
+        and before.tried
+        and after.tried
+        and not any(change.effects for change in changes if change.kind == "store")
+    ):
         changes += _of_records(before, after)
     return Comparison(after.name, tuple(changes or _of_processors(before, after)))
 
@@ -152,7 +162,11 @@ def _of_processors(before: Shape, after: Shape) -> Iterator[Change]:
     """Other processors where neither state nor topics change: no task is another one for that."""
     one, other = _nodes(before), _nodes(after)
     if one != other:
-        what = "processors change, and neither stores nor topics" if _plain(one) != _plain(other) else "processors are renumbered"
+        what = (
+            "processors change, and neither stores nor topics"
+            if _plain(one) != _plain(other)
+            else "processors are renumbered"
+        )
         yield Change("processors", what)
 
 
@@ -255,7 +269,8 @@ def _kept_repartition(before: Shape, after: Shape, topic: str) -> Iterator[Chang
     if before.writers(topic) != after.writers(topic) and is_generated(topic):
         told = (
             f"repartition topic {topic} is fed by {_listed(after.writers(topic))}, and was by "
-            f"{_listed(before.writers(topic))}: a generated name that shifts, so it passes on records of another operation"
+            f"{_listed(before.writers(topic))}: a generated name that shifts, so it passes on what another "
+            "operation wrote"
         )
         yield Change("repartition", told, (Effect.DRAINS, Effect.SPLITS, Effect.RESETS))
     elif (one := before.readers(topic)) != (other := after.readers(topic)):

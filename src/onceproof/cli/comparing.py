@@ -1,0 +1,159 @@
+"""The command that compares topologies on two releases, or of two versions of an application."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onceproof.cli.asking import JsonOption, exact_releases
+from onceproof.cli.panels import Panel
+from onceproof.cli.terminal import err, out, print_written
+from onceproof.model.compared import SCHEMA, Comparison
+from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.json_file import encoded, write_json
+from onceproof.model.release import Release
+from onceproof.settings import get_settings
+
+group = typer.Typer()
+EACH = 3  # topologies that are named of each kind of change
+
+
+@group.command(rich_help_panel=Panel.UPGRADE)
+def compare(
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="The release that you run, or the folder of your application.")
+    ],
+    after: Annotated[str, typer.Argument(metavar="B", help="The release to go to, or the folder of the new version.")],
+    application: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Compare your application on the two releases, not the net.")
+    ] = None,
+    streams: Annotated[
+        str | None, typer.Option("--streams", metavar="V", help="The release for two folders; by default the newest.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the shape of the version B, to be an A later.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare what becomes of topologies, without brokers, in seconds.
+
+    On two releases: hundreds of topologies, with and without optimization. Of two folders, or of a shape that --keep
+    wrote and a folder: which state is lost, and how to deploy. Exit of releases: 0 the same, 1 a topology, its state or
+    its results differ; of folders: 0, 1 state would be lost, or it does not build; 2 usage, 4 error.
+    """
+    places = [Path(one) for one in (before, after)]
+    if all(place.exists() for place in places):
+        if application is not None:
+            raise UsageError("--application compares on two releases; name two folders, or two releases with it.")
+        code = _versions(places[0], places[1], streams or "newest", keep, as_json=as_json)
+    else:
+        if streams is not None or keep is not None:
+            raise UsageError(
+                "--streams and --keep are for two folders; name two folders that are there, or leave them out."
+            )
+        if lone := next((place for place in places if place.is_dir()), None):
+            raise UsageError(f"{lone} is a folder and the other is none; name two folders, or two releases.")
+        code = _releases((_release(before), _release(after)), application, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _release(text: str) -> Release:
+    return Release.parse(*exact_releases([text]))
+
+
+def _versions(one: Path, other: Path, streams: str, keep: Path | None, *, as_json: bool) -> ExitCode:
+    from onceproof.lab.comparing import compare_versions
+
+    release = _release(streams)
+    comparison, shape = compare_versions(get_settings().installation, (one, other), release)
+    if keep is not None:
+        write_json(keep, encoded(replace(shape, tried=False, failed=None, outputs={}, kept={})), named=True)
+    if as_json:
+        _print_json([comparison], one=str(one), other=str(other), streams=str(release))
+    else:
+        out.print(f"{one} to {other} on Kafka Streams {release}:", markup=False, soft_wrap=True)
+        _print(comparison)
+        out.print(f"  {comparison.advice}", markup=False, soft_wrap=True)
+        if keep is not None:
+            print_written(keep)
+    return comparison.of_versions
+
+
+def _releases(releases: tuple[Release, Release], application: Path | None, *, as_json: bool) -> ExitCode:
+    from onceproof.lab.comparing import compare_application, compare_releases, net_of
+
+    settings = get_settings()
+    if releases[0] == releases[1]:
+        raise UsageError(f"{releases[0]} is both releases, so nothing changes: name two.")
+    if application is not None:
+        comparisons: Sequence[Comparison] = [compare_application(settings.installation, application, releases)]
+    else:
+        examples = settings.project / "examples"
+        nets = [net_of(settings.installation, examples, release, _say) for release in releases]
+        comparisons = compare_releases(settings.installation, releases, (nets[0], nets[1]))
+    one, other = map(str, releases)
+    if as_json:
+        _print_json(comparisons, one=one, other=other, streams=None)
+    elif application is not None:
+        out.print(f"{application} from Kafka Streams {one} to {other}:", markup=False, soft_wrap=True)
+        _print(comparisons[0])
+        out.print(f"  {comparisons[0].advice}", markup=False, soft_wrap=True)
+    else:
+        _print_net(comparisons, one, other)
+    return max(one.of_release for one in comparisons)
+
+
+def _say(sentence: str) -> None:
+    err.print(sentence, markup=False, soft_wrap=True)
+
+
+def _print(comparison: Comparison) -> None:
+    for change in comparison.changes:
+        effects = f" ({'; '.join(change.effects)})" if change.effects else ""
+        out.print(f"  {change.told}{effects}", markup=False, soft_wrap=True)
+    if not comparison.changes:
+        out.print("  nothing changes.")
+
+
+def _print_net(comparisons: Sequence[Comparison], one: str, other: str) -> None:
+    grave = [comparison for comparison in comparisons if comparison.grave]
+    noted = sum(bool(comparison.changes) for comparison in comparisons) - len(grave)
+    out.print(
+        f"{one} to {other}: of {len(comparisons)} topologies {len(grave)} differ, {noted} more in what has no effect.",
+        soft_wrap=True,
+    )
+    shown: Counter[tuple[object, ...]] = Counter()
+    for comparison in grave:
+        alike = comparison.alike
+        shown[alike] += 1
+        if shown[alike] <= EACH:
+            out.print(comparison.name, markup=False, style="bold", soft_wrap=True)
+            _print(replace(comparison, changes=comparison.grave))
+    if more := sum(max(0, number - EACH) for number in shown.values()):
+        out.print(f"{more} more are like these; --json has all.")
+
+
+def _print_json(comparisons: Sequence[Comparison], *, one: str, other: str, streams: str | None) -> None:
+    changed = [comparison for comparison in comparisons if comparison.changes]
+    answer = {
+        "schema": SCHEMA,
+        "before": one,
+        "after": other,
+        "streams": streams,
+        "compared": len(comparisons),
+        "differing": sum(bool(comparison.grave) for comparison in comparisons),
+        "changed": [
+            {
+                **encoded(comparison),
+                "loses_state": comparison.loses_state,
+                "rolls": comparison.rolls,
+                "advice": comparison.advice,
+            }
+            for comparison in changed
+        ],
+    }
+    print(json.dumps(answer))

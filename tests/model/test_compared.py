@@ -1,0 +1,209 @@
+"""What follows from the changes between two shapes of a topology."""
+
+from dataclasses import replace
+
+import pytest
+
+from onceproof.model.compared import Effect, compare, first_words, matched
+from onceproof.model.errors import ExitCode
+from onceproof.model.shape import Node, Part, Shape, Store, is_generated, unnumbered
+
+ON_DISK = ("MeteredTimestampedKeyValueStore", "RocksDBTimestampedStore", "persistent")
+IN_MEMORY = ("MeteredTimestampedKeyValueStore", "InMemoryKeyValueStore", "in memory")
+WINDOWS = ("MeteredTimestampedWindowStore", "RocksDBTimestampedWindowStore", "persistent")
+
+
+def part(sources, store=None, sinks=()):
+    """A sub-topology: a source, a processor with a store, and sinks."""
+    nodes = {
+        "source": Node("source", None, (), tuple(sources), ("processor",)),
+        "processor": Node("processor", "some.Processor", (store,) if store else (), (), tuple(map(str, sinks))),
+        **{sink: Node("sink", None, (), (sink,), ()) for sink in sinks},
+    }
+    return Part(tuple(sources), tuple(sinks), nodes)
+
+
+def shape(parts, layers=ON_DISK, repartitions=(), **further):
+    names = sorted({store for one in parts.values() for store in one.stores})
+    return Shape(
+        "app",
+        parts=parts,
+        stores={name: Store(layers, f"{name}-changelog") for name in names},
+        repartitions={topic: {"retention.ms": "-1"} for topic in repartitions},
+        changelogs={f"{name}-changelog": {"cleanup.policy": "compact"} for name in names},
+        **further,
+    )
+
+
+ONE = shape({"0": part(["in"], "counts")})
+SHARED = "counts-repartition"
+# Two aggregates, each with a repartition topic of its own; and with one that both share.
+TWO_TOPICS = shape(
+    {
+        "0": part(["in"], None, [SHARED, "sums-repartition"]),
+        "1": part([SHARED], "counts"),
+        "2": part(["sums-repartition"], "sums"),
+    },
+    repartitions=[SHARED, "sums-repartition"],
+)
+BOTH = Part(
+    (SHARED,),
+    (),
+    {
+        "source": Node("source", None, (), (SHARED,), ("one", "other")),
+        "one": Node("processor", "some.Processor", ("counts",), (), ()),
+        "other": Node("processor", "some.Processor", ("sums",), (), ()),
+    },
+)
+ONE_TOPIC = shape({"0": part(["in"], None, [SHARED]), "1": BOTH}, repartitions=[SHARED])
+
+
+def told(before, after):
+    return " | ".join(change.told for change in compare(before, after).changes)
+
+
+def test_what_is_the_same_has_no_changes():
+    same = compare(TWO_TOPICS, TWO_TOPICS)
+    assert same.changes == ()
+    assert (same.of_release, same.of_versions, same.rolls) == (ExitCode.OK, ExitCode.OK, True)
+
+
+def test_a_topology_that_stops_building_is_refused_and_the_other_way_is_none():
+    failed = Shape("app", error="StreamsException: no node for Some{a=b@1f}")
+    refused = compare(ONE, failed)
+    assert refused.changes[0].told == "it does not build: StreamsException: no node for Some"
+    assert (refused.of_release, refused.of_versions) == (ExitCode.ANOMALY, ExitCode.ANOMALY)
+    assert refused.advice == "It cannot be deployed."
+    assert compare(failed, ONE).of_release == ExitCode.OK
+    assert compare(failed, failed).changes == ()
+
+
+def test_a_shared_repartition_topic_takes_a_sub_topology_away_and_counts_for_both():
+    found = compare(TWO_TOPICS, ONE_TOPIC)
+    sentences = told(TWO_TOPICS, ONE_TOPIC)
+    assert "sub-topology 2 disappears, which reads sums-repartition" in sentences
+    assert "repartition topic sums-repartition is gone" in sentences
+    assert "repartition topic counts-repartition feeds counts, sums, and fed counts" in sentences
+    assert "store sums moves from sub-topology 2 to 1, where it is restored" in sentences
+    assert not found.rolls
+    assert not found.loses_state
+    assert "let everything be processed" in found.advice
+    assert (found.of_release, found.of_versions) == (ExitCode.ANOMALY, ExitCode.OK)
+    assert "sub-topology 2 is new" in told(ONE_TOPIC, TWO_TOPICS)
+
+
+def test_a_generated_name_that_shifts_leaves_the_state_behind():
+    old, new = "KSTREAM-AGGREGATE-STATE-STORE-0000000002", "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
+    found = compare(shape({"0": part(["in"], old)}), shape({"0": part(["in"], new)}))
+    assert found.changes[0].told == (
+        f"store {old} is called {new} now, which begins empty (a generated name that shifts): its state is left "
+        f"behind in {old}-changelog"
+    )
+    assert found.loses_state
+    assert found.has(Effect.RESETS)
+    assert found.of_versions == ExitCode.ANOMALY
+    assert "Materialized.as" in found.advice
+
+
+def test_a_generated_name_that_another_operation_gets_takes_over_its_state():
+    name = "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
+    assert "takes over the state of another operation" in told(
+        shape({"0": part(["orders"], name)}), shape({"0": part(["payments"], name)})
+    )
+    own = compare(shape({"0": part(["orders"], "counts")}), shape({"0": part(["payments"], "counts")}))
+    assert not own.loses_state  # whoever gave the name meant it
+
+
+@pytest.mark.parametrize(
+    ("after", "sentence", "loses"),
+    [
+        (shape({"0": part(["in"])}), "store counts is gone: its state is left behind in counts-changelog", True),
+        (
+            shape({"0": part(["in"], "counts")}, WINDOWS),
+            "is a window store and was a timestamped key-value store",
+            True,
+        ),
+        (shape({"0": part(["in"], "counts")}, IN_MEMORY), "store counts is in memory now, and is restored", False),
+        (
+            replace(ONE, stores={"counts": Store(ON_DISK, "in")}, changelogs={}),
+            "store counts is restored from in, and was from counts-changelog, which has what it holds",
+            False,
+        ),
+        (
+            replace(ONE, stores={"counts": Store(ON_DISK, None)}, changelogs={}),
+            "is restored from nothing, and was from counts-changelog: what it holds is not there",
+            True,
+        ),
+    ],
+)
+def test_what_becomes_of_a_store(after, sentence, loses):
+    assert sentence in told(ONE, after)
+    assert compare(ONE, after).loses_state == loses
+
+
+def test_a_new_store_begins_empty_and_loses_nothing():
+    found = compare(shape({"0": part(["in"])}), ONE)
+    assert found.changes[0].told == "store counts is new, and begins empty"
+    assert found.of_release == ExitCode.OK
+
+
+def test_a_store_of_a_table_that_is_restored_from_its_topic_loses_nothing():
+    table = replace(ONE, stores={"counts": Store(ON_DISK, "in")}, changelogs={})
+    assert "its state is still in the topic in" in told(table, shape({"0": part(["in"])}))
+    assert not compare(table, shape({"0": part(["in"])})).loses_state
+    assert compare(table, ONE).loses_state  # its new changelog is empty
+
+
+def test_processors_that_are_renumbered_have_no_effect():
+    nodes = {name.replace("processor", "KSTREAM-MAP-0000000003"): node for name, node in ONE.parts["0"].nodes.items()}
+    one = replace(ONE, parts={"0": Part(("in",), (), nodes)})
+    other = {name.replace("0000000003", "0000000004"): node for name, node in nodes.items()}
+    found = compare(one, replace(ONE, parts={"0": Part(("in",), (), other)}))
+    assert [change.told for change in found.changes] == ["processors are renumbered"]
+    assert found.of_release == ExitCode.OK
+
+
+def test_other_results_of_the_same_records_differ_unless_they_always_do():
+    one = replace(ONE, tried=True, outputs={"out": ((1, "aw==", "MQ=="),)}, kept={"counts": (("k", "1"),)})
+    other = replace(one, outputs={"out": ((1, "aw==", "Mg=="),)})
+    found = compare(one, other)
+    assert "the records of out differ: number 1 is (1, 'aw==', 'Mg=='), and was (1, 'aw==', 'MQ==')" in told(one, other)
+    assert (found.of_release, found.of_versions) == (ExitCode.ANOMALY, ExitCode.OK)
+    assert compare(one, other, steady=False).changes == ()
+    assert compare(replace(one, tried=False), other).changes == ()
+    assert "there are 0, and were 1" in told(one, replace(one, outputs={}))
+    assert "the entries of store counts differ" in told(one, replace(one, kept={"counts": (("k", "2"),)}))
+    assert "with the same records it fails: X" in told(one, replace(one, failed="X", outputs={}, kept={}))
+
+
+def test_configurations_of_internal_topics_are_told_and_partitions_split_a_group():
+    other = replace(TWO_TOPICS, repartitions={**TWO_TOPICS.repartitions, SHARED: {"retention.ms": "9"}})
+    assert told(TWO_TOPICS, other) == f"retention.ms of {SHARED} is 9, and was -1"
+    assert compare(TWO_TOPICS, other).rolls
+    more = replace(
+        TWO_TOPICS, repartitions={**TWO_TOPICS.repartitions, SHARED: {"retention.ms": "-1", "partitions": "4"}}
+    )
+    assert not compare(TWO_TOPICS, more).rolls
+
+
+def test_names_are_matched_by_what_is_alike_those_of_one_form_first():
+    like = {"A-0000000001": 1, "A-0000000002": 1, "counts": 1, "A-0000000003": 1, "A-0000000004": 1, "B": 2}.get
+    gone, new = ["A-0000000001", "A-0000000002"], ["A-0000000003", "A-0000000004", "counts", "B"]
+    assert matched(gone, new, like, like) == {"A-0000000001": "A-0000000003", "A-0000000002": "A-0000000004"}
+    assert matched(["A-0000000001"], ["counts", "B"], like, like) == {"A-0000000001": "counts"}
+    assert matched(["A-0000000001"], ["B"], like, like) == {}
+
+
+def test_generated_names_and_first_words():
+    assert unnumbered("KSTREAM-FILTER-0000000003-repartition") == "KSTREAM-FILTER-repartition"
+    assert is_generated("KSTREAM-FILTER-0000000003")
+    assert not is_generated("orders-2024")
+    assert len(first_words("x" * 999)) < 250
+
+
+def test_origins_are_followed_through_repartition_topics():
+    assert TWO_TOPICS.feeding("sums") == {"in"}
+    assert TWO_TOPICS.writers("sums-repartition") == {"in"}
+    assert ONE_TOPIC.readers(SHARED) == {"counts", "sums"}
+    loop = shape({"0": part(["r"], "counts", ["r"])}, repartitions=["r"])
+    assert loop.feeding("counts") == frozenset()
