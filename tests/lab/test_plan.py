@@ -57,12 +57,15 @@ def test_what_is_not_looked_at_is_told_with_its_reason():
     ours, external = plan_of(trial, OURS), plan_of(trial, given())
     assert (reads_segments(ours), ours.not_looked_at) == (True, {})
     assert not reads_segments(external)
-    assert external.not_looked_at.keys() == set(ATOMICITY)
+    assert external.not_looked_at.keys() == {*ATOMICITY, "internal-topics"}
 
 
 def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
     told = plan_of(a_trial("4.3.1"), given()).not_looked_at
-    assert set(told.values()) == {"it needs to read the brokers' log segments, which these brokers do not allow"}
+    assert set(told.values()) == {
+        "it needs to read the brokers' log segments, which these brokers do not allow",
+        "it needs to read the configuration of topics, which these brokers do not allow",
+    }
     at_least_once = plan_of(a_trial("4.3.1", scenario="at-least-once"), OURS).not_looked_at
     assert set(at_least_once.values()) == {"under at_least_once there are no transactions"}
 
