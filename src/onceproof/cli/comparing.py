@@ -41,9 +41,9 @@ def compare(
 ) -> None:
     """Compare what becomes of topologies, without brokers, in seconds.
 
-    On two releases: hundreds of topologies, with and without optimization. Of two folders, or of a shape that --keep
-    wrote and a folder: which state is lost, and how to deploy. Exit of releases: 0 the same, 1 a topology, its state or
-    its results differ; of folders: 0, 1 state would be lost, or it does not build; 2 usage, 4 error.
+    Two releases: hundreds of topologies, with and without optimization. Two folders, or a shape that --keep wrote and a
+    folder: which state is lost, and how to deploy. Exit for releases: 0 the same, 1 a topology, its state or its
+    results differ, 2 usage, 4 error. Exit for folders: 0, 1 state would be lost or it does not build, 2 usage, 4 error.
     """
     places = [Path(one) for one in (before, after)]
     if all(place.exists() for place in places):
