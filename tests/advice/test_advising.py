@@ -135,7 +135,7 @@ def keys(issues):
             "3.9.1",
             "4.3.1",
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479", BUFFERS],
-            ["KAFKA-20808", "KAFKA-21034"],
+            ["KAFKA-20808", "KAFKA-20808, other segments (no JIRA)", "KAFKA-21034"],
             ["KAFKA-20731", FAR_FUTURE, KEPT, OWNED, PAUSES, REVOKED, SAME_KEY],
         ),
         (
@@ -342,7 +342,7 @@ def test_what_gains_an_issue_names_better_targets():
 
 def test_where_no_release_mends_an_issue_nothing_else_that_looks_like_it_is_seen():
     gaps = {gap.what: gap for gap in advise(question("3.9.1", "4.3.1")).not_looked_at if "Blind here" in gap.what}
-    assert gaps.keys() >= {"Blind here: global-join KILLED", "Blind here: as-of-join RESTARTED, LATE, ROLLING"}
+    assert gaps.keys() >= {"Blind here: global-join KILLED", "Blind here: as-of-join RESTARTED, LATE, ROLLING, TRANSACTIONAL"}
     killed = gaps["Blind here: global-join KILLED"]
     assert killed.why == "KAFKA-21034 shows thread-died there, on 4.3.1 and all later releases."
     assert (killed.is_needed, [source.name for source in killed.sources]) == (False, ["KAFKA-21034"])
@@ -356,7 +356,8 @@ def test_where_nothing_later_is_better_the_newest_on_the_way_is():
     advice = advise(replace(question("3.9.1", "4.3.1"), releases=released))
     assert advice.better_targets == ("4.2.2",)
     assert advice.to_do[0].text == (
-        "Rather go to 4.2.2, which gains nothing that is known; 4.3.1 gains KAFKA-20808 and KAFKA-21034."
+        "Rather go to 4.2.2, which gains nothing that is known; 4.3.1 gains KAFKA-20808 and "
+        "KAFKA-20808, other segments (no JIRA) and KAFKA-21034."
     )
     assert better_targets(question("4.2.1", "4.3.1")) == []  # on the way there is 4.3.0, which gains as much
 

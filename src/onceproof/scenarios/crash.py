@@ -90,7 +90,8 @@ COUNTER_KEY = 0  # at which the enumerator stores its counter
 TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is observed
 TIMES_OUT_AFTER = 10_000  # ms; of a process without a state directory, which nobody succeeds, so that it must
 RATE = 300.0  # records/s that are left for a group that moves to another release
-KEPT = 3_600_000  # ms for which a store with times keeps them, see `StoreKind`
+KEPT_MINUTES = 60  # for which a store with times keeps them, see `StoreKind`
+KEPT = 60_000 * KEPT_MINUTES  # ms
 RESTORED_WITHIN = 30.0  # seconds that a restoration has until some of it is on disk
 
 # The kinds of stores, and what the keys of their changelogs are.
@@ -118,6 +119,7 @@ PARAMETERS = {
     "stores": Parameter("rocksdb", "kind of the store `seen`", choices=tuple(KINDS)),
     "caching": Parameter(False, "whether the stores are cached"),
     "cache.bytes": Parameter(65_536, "size of the cache, if they are; what falls out of it reaches RocksDB", least=0),
+    "first.age": Parameter(0, "minutes by which the first records are older: a segment keeps half an hour", least=0),
     "punctuate.ms": Parameter(0, "how often a wall-clock punctuator writes to the store `seen`; 0 is never", least=0),
     "kills": Parameter(1, "how often the process is killed, each time in an open transaction", least=1),
     **RUNTIME,
@@ -167,6 +169,11 @@ VARIANTS = variants_of(
         "A wall-clock punctuator writes to the store, too: what no record that is delivered again writes again.",
         {"punctuate.ms": 10},
     ),
+    Variant(
+        "SEGMENTS",
+        "As WINDOW; the open transaction is in another segment than what was committed.",
+        {"stores": "window", "first.age": 40},
+    ),
     Variant("TWO_KILLS", "Killed, started again, and killed again in the next open transaction.", {"kills": 2}),
     Variant("DYNAMIC_MEMBERSHIP", "Without a group.instance.id.", {STATIC: False}),
     Variant("TRANSACTIONAL", "Stores that take writes when they are committed (KIP-892).", {TRANSACTIONAL: "yes"}),
@@ -198,7 +205,8 @@ def workload(trial: Trial) -> Workload:
     keys = list(range(own["committed"] + own["burst"]))
     random.Random(trial.seed).shuffle(keys)
     records = [(key, key) for key in keys]
-    return Workload(records[: own["committed"]], records[own["committed"] :])
+    preloaded = 0 if own["first.age"] else own["committed"]  # those have their own times
+    return Workload(records[:preloaded], records[preloaded:])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -278,6 +286,10 @@ def _refuse_kind(cell: Cell, own: Mapping[str, Any]) -> str | None:
                 return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
         if own["caching"]:
             return "a versioned store cannot be cached; leave out caching, or take another kind of store."
+    if own["first.age"] and kind not in ("window", "session"):
+        return "first.age is for stores with segments; take stores=window or stores=session, or leave it out."
+    if own["first.age"] >= KEPT_MINUTES:
+        return f"the store keeps {KEPT_MINUTES} minutes; take a smaller first.age than {own['first.age']}."
     if own["punctuate.ms"] and kind in ("versioned", "window", "session"):
         return f"the keys of the punctuator are below 0, where a {kind} store is not looked at; leave punctuate.ms out."
     if _in_memory(own) and own["during"] == "restoration":
@@ -298,10 +310,13 @@ def drive(lab: Lab) -> Exercise:
     restoring = lab.parameters["during"] == "restoration"
     fault = chosen(lab.parameters)
     # Some records come only after the crash, so that the task always has one, and reports what its store held before.
-    burst, rest = lab.workload.second[:-HELD_BACK], lab.workload.second[-HELD_BACK:]
+    first, burst, rest = _shares(lab)
     with lab.phase("commit"):
+        if not lab.workload.first:
+            at = int(lab.now() * 1_000) - 60_000 * lab.parameters["first.age"]
+            lab.produce("first", first, timestamps=[at] * len(first))
         lab.start_instance(NAME)
-        known = len(lab.workload.first)
+        known = len(first)
         if restoring:  # a changelog long enough for a kill during its restoration
             known += len(burst)
             lab.produce("before", burst)
@@ -310,6 +325,8 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("burst"):
         crash = _crash_while_restoring(lab) if restoring else _crash_each_time(lab, burst)
         ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
+    if crash.exercised:
+        lab.note("exercised")  # whatever becomes of the restart
     with lab.phase("restart"):
         bulk = lab.produce("rest", rest, RATE if fault else None)
         release, upgrade_from = _first_bounce(lab) if fault else (lab.trial.cell.restart_on, None)
@@ -334,6 +351,12 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     return crash
+
+
+def _shares(lab: Lab) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
+    """What is committed before the crash, what flows into the open transaction, and what comes only after it."""
+    records, committed = [*lab.workload.first, *lab.workload.second], lab.parameters["committed"]
+    return records[:committed], records[committed:-HELD_BACK], records[-HELD_BACK:]
 
 
 def _first_bounce(lab: Lab) -> tuple[Release, str | None]:
