@@ -87,7 +87,7 @@ def test_the_affected_release_is_red_over_scram_and_the_password_is_nowhere(tmp_
     assert (code, seen) == (1, set()), answer
     assert answer["anomalies"]["duplicate-id"] > 0
     assert answer["broker_is_claimed"]
-    assert set(answer["not_looked_at"]) == {"atomicity", "isolation", "fencing"}
+    assert set(answer["not_looked_at"]) == {"atomicity", "isolation", "fencing", "internal-topics"}
     assert broker.left() == (set(), [])
 
 
@@ -104,7 +104,7 @@ def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tm
         code, answer, seen = onceproof(broker.plain_properties(), tmp_path / "home", project, *words)
         assert (code, seen) == (0, set()), answer
         [green] = answer["releases"]
-        assert set(green["not_looked_at"]) == {"atomicity", "isolation", "fencing"}
+        assert set(green["not_looked_at"]) == {"atomicity", "isolation", "fencing", "internal-topics"}
         assert answer["broker"] == "3.9.1-claimed"
         for folder in green["folders"]:
             assert TrialPlan.read(Path(folder) / "trial.json").broker_hosts

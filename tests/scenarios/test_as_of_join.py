@@ -73,7 +73,7 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("3.4.1", "DEFAULT_CONFIG", {}, "Kafka Streams 3.4.1 has no versioned stores (KIP-889); take 3.5.0 or later"),
         ("4.3.1", "LATE", {"late": 1.5}, "late is 1.5, but must be a share from 0 to 1."),
         ("4.3.1", "REVIVED", {"deletions": 2}, "deletions is 2, but must be a share from 0 to 1."),
-        ("4.3.1", "IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
+        ("4.3.1", "IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ("4.3.1", "ROLLING", {}, "a rolling bounce takes a second release"),
     ],
 )

@@ -121,7 +121,7 @@ def test_every_variant_says_what_it_changes(variant):
 def test_a_fault_of_the_disk_befalls_no_stores_in_memory(fault, refused):
     cell = Cell("enumerator", "IN_MEMORY", Release.parse("4.3.1"), Release.parse("3.9.1"))
     reason = SCENARIOS["enumerator"].refusal(cell, {**DEFAULTS, "stores": "in-memory", "fault": fault})
-    assert (reason is not None and reason.startswith(f"the fault {fault} befalls stores on disk")) == refused
+    assert (reason is not None and reason.startswith(f"the fault {fault} is of stores on disk")) == refused
 
 
 def test_stores_in_memory_can_go_back_to_a_release_that_cannot_open_those_on_disk():

@@ -58,7 +58,7 @@ def test_none_of_the_first_records_but_a_few_are_due_when_they_are_all_there():
     [
         ("DEFAULT_CONFIG", {}, None),
         ("KILLED", {}, None),
-        ("KILLED_IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
+        ("KILLED_IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ("ROLLING", {}, "a rolling bounce takes a second release"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_key_is_where_its_total_is():
         ({"fault": "none"}, None),
         ({"partitions": 4}, "a sum must be in one partition, so partitions must divide 10, and 4 does not."),
         ({"stores": "in-memory"}, None),
-        ({"stores": "in-memory", "fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
+        ({"stores": "in-memory", "fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ({"fault": "rolling-bounce"}, "a rolling bounce takes a second release"),
     ],
 )

@@ -67,7 +67,7 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("DEFAULT_CONFIG", {}, None),
         ("REBALANCED", {}, None),
         ("UPDATES", {"caching": True}, "of a cached store not every update comes out"),
-        ("IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost befalls stores on disk"),
+        ("IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ("DEFAULT_CONFIG", {"records": 40_000}, "a sum has 22 bits; take fewer records, at most 41,942"),
         ("ROLLING", {}, "a rolling bounce takes a second release"),
     ],
