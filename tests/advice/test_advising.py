@@ -342,7 +342,10 @@ def test_what_gains_an_issue_names_better_targets():
 
 def test_where_no_release_mends_an_issue_nothing_else_that_looks_like_it_is_seen():
     gaps = {gap.what: gap for gap in advise(question("3.9.1", "4.3.1")).not_looked_at if "Blind here" in gap.what}
-    assert gaps.keys() >= {"Blind here: global-join KILLED", "Blind here: as-of-join RESTARTED, LATE, ROLLING, TRANSACTIONAL"}
+    assert gaps.keys() >= {
+        "Blind here: global-join KILLED",
+        "Blind here: as-of-join RESTARTED, LATE, ROLLING, TRANSACTIONAL",
+    }
     killed = gaps["Blind here: global-join KILLED"]
     assert killed.why == "KAFKA-21034 shows thread-died there, on 4.3.1 and all later releases."
     assert (killed.is_needed, [source.name for source in killed.sources]) == (False, ["KAFKA-21034"])
