@@ -140,6 +140,12 @@ def found(anomaly: str, place: str, expected: str, observed: str, key: int | Non
     return Witness(anomaly, 0, key, (), (place,), expected, observed)
 
 
+def other_value(key: int) -> Witness:
+    """Of the first transaction: another value of the key than the one that is due."""
+    told = "committed, 2 effects", "committed, 2 effects, 1 missing, 1 foreign"
+    return found("torn-transaction", "last-changelog/0@0", *told, key)
+
+
 ANOMALOUS = [
     replace(
         HEALTHY,
@@ -175,15 +181,7 @@ ANOMALOUS = [
             "input": valued({0: (1, 10), 1: (2, 20), 2: (1, 11), 3: (3, 30), 4: (2, 21)}),
             CHANGELOG: valued({0: (1, 10), 1: (2, 20), 3: (3, 30), 4: (2, 21)}),
         },
-        witnesses=(
-            found(
-                "torn-transaction",
-                "last-changelog/0@0",
-                "committed, 2 effects",
-                "committed, 2 effects, 1 missing, 1 foreign",
-                1,
-            ),
-        ),
+        witnesses=(other_value(1),),
     ),
     replace(
         HEALTHY,
@@ -192,15 +190,7 @@ ANOMALOUS = [
             **HEALTHY.topics,
             CHANGELOG: valued({0: (1, 0), 1: (2, None), 3: (3, 0), 4: (2, 0)}),
         },
-        witnesses=(
-            found(
-                "torn-transaction",
-                "last-changelog/0@0",
-                "committed, 2 effects",
-                "committed, 2 effects, 1 missing, 1 foreign",
-                2,
-            ),
-        ),
+        witnesses=(other_value(2),),
     ),
     replace(
         HEALTHY,

@@ -9,7 +9,7 @@ from onceproof.model.record import Facts, Record, Topics
 from onceproof.readers import enumerator
 from onceproof.readers.answers import DELETE, FALSE, TRUE, compare_answers, compare_published
 from onceproof.readers.comparisons import findings_of
-from onceproof.readers.contents import Log, compare_contents, first_of_key, unjudged
+from onceproof.readers.contents import Log, compare_contents, first_of_key, put_or_delete, unjudged, version
 from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.groups import sums_of_groups
 from onceproof.readers.joins import as_of, by_foreign_key, by_key, changes_of, with_entries
@@ -167,11 +167,7 @@ def check_deleter(topics: Topics, facts: Facts) -> Findings:
 
 def _puts_and_deletes(*, folded: bool) -> Log:
     """The changelog of a store into which the input puts, and from which it deletes."""
-    return Log("changelog", "records-changelog", expected=_change, folded=folded, history=True)
-
-
-def _change(value: int | None) -> int | None:
-    return None if value == DELETE else value
+    return Log("changelog", "records-changelog", expected=put_or_delete, folded=folded, history=True)
 
 
 def _deletes(inputs: Sequence[Record]) -> Iterator[Record]:
@@ -209,7 +205,7 @@ def check_as_of_join(topics: Topics, facts: Facts) -> Findings:
     inputs, outputs = topics["input"], topics["output"]
     logs = [
         Log("output-order", "output", partial(as_of, retention=facts.get("retention", 0)), counted=True),
-        Log("changelog", "versions-changelog", changes_of, expected=lambda value: -value if value else None),
+        Log("changelog", "versions-changelog", changes_of, expected=version),
     ]
     comparisons = [
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),

@@ -18,6 +18,7 @@ from typing import Any
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Record, Topics
+from onceproof.readers.answers import DELETE
 from onceproof.readers.comparisons import by_place, records_text, value_text
 
 Told = Callable[[int | None], int | None]
@@ -45,6 +46,16 @@ def unjudged(_value: int | None) -> int | None:
 def as_it_is(value: int | None) -> int | None:
     """For a value that is compared as it is."""
     return value
+
+
+def put_or_delete(value: int | None) -> int | None:
+    """For an input that puts its value, or deletes its key."""
+    return None if value == DELETE else value
+
+
+def version(value: int | None) -> int | None:
+    """For an input that changes a table of versions: it has the version with a minus, or 0 to delete its key."""
+    return -value if value else None
 
 
 @dataclass(frozen=True)

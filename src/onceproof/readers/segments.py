@@ -4,7 +4,7 @@ Sources: KIP-98 (transactions, epochs and sequences), KIP-447 (one producer a th
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, zip_longest
 
@@ -21,11 +21,12 @@ from onceproof.model.segments import (
     PREPARE_COMMIT,
     Entry,
 )
+from onceproof.readers.answers import DELETE
 from onceproof.readers.comparisons import records_text
+from onceproof.readers.contents import Told, as_it_is, put_or_delete, version
 
 Log = tuple[str, int]  # role and partition
 LAST_SEQUENCE = 2**31 - 1  # then 0 follows
-DELETE = 0  # value of a request to delete, in the input of `deleter`
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,7 @@ class Effect:
     when: str = "each"
     once: bool = True
     key: int | None = None
-    value: Callable[[int | None], int | None] | None = None
-
-
-def _as_it_is(value: int | None) -> int | None:
-    return value
-
-
-def _put_or_delete(value: int | None) -> int | None:
-    return None if value == DELETE else value
-
-
-def _version(value: int | None) -> int | None:
-    return -value if value else None
+    value: Told | None = None
 
 
 # What each topology writes (`streams_app`); transactions of any other are judged by their markers only.
@@ -69,13 +58,13 @@ EFFECTS = {
         Effect("counter-changelog", "first", key=0),
     ),
     "copy": (Effect("output", once=False),),
-    "counting": (Effect("output", once=False), Effect("last-changelog", value=_as_it_is)),
-    "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first", value=_as_it_is)),
-    "deleter": (Effect("output", "delete", once=False), Effect("records-changelog", value=_put_or_delete)),
-    "as-of-join": (Effect("output", once=False), Effect("versions-changelog", "version", value=_version)),
+    "counting": (Effect("output", once=False), Effect("last-changelog", value=as_it_is)),
+    "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first", value=as_it_is)),
+    "deleter": (Effect("output", "delete", once=False), Effect("records-changelog", value=put_or_delete)),
+    "as-of-join": (Effect("output", once=False), Effect("versions-changelog", "version", value=version)),
     "global-join": (Effect("output", once=False),),
-    "scans": (Effect("output", "delete", once=False), Effect("records-changelog", value=_put_or_delete)),
-    "values": (Effect("values-changelog", value=_as_it_is),),
+    "scans": (Effect("output", "delete", once=False), Effect("records-changelog", value=put_or_delete)),
+    "values": (Effect("values-changelog", value=as_it_is),),
 }
 
 

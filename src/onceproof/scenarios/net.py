@@ -244,7 +244,7 @@ def _of_scenario(scenario: Scenario, cell: Cell) -> Case:
                 _base64(_integer(turn % 5, 4)),
                 _base64(_integer(turn + 1, sizes.get(topic, 4))),
             )
-            for turn, key in ((turn, _integer(turn % 5, 4)) for turn in range(RECORDS))
+            for turn in range(RECORDS)
             for topic in sorted(inputs)
         ),
     )
