@@ -97,4 +97,4 @@ def is_too_few(red: int, counted: int, red_before: int, counted_before: int) -> 
     """
     reds, trials = red + red_before, counted + counted_before
     as_few = sum(comb(reds, n) * comb(trials - reds, counted - n) for n in range(red + 1))
-    return as_few / comb(trials, counted) <= 1 - SURE
+    return as_few * 20 <= comb(trials, counted)  # whole numbers: a float cannot say whether 1 in 20 is at most 5 %

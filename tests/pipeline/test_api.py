@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from onceproof.model.errors import HarnessError
-from onceproof.pipeline.api import ANSWERS_WITHIN, AirflowApi
+from onceproof.pipeline.api import ANSWERS_WITHIN, ATTEMPTS, AirflowApi
 
 URL = "http://127.0.0.1:8123"
 
@@ -100,9 +100,36 @@ def test_reading_is_repeated_when_the_server_is_busy(api, fake):
     assert len(fake.asked) == 3
 
 
-def test_triggering_is_not_repeated(api, fake):
+def test_triggering_is_repeated_when_the_database_is_locked(api, fake):
+    fake.on("POST", "/dags/d/dagRuns", (500, {"detail": {"reason": "Database error"}}), (200, {}))
+    api.trigger("d", "r", {})
+    assert len(fake.asked) == 2
+
+
+def test_a_run_that_exists_after_a_failed_attempt_was_triggered_by_it(api, fake):
+    fake.on("POST", "/dags/d/dagRuns", (500, {"detail": "locked"}), (409, {"detail": "exists"}))
+    api.trigger("d", "r", {})
+
+
+def test_a_run_that_existed_before_is_refused(api, fake):
+    fake.on("POST", "/dags/d/dagRuns", (409, {"detail": "exists"}))
+    with pytest.raises(HarnessError, match=r"refused POST .* \(HTTP 409\): exists"):
+        api.trigger("d", "r", {})
+
+
+def test_a_database_that_stays_locked_is_one_sentence(api, fake):
     fake.on("POST", "/dags/d/dagRuns", (503, {"detail": "locked"}))
     with pytest.raises(HarnessError, match="does not answer POST /dags/d/dagRuns: HTTP 503, locked"):
+        api.trigger("d", "r", {})
+    assert len(fake.asked) == ATTEMPTS
+
+
+def test_a_write_without_an_answer_is_not_sent_again(api, fake):
+    def lose(request):
+        raise httpx.ReadTimeout("nothing came", request=request)
+
+    fake.routes["POST", "/api/v2/dags/d/dagRuns"] = lose
+    with pytest.raises(HarnessError, match="does not answer POST /dags/d/dagRuns: nothing came"):
         api.trigger("d", "r", {})
     assert len(fake.asked) == 1
 

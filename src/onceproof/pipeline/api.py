@@ -12,7 +12,7 @@ from onceproof.model.errors import HarnessError
 FINISHED = frozenset({"success", "failed"})
 ENDED = FINISHED | {"skipped", "upstream_failed", "removed"}
 ACTIVE = ("queued", "running")
-ATTEMPTS = 5  # of a read
+ATTEMPTS = 5  # of a request that the server could not carry out
 ANSWERS_WITHIN = 30.0  # seconds, of a read
 
 
@@ -65,7 +65,7 @@ class AirflowApi:
         self._http.close()
 
     def trigger(self, dag: str, run: str, conf: dict[str, Any]) -> None:
-        """Start a DAG run under this id."""
+        """Start a DAG run under this id. The id makes it safe to ask again: no second run can have it."""
         self._call("POST", f"/dags/{dag}/dagRuns", {"dag_run_id": run, "logical_date": None, "conf": conf})
 
     def run_state(self, dag: str, run: str) -> str:
@@ -159,17 +159,23 @@ class AirflowApi:
         *,
         absent_is_fine: bool = False,
     ) -> Any:
+        # An answer of 5xx is Airflow's "database is locked": its transaction was rolled back, and any request may be sent
+        # again. Without an answer a write may still be under way, so only reads are repeated, and writes are waited for
+        # as long.
+        again = (_Busy, httpx.TransportError) if method == "GET" else _Busy
         retrying = Retrying(
-            # A POST that was received must not be sent again, so only reads are retried, and others waited for as long.
-            stop=stop_after_attempt(ATTEMPTS if method == "GET" else 1),
+            stop=stop_after_attempt(ATTEMPTS),
             wait=wait_exponential(multiplier=0.1, max=2),
-            retry=retry_if_exception_type((httpx.TransportError, _Busy)),
+            retry=retry_if_exception_type(again),
             reraise=True,
         )
         try:
             response = retrying(self._send, method, path, body)
         except (httpx.HTTPError, _Busy) as error:
             raise HarnessError(f"Airflow at {self._url} does not answer {method} {path}: {error}.") from error
+        repeated = retrying.statistics["attempt_number"] > 1
+        if repeated and method == "POST" and response.status_code == httpx.codes.CONFLICT:
+            return None  # it exists under the name or id that we gave it: an attempt before was carried out after all
         if absent_is_fine and response.status_code == httpx.codes.NOT_FOUND:
             return None
         if response.is_error:
