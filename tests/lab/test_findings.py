@@ -36,6 +36,10 @@ RED = {
         "Wanted but not invoked:\nstreamTask.markChangelogAsCorrupted("
     ),
     "LegacyCheckpointingStateStoreCorruptedTest.shouldNotKeepOffsetsOfCorruptedStore()": "<null> but was: <3000>",
+    "KeyValueSegmentsAfterKillTest.shouldNotLockOlderSegmentWhenNewerOneIsCorrupted()": (
+        "expected: <org.apache.kafka.streams.errors.TaskCorruptedException> "
+        "but was: <org.apache.kafka.streams.errors.ProcessorStateException>"
+    ),
     "LogicalKeyValueSegmentsReopenTest.shouldOpenExistingSegments()": "expected: <[0, 1, 3]> but was: <[]>",
     "LogicalKeyValueSegmentsReopenTest.shouldCleanUpExpiredSegmentsAfterReopen()": "expected: <null> but was: <[2]>",
     "RocksDBVersionedStoreReopenTest.shouldFindHistoryAfterReopen()": "expected: <v1> but was: <null>",
@@ -47,6 +51,12 @@ RED = {
     "RocksDBVersionedStoreRestoreTest.shouldNotReviveKeyThatWasDeletedInAnEarlierBatch()": "<null> but was: <late>",
     "RocksDBVersionedStoreRestoreTest.shouldHaveAfterRestoreWhatItHadBefore()": "expected: <null> but was: <v",
 }
+ONLY_4_4_0 = {
+    "StateManagerUtilTransactionalStoresTest.shouldWipeTaskWhoseStoreWasFoundCorruptedWhenOpened(boolean)[2]": (
+        "the next attempt must find nothing to open ==> expected: <false> but was: <true>"
+    ),
+}
+NOT_FOR_4_3_1 = {"transactional-stores-switched-on-after-a-kill"}  # and without a patch: 4.4.0 has no published sources
 MENDED_IN_4_4_0 = {"TaskManagerCorruptedTaskTest.shouldMarkChangelogsOfCorruptedActiveTaskBeforeCheckpoint()"}
 JAVA = {("IllegalArgumentException", "")}
 TICKETS = sorted(FINDINGS.glob("*/ticket.md"))
@@ -83,10 +93,16 @@ def compiled(sources: list[Path], class_path: str, into: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tests(tmp_path_factory) -> Path:
-    """The classes of the tests, compiled once."""
-    class_path = joined(*replay_class_path(HERE, AFFECTED), *tools())
-    return compiled(sorted(FINDINGS.glob("*/*Test.java")), class_path, tmp_path_factory.mktemp("tests"))
+def tests(tmp_path_factory) -> dict[Release, Path]:
+    """The classes of the tests, compiled once for each release, as Kafka's own classes are not an interface."""
+    folders = {}
+    for release in (AFFECTED, NEWEST):
+        sources = sorted(FINDINGS.glob("*/*Test.java"))
+        if release == AFFECTED:
+            sources = [source for source in sources if source.parent.name not in NOT_FOR_4_3_1]
+        class_path = joined(*replay_class_path(HERE, release), *launcher())
+        folders[release] = compiled(sources, class_path, tmp_path_factory.mktemp("tests"))
+    return folders
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +122,14 @@ def patched(tmp_path_factory) -> Path:
     return compiled(changed, joined(*replay_class_path(HERE, AFFECTED)), tmp_path_factory.mktemp("patched"))
 
 
+def launcher() -> list[Path]:
+    """JUnit and Mockito."""
+    return [jar for jar in tools() if "org/apache/kafka" not in str(jar) and "slf4j" not in jar.name]
+
+
 def ran(release: Release, tests: Path, reports: Path, *first: Path) -> dict[str, str]:
     """The tests of all findings, run on a release in one JVM; with what was wrong, or an empty text."""
-    launcher = [jar for jar in tools() if "org/apache/kafka" not in str(jar) and "slf4j" not in jar.name]
-    class_path = joined(*first, tests, *replay_class_path(HERE, release), *launcher)
+    class_path = joined(*first, tests, *replay_class_path(HERE, release), *launcher())
     command = [HERE.java, *FAST_START, "-Xmx512m", "-cp", class_path, *LAUNCHER]
     done = subprocess.run(
         [*command, f"--scan-classpath={tests}", f"--reports-dir={reports}"],
@@ -132,16 +152,19 @@ def results(report: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("release", [AFFECTED, NEWEST], ids=str)
 def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
-    found = ran(release, tests, tmp_path)
-    red = {name: said for name, said in RED.items() if release == AFFECTED or name not in MENDED_IN_4_4_0}
+    found = ran(release, tests[release], tmp_path)
+    red = dict(RED)
+    if release == NEWEST:
+        red = {name: said for name, said in red.items() if name not in MENDED_IN_4_4_0} | ONLY_4_4_0
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    assert len(found) - len(RED) == 6  # look-alikes that are green on every release
+    alike = 8 if release == AFFECTED else 10  # green; two of 4.4.0 are one that it mends and one that 4.3.1 cannot have
+    assert len(found) - len(red) == alike
 
 
 def test_they_are_green_with_the_patches_of_the_findings(tests, patched, tmp_path):
-    assert {name: said for name, said in ran(AFFECTED, tests, tmp_path, patched).items() if said} == {}
+    assert {name: said for name, said in ran(AFFECTED, tests[AFFECTED], tmp_path, patched).items() if said} == {}
 
 
 @pytest.mark.parametrize("ticket", TICKETS, ids=lambda ticket: ticket.parent.name)
@@ -160,7 +183,7 @@ def test_what_a_ticket_names_is_there(ticket):
 def classes(name: str) -> bytes:
     """The bytes of Kafka's classes of that simple name, which have the names of their members as text."""
     found = b""
-    for jar in [*replay_class_path(HERE, AFFECTED), *tools()]:
+    for jar in [*replay_class_path(HERE, AFFECTED), *replay_class_path(HERE, NEWEST), *tools()]:
         with zipfile.ZipFile(jar) as archive:
             wanted = [entry for entry in archive.namelist() if re.search(rf"[/$]{name}\.class$", entry)]
             found += b"".join(map(archive.read, wanted))
@@ -169,11 +192,12 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 4
+    assert len(pages) == len(TICKETS) == 6
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()
-        for ending in ("*Test.java", "*.patch"):
+        endings = ("*Test.java",) if folder.name in NOT_FOR_4_3_1 else ("*Test.java", "*.patch")
+        for ending in endings:
             assert list(folder.glob(ending)), f"{folder.name} has no {ending}"
         for test in folder.glob("*Test.java"):
             assert test.stem in (folder / "ticket.md").read_text()
