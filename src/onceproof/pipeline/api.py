@@ -159,8 +159,8 @@ class AirflowApi:
         *,
         absent_is_fine: bool = False,
     ) -> Any:
-        # An answer of 5xx is Airflow's "database is locked": it rolled back, and any request may be sent again. Without an
-        # answer a write may still be under way, so only reads are repeated, and writes are waited for as long.
+        # An answer of 5xx is Airflow's "database is locked": it rolled back, so any request may be sent again. Without
+        # an answer a write may still be under way, so only reads are repeated, and writes are waited for as long.
         again = (_Busy, httpx.TransportError) if method == "GET" else _Busy
         retrying = Retrying(
             stop=stop_after_attempt(ATTEMPTS),
