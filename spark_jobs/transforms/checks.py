@@ -59,6 +59,11 @@ def _of_dedup(facts: Facts) -> list[Log]:
     ]
 
 
+def _of_dead_letters(facts: Facts) -> list[Log]:
+    skipped = Log("dead-letters", "dead-letters", "skipped", handled=True)
+    return [Log("skipping", "output", "taken"), *([skipped] if facts.get("queue") else [])]
+
+
 def _of_deleter(facts: Facts) -> list[Log]:
     folded = _cached(facts) or bool(facts.get("downstream"))
     return [
@@ -107,6 +112,7 @@ CHECKS = {
     "copy": Check(("deliveries",), lambda _: [Log("output-order", "output", counted=True)]),
     "counting": Check(("deliveries", "reads", "stores"), _of_counting),
     "dedup": Check(("deliveries", "state", "stores"), _of_dedup, once=True),
+    "dead-letters": Check((), _of_dead_letters),
     "deleter": Check(("answers", "published", "stores"), _of_deleter),
     FOREIGN_KEY_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
     GLOBAL_JOIN: Check(("deliveries",), lambda _: [Log("output-order", "output", judged="gives", counted=True)]),

@@ -49,15 +49,15 @@ FEW = 1_000_000  # records, or keys, that are kept as a whole and sent to every 
 class Log:
     """What is written to the topic of a role, as a function of the input's order.
 
-    `replay` says which input records give one: `every`, the `first` of each key, each `delete`, or each `version` of a
-    table. `judged` says what is compared of the value: `nothing`, the `value`, the `number` in the upper half of the
-    output's, that it is an `answer`, the `change` that a put or a delete makes, the `version` that a change of a table
-    is, what the input `gives` when it is joined or grouped, or the `result` of a join, where 0 is as good as a
-    tombstone. `key` is the key of all records, if it is not the input's.
+    `replay` says which input records give one: `every`, the `first` of each key, each `delete`, each `version` of a
+    table, or those that are `taken` or `skipped` as poison. `judged` says what is compared of the value: `nothing`, the
+    `value`, the `number` in the upper half of the output's, that it is an `answer`, the `change` that a put or a delete
+    makes, the `version` that a change of a table is, what the input `gives` when it is joined or grouped, or the
+    `result` of a join, where 0 is as good as a tombstone. `key` is the key of all records, if it is not the input's.
     `counted`: another promise reports keys with too few or too many records; `beside`: the role in which another
     promise reports too few. `punctuated`: a punctuator writes, too, under keys below 0. `history`: each record of a
     folded log is one that an input of its key gives, in their order. `puts`: only what was put is compared, as a
-    punctuator deletes it.
+    punctuator deletes it. `handled`: an exception handler wrote its headers behind those of the input (KIP-1034).
     """
 
     promise: str
@@ -71,12 +71,13 @@ class Log:
     punctuated: bool = False
     history: bool = False
     puts: bool = False
+    handled: bool = False
 
 
 # With these columns a trial states its logs.
 COLUMNS = (
     "promise string, role string, replay string, judged string, key int, folded boolean, counted boolean, "
-    "beside string, punctuated boolean, history boolean, puts boolean"
+    "beside string, punctuated boolean, history boolean, puts boolean, handled boolean"
 )
 LOG = f"struct<{COLUMNS}>"
 LOGS = f"log int, trial int, exactly_once boolean, {COLUMNS}"
@@ -233,6 +234,8 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
         .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), "trial")
         .where((f.col("replay") != "delete") | (f.col("value") == DELETE))
         .where((f.col("replay") != "version") | (f.col("value") <= 0))
+        .where((f.col("replay") != "taken") | (f.col("value") >= 0))
+        .where((f.col("replay") != "skipped") | (f.col("value") < 0))
         .withColumns({"key": f.coalesce("own_key", "of_key"), "value": value.cast("long")})
     )
 
@@ -268,12 +271,18 @@ def written(records: DataFrame, logs: DataFrame) -> DataFrame:
         .when(f.col("judged") == "answer", f.when(f.col("value").isin(0, 1), f.lit(1)).otherwise(f.col("value")))
         .otherwise(f.lit(0))
     )
+    own_headers = f.regexp_replace("headers", r" ?__streams\.errors\..*", "")
     return (
         records.select("trial", "role", "partition", "offset", "key", "value", "timestamp", "headers")
         .join(f.broadcast(logs.withColumnRenamed("key", "own_key")), ["trial", "role"])
         .where(~(f.col("punctuated") & (f.col("key") < 0)) & ~(f.col("puts") & f.col("value").isNull()))
         .withColumns(
-            {"gone": f.col("value").isNull() | value.isNull(), "raw": f.col("value"), "value": value.cast("long")}
+            {
+                "gone": f.col("value").isNull() | value.isNull(),
+                "raw": f.col("value"),
+                "value": value.cast("long"),
+                "headers": f.when(f.col("handled"), own_headers).otherwise(f.col("headers")),
+            }
         )
     )
 

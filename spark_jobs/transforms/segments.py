@@ -20,6 +20,7 @@ from spark_jobs.transforms.places import text_of_place
 # store, which may be cached, so only the last record of a key counts. `judged`: how its value follows from that of the
 # input, as the `value` itself, as the `change` that a put or a delete makes, or as a `version`; null if another promise
 # judges it.
+QUEUE = "dead-letters"  # a role of trials with the fact `queue`
 EFFECTS = "check string, role string, when string, once boolean, fixed_key int, judged string"
 _OF_TOPOLOGY = [
     ("enumerator", "output", "each", False, None, None),
@@ -30,6 +31,8 @@ _OF_TOPOLOGY = [
     ("counting", "last-changelog", "each", True, None, "value"),
     ("dedup", "output", "first", False, None, None),
     ("dedup", "seen-changelog", "first", True, None, "value"),
+    ("dead-letters", "output", "taken", False, None, None),
+    ("dead-letters", QUEUE, "skipped", False, None, None),
     ("deleter", "output", "delete", False, None, None),
     ("deleter", "records-changelog", "each", True, None, "change"),
     ("as-of-join", "output", "each", False, None, None),
@@ -57,8 +60,11 @@ def transactions(
     """
     effects = parts.sparkSession.createDataFrame(_OF_TOPOLOGY, EFFECTS)
     wanted = f.broadcast(
-        trials.select("trial", "check", f.coalesce(fact("punctuated") == 1, f.lit(False)).alias("punctuated"))
+        trials.select(
+            "trial", "check", *(f.coalesce(fact(n) == 1, f.lit(False)).alias(n) for n in ("punctuated", "queue"))
+        )
         .join(f.broadcast(effects), "check")
+        .where((f.col("role") != QUEUE) | f.col("queue"))
         .select("trial", "role", "when", "once", "fixed_key", "judged", "punctuated")
     )
     positions = _positions(batches, parts)
@@ -205,6 +211,8 @@ def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFra
         f.when(f.col("when") == "first", f.col("is_first"))
         .when(f.col("when") == "delete", f.col("value") == DELETE)
         .when(f.col("when") == "version", f.col("value") <= 0)
+        .when(f.col("when") == "taken", f.col("value") >= 0)
+        .when(f.col("when") == "skipped", f.col("value") < 0)
         .otherwise(f.lit(True))
     )
     value = (

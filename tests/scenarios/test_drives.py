@@ -500,6 +500,10 @@ WAYS = [
         "NEXT_CENTURY",
         all_steps_tried=True,
     ),
+    Way("dead-letters", "some are skipped", True, r"^6,150 of 13,100 records were skipped, in runs of 40\.$"),
+    Way("dead-letters", "none is", False, "^0 of", parameters={"poison": 0}, all_steps_tried=True),
+    Way("dead-letters", "an instance is killed", True, r"^instance-\d was killed with 0_", "KILLED"),
+    Way("dead-letters", "it rolls", True, "The group went from 4.3.1 to 4.2.1", "ROLLING", restart_on="4.2.1"),
     Way(
         "windows",
         "an instance is killed",
@@ -646,7 +650,7 @@ HALTS = [
     Way(
         scenario,
         "nobody goes on",
-        scenario == "far-future",  # which is about just that
+        scenario in ("far-future", "dead-letters"),  # which are about just that
         r"^stuck: instance-1.*: Waited \d+ s for .* in vain",
         nature=Nature(halts_after=halts),
     )
@@ -654,7 +658,7 @@ HALTS = [
         SCENARIOS,
         (
             *(10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000),
-            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 150),
+            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 150),
         ),
         strict=True,
     )

@@ -181,6 +181,7 @@ Mutate = Callable[[Clean, random.Random], Mutation]
 CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutation], ...]]] = {
     "as-of-join": {"output": (unexpected_entry,), "versions-changelog": ()},
     "copy": {"output": (unexpected_entry,)},
+    "dead-letters": {"output": (), "dead-letters": ()},
     "enumerator": {"output": (), "ids-changelog": (), "counter-changelog": ()},
     "counting": {"output": (wrong_number, unexpected_entry), "last-changelog": (tombstone, empty_changelog)},
     "dedup": {"output": (unexpected_entry,), "seen-changelog": (tombstone,)},

@@ -1273,6 +1273,11 @@ def strange(role: str, value: int) -> Mutate:
     return mutate
 
 
+def strange_entry(role: str) -> Mutate:
+    """As `strange`, with a value of no meaning."""
+    return strange(role, 5)
+
+
 def missing(role: str) -> Mutate:
     """The last record of a key is missing in a changelog; if that is folded, all of them are."""
 
@@ -1380,6 +1385,11 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         leaked_output,
         repeated_output,
         *(plant("output") for plant in (stamped, headed, valued, swapped)),
+    ),
+    "dead-letters": tuple(
+        plant(role)
+        for role in ("output", "dead-letters")
+        for plant in (stamped, headed, valued, swapped, moved, missing, written_again, strange_entry)
     ),
     "enumerator": (
         duplicate_id,

@@ -63,6 +63,7 @@ GUIDES = {
     "copy": "output",
     "enumerator": "output",
     "counting": "output",
+    "dead-letters": "input",
     "dedup": "output",
     "deleter": at_least_once.CHANGELOG,
     "foreign-key-join": "input",
@@ -76,6 +77,7 @@ GUIDES = {
     "windows": "input",
 }
 JOINING = (
+    "dead-letters",
     "foreign-key-join",
     "grouped-table",
     "outbox",

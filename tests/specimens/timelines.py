@@ -65,6 +65,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "windows": {},
     "as-of-join": {},
     "punctuators": {},
+    "dead-letters": {},
     "migration": {},
 }
 
@@ -163,6 +164,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     "stream-join": {},
     "split-batch": {},
     "grouped-table": {},
+    "dead-letters": {},
     "far-future": {},
     "table-join": {},
     "windows": {},

@@ -31,7 +31,7 @@ from onceproof.scenarios.declared import GUARANTEE
 # what comes in between depends on how two tasks or a record cache take turns; that there is one, where what comes out
 # tells when a punctuation came. Not those whose output tells the partition of its task, of which the driver knows none
 # (`enumerator`, `idle-task`), that are about the speed of a producer (`quota`) or about brokers (`migration`), or hang
-# the driver, too (`far-future`).
+# the driver or are refused by it, too (`far-future`, `dead-letters`).
 ALIKE: Mapping[str, str] = {
     "multirunner": "records",
     "crash": "records",

@@ -229,6 +229,17 @@ ANOMALIES = {
     )
 }
 
+# Breaches of a log that is held against the replay of the input, record by record.
+_CONTENTS = (
+    "lost-record",
+    "duplicate-output",
+    "unexpected-record",
+    "wrong-order",
+    "wrong-value",
+    "wrong-timestamp",
+    "wrong-partition",
+    "wrong-header",
+)
 PROMISES = {
     promise.name: promise
     for promise in (
@@ -260,20 +271,29 @@ PROMISES = {
             "keys",
         ),
         Promise(
+            "skipping",
+            "An exception handler that continues skips the records that cannot be read or processed, and no other: "
+            "each of the others comes out, in order, with its key, value, timestamp, headers and partition.",
+            "Every record that can be processed was looked for in the output.",
+            _CONTENTS,
+            "skipped_records",
+            "preloaded",
+        ),
+        Promise(
+            "dead-letters",
+            "Each record that is skipped is in the dead letter queue once, as it was read (KIP-1034); under "
+            "at-least-once a suffix may come again.",
+            "Every record that cannot be processed was looked for in the dead letter queue.",
+            _CONTENTS,
+            "dead_letters",
+            1,  # how many there are varies
+        ),
+        Promise(
             "changelog",
             "A changelog is what the replay of the input says: record by record where the store is not cached, else as "
             "the table that it folds to. Each of its records is one that its key had, in the order of the input.",
             "Every record of the changelog, or key of its table, was held against what the input gives.",
-            (
-                "lost-record",
-                "duplicate-output",
-                "unexpected-record",
-                "wrong-order",
-                "wrong-value",
-                "wrong-timestamp",
-                "wrong-partition",
-                "wrong-header",
-            ),
+            _CONTENTS,
             "changelog_contents",
             "keys",
         ),

@@ -27,6 +27,7 @@ SECONDS = {
     "idle-task": 24.0,
     "corrupted-task": 9.0,
     "split-batch": 10.0,
+    "dead-letters": 12.0,
     "grouped-table": 27.0,
     "stream-join": 6.0,
     "table-join": 40.0,

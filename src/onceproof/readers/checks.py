@@ -9,7 +9,16 @@ from onceproof.model.record import Facts, Record, Topics
 from onceproof.readers import enumerator
 from onceproof.readers.answers import DELETE, FALSE, TRUE, compare_answers, compare_published
 from onceproof.readers.comparisons import findings_of
-from onceproof.readers.contents import Log, compare_contents, first_of_key, put_or_delete, unjudged, version
+from onceproof.readers.contents import (
+    Log,
+    compare_contents,
+    first_of_key,
+    put_or_delete,
+    skipped,
+    taken,
+    unjudged,
+    version,
+)
 from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.groups import sums_of_groups
 from onceproof.readers.joins import as_of, by_foreign_key, by_key, changes_of, with_entries
@@ -20,6 +29,8 @@ from onceproof.readers.scans import compare_scans
 from onceproof.readers.state import compare_state
 from onceproof.readers.transactions import compare_transactions
 from onceproof.readers.windows import compare_windows
+
+DEAD_LETTERS = "dead-letters"  # a topology, a role and a promise
 
 
 def _contents(logs: Sequence[Log], topics: Topics, facts: Facts) -> Iterator[Comparison]:
@@ -96,6 +107,20 @@ def check_copy(topics: Topics, facts: Facts) -> Findings:
         *_contents([Log("output-order", "output", counted=True)], topics, facts),
     ]
     return findings_of(inputs, outputs, comparisons)
+
+
+def check_dead_letters(topics: Topics, facts: Facts) -> Findings:
+    """The topology `dead-letters`: each record comes out as it is, or is skipped, into a dead letter queue if there is
+    one.
+
+    Args:
+        topics: `input` (poison has a value below 0), `output`, `dead-letters`.
+        facts: `exactly_once`; `queue` is 1 if there is a dead letter queue.
+    """
+    logs = [Log("skipping", "output", taken)]
+    if facts.get("queue"):
+        logs.append(Log(DEAD_LETTERS, DEAD_LETTERS, skipped, handled=True))
+    return findings_of(topics["input"], topics["output"], _contents(logs, topics, facts))
 
 
 def check_dedup(topics: Topics, facts: Facts) -> Findings:
@@ -314,6 +339,7 @@ CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "copy": check_copy,
     "enumerator": check_enumerator,
     "counting": check_counting,
+    DEAD_LETTERS: check_dead_letters,
     "dedup": check_dedup,
     "deleter": check_deleter,
     "foreign-key-join": check_foreign_key_join,

@@ -22,6 +22,7 @@ from onceproof.readers.answers import DELETE
 from onceproof.readers.comparisons import by_place, records_text, value_text
 
 Told = Callable[[int | None], int | None]
+OF_HANDLER = "__streams.errors."  # the headers of an exception handler begin with it
 
 
 def every(inputs: Sequence[Record]) -> Iterator[Record]:
@@ -36,6 +37,16 @@ def first_of_key(inputs: Sequence[Record]) -> Iterator[Record]:
         if record[2] not in seen:
             seen.add(record[2])
             yield record
+
+
+def taken(inputs: Sequence[Record]) -> Iterator[Record]:
+    """Each record with a value from 0 on; the others are poison, which is skipped."""
+    return (record for record in inputs if (record[3] or 0) >= 0)
+
+
+def skipped(inputs: Sequence[Record]) -> Iterator[Record]:
+    """Each record of poison."""
+    return (record for record in inputs if (record[3] or 0) < 0)
 
 
 def unjudged(_value: int | None) -> int | None:
@@ -75,6 +86,7 @@ class Log:
         punctuated: whether a punctuator writes as well, under keys below 0, which no input explains.
         history: whether each record of a folded log is one that an input of its key gives, in their order.
         puts: whether only what was put is compared, as a punctuator deletes it.
+        handled: whether an exception handler wrote its headers behind those of the input (KIP-1034).
     """
 
     promise: str
@@ -89,6 +101,7 @@ class Log:
     punctuated: bool = False
     history: bool = False
     puts: bool = False
+    handled: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,8 @@ def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterato
     ours = (r for r in topics[log.role] if not (log.punctuated and (r[2] or 0) < 0))
     if log.puts:
         ours = (r for r in ours if r[3] is not None)
+    if log.handled:
+        ours = (r._replace(headers=r.headers.partition(OF_HANDLER)[0].rstrip()) for r in ours)
     written = sorted(ours, key=by_place)
     if compared := max(len(given), len(written)):
         yield Comparison(log.promise, None, 0, None, log.role, "what the replay says", "the same", compared)

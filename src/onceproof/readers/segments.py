@@ -26,6 +26,7 @@ from onceproof.readers.comparisons import records_text
 from onceproof.readers.contents import Told, as_it_is, put_or_delete, version
 
 Log = tuple[str, int]  # role and partition
+QUEUE = "dead-letters"  # a role of trials with the fact `queue`
 LAST_SEQUENCE = 2**31 - 1  # then 0 follows
 
 
@@ -35,8 +36,8 @@ class Effect:
 
     Attributes:
         role: of the topic that it is written to.
-        when: for `each` input record, for the `first` of its key, for one that asks to `delete`, or for a `version` of
-            a table.
+        when: for `each` input record, for the `first` of its key, for one that asks to `delete`, for a `version` of a
+            table, for one that is `taken`, or for one that is `skipped` as poison.
         once: whether only the last record of a key is looked at: a cached store writes once for several inputs, and
             has the last value of each key written when the transaction commits.
         key: the input's own, if not said.
@@ -59,6 +60,7 @@ EFFECTS = {
     ),
     "copy": (Effect("output", once=False),),
     "counting": (Effect("output", once=False), Effect("last-changelog", value=as_it_is)),
+    "dead-letters": (Effect("output", "taken", once=False), Effect("dead-letters", "skipped", once=False)),
     "dedup": (Effect("output", "first", once=False), Effect("seen-changelog", "first", value=as_it_is)),
     "deleter": (Effect("output", "delete", once=False), Effect("records-changelog", value=put_or_delete)),
     "as-of-join": (Effect("output", once=False), Effect("versions-changelog", "version", value=version)),
@@ -123,14 +125,15 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
             record that they could not decode has no key.
         topology: which says what input records make it write.
         facts: `ended` is 0 if the drive failed, so that transactions may be open; `punctuated` is 1 if a punctuator
-            writes as well, under keys below 0, which no input explains.
+            writes as well, under keys below 0, which no input explains; `queue` is 1 if there is a dead letter queue.
     """
     transactions = _transactions(entries)
     seen: dict[Log, dict[int, Record]] = defaultdict(dict)
     for role, records in topics.items():
         for record in records:
             seen[role, record.partition][record.offset] = record
-    yield from _atomicity(entries, transactions, seen, EFFECTS.get(topology, ()), facts)
+    effects = [e for e in EFFECTS.get(topology, ()) if e.role != QUEUE or facts.get("queue")]
+    yield from _atomicity(entries, transactions, seen, effects, facts)
     yield from _isolation(entries, transactions, seen)
     yield from _fencing(entries)
     yield from _falling(transactions)
@@ -253,6 +256,8 @@ def _causes(effect: Effect, records: Iterable[Record], first: Mapping[tuple[int,
     """The input records that have the effect."""
     if effect.when == "first":
         return (record for record in records if first[record.partition, record.key] == record.offset)
+    if effect.when in ("taken", "skipped"):
+        return (record for record in records if ((record.value or 0) < 0) == (effect.when == "skipped"))
     if effect.when == "version":
         return (record for record in records if (record.value or 0) <= 0)
     return (record for record in records if effect.when == "each" or record.value == DELETE)

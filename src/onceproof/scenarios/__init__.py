@@ -12,6 +12,7 @@ from onceproof.scenarios import (
     at_least_once,
     corrupted_task,
     crash,
+    dead_letters,
     enumerator,
     far_future,
     foreign_key_join,
@@ -49,6 +50,7 @@ _MODULES = (
     windows,
     as_of_join,
     punctuators,
+    dead_letters,
     migration,
 )
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}

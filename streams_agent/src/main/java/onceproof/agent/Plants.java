@@ -73,6 +73,10 @@ final class Plants {
                     Alteration.of(CLIENTS + "producer.internals.TransactionManager", "<init>", Committing.OtherId.class)),
             new Plant("output-outside-transaction",
                     Alteration.of(PRODUCER, "send", Sending.OutsideTransaction.class)),
+            new Plant("dead-letter-lost",
+                    Alteration.of(
+                            "~errors.internals.ExceptionHandlerUtils", "maybeBuildDeadLetterQueueRecords",
+                            Sending.DeadLetterLost.class)),
             new Plant("batch-lost", Alteration.of(PRODUCER, "send", Sending.BatchLost.class)),
             new Plant("record-twice", Alteration.of(SOURCE, "process", 1, Processing.Twice.class)),
             new Plant("record-skipped", Alteration.of(SOURCE, "process", 1, Processing.FirstSkipped.class)),

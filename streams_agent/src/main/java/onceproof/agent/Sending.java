@@ -52,6 +52,18 @@ public final class Sending {
         return isChange(record) && (record.value() != null) == puts && Fired.everyNth(RARELY);
     }
 
+    /** In {@code ExceptionHandlerUtils}: now and then there is no dead letter. */
+    static final class DeadLetterLost {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) List<ProducerRecord<byte[], byte[]>> letters) {
+            letters = withoutSome(letters);
+        }
+    }
+
+    public static List<ProducerRecord<byte[], byte[]>> withoutSome(List<ProducerRecord<byte[], byte[]>> letters) {
+        return !letters.isEmpty() && Fired.everyNth(RARELY) ? List.of() : letters;
+    }
+
     /** Now and then the change before it is sent once more. */
     static final class OlderChange {
         @Advice.OnMethodEnter

@@ -18,6 +18,7 @@ final class Topologies {
                     Map.entry("enumerator", Enumerator::topology),
                     Map.entry("counting", Counting::topology),
                     Map.entry("dedup", Dedup::topology),
+                    Map.entry("dead-letters", DeadLetters::topology),
                     Map.entry("deleter", Deleter::topology),
                     Map.entry("foreign-key-join", ForeignKeyJoin::topology),
                     Map.entry("global-join", GlobalJoin::topology),

@@ -1,0 +1,240 @@
+"""Records that cannot be read or processed are skipped, and nothing else is lost by it.
+
+An exception handler that continues skips a record: of the deserialization (KIP-161), or of the processing (KIP-1033,
+from 3.9.0). From 4.2.0 on it also writes the record to a dead letter queue (KIP-1034), in the transaction in which the
+task goes on behind it. So under exactly-once each skipped record is in the queue once, with its own key, value,
+timestamp and headers, and each other record is in the output once, whatever happens to the instances.
+
+Up to 3.9.0 a task may stop for ever behind skipped records (KAFKA-17299). A partition whose buffer is full is paused,
+and resumed when a record is taken off a buffer that is exactly full. Skipped records are taken off several at once, so
+the moment is missed. The thread runs, and its lag grows until the next rebalance.
+
+Good records and poison (a value below 0) come in runs, with a buffer of a few records. A trial is *exercised* when
+poison was skipped; where a fault strikes, when it bit.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import count, islice
+from typing import Any
+
+from onceproof.faults import OF_GROUPS, chosen, parameters_of
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
+from onceproof.scenarios.base import (
+    MEMBERSHIP,
+    ROLLING,
+    Exercise,
+    Lab,
+    Role,
+    Scenario,
+    System,
+    Variant,
+    Workload,
+    membership,
+    partition_of_key,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.befalling import befall, refuse_group, start_other
+
+NAME = "instance-1"
+DESERIALIZATION, PROCESSING = "deserialization", "processing"
+HANDLERS = {  # the property that names the handler, as all releases take it, and the handler
+    DESERIALIZATION: ("default.deserialization.exception.handler", "LogAndContinueExceptionHandler"),
+    PROCESSING: ("processing.exception.handler", "LogAndContinueProcessingExceptionHandler"),
+}
+PROCESSING_FROM = Release(3, 9, 0)  # KIP-1033
+QUEUE_FROM = Release(4, 2, 0)  # KIP-1034
+QUEUE = "dead-letters"  # role of the queue
+LAST = 100  # good records at the end of the rest, so that the last position of each partition is committed
+GOES_ON_WITHIN = 10.0  # seconds in which a healthy application makes progress
+STANDS_STILL = 30.0  # seconds after which it will make no more
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "committed": Parameter(3_000, "good records that are committed before any poison", least=1),
+    "records": Parameter(10_000, "records behind the first ones, good and poison", least=1),
+    "good": Parameter(25, "good records of a run", least=1),
+    "poison": Parameter(40, "records that cannot be read or processed, behind each run of good ones", least=0),
+    "failing": Parameter(DESERIALIZATION, "where they fail", choices=tuple(HANDLERS)),
+    "buffered": Parameter(20, "records that a task buffers of a partition before it is paused", least=1),
+    "partitions": Parameter(2, "partitions of the input", least=1),
+    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
+    **MEMBERSHIP,
+    **parameters_of(*OF_GROUPS),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "Runs of records that cannot be deserialized; the buffer is smaller than a run."),
+    Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
+    Variant("PROCESSING", "As DEFAULT_CONFIG; the records fail when they are processed.", {"failing": PROCESSING}),
+    Variant("LARGE_BUFFER", "As DEFAULT_CONFIG; no partition is paused.", {"buffered": 100_000}),
+    Variant("KILLED", "As DEFAULT_CONFIG; one of two instances is killed meanwhile.", {"fault": "instance-kill"}),
+    Variant(
+        "PROCESSING_KILLED",
+        "As PROCESSING; one of two instances is killed meanwhile.",
+        {"failing": PROCESSING, "fault": "instance-kill"},
+    ),
+    ROLLING,
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def workload(trial: Trial) -> Workload:
+    """Distinct keys; first good records only, then runs of good ones and of poison, and good ones at the end.
+
+    The value of poison is its key below 0, that of the others is drawn from the seed. The handler leaves the partition
+    of the queue to the producer: keys are those for which it chooses as the input does.
+    """
+    own, rng = values(trial), random.Random(trial.seed)
+    run, partitions = own["good"] + own["poison"], own["partitions"]
+    keys = filter(partial(_stays, partitions), count())
+
+    def good(key: int) -> tuple[int, int]:
+        return key, rng.randint(0, 1_000_000)
+
+    first = [good(key) for key in islice(keys, own["committed"])]
+    flow = [
+        good(key) if number % run < own["good"] else (key, -key)
+        for number, key in enumerate(islice(keys, own["records"]))
+    ]
+    return Workload(first, [*flow, *map(good, islice(keys, LAST))])
+
+
+def _stays(partitions: int, key: int) -> bool:
+    """Whether a producer without a partitioner puts the key, and no other than 0, where the input has it."""
+    return key > 0 and murmur2(key.to_bytes(4, "big")) % partitions == partition_of_key(key, partitions)
+
+
+def murmur2(data: bytes) -> int:
+    """The positive hash by which Kafka's producer chooses the partition of a key (`BuiltInPartitioner`)."""
+    mask, mix = 0xFFFFFFFF, 0x5BD1E995
+    found = 0x9747B28C ^ len(data)
+    whole = len(data) // 4 * 4
+    for start in range(0, whole, 4):
+        word = int.from_bytes(data[start : start + 4], "little") * mix & mask
+        found = (found * mix & mask) ^ ((word ^ word >> 24) * mix & mask)
+    if data[whole:]:
+        found = (found ^ int.from_bytes(data[whole:], "little")) * mix & mask
+    found = (found ^ found >> 13) * mix & mask
+    return (found ^ found >> 15) & 0x7FFFFFFF
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `dead-letters`."""
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "failing": values(trial)["failing"],
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    own = values(trial)
+    name, handler = HANDLERS[own["failing"]]
+    queue = {"errors.dead.letter.queue.topic.name": trial.topic(QUEUE)} if has_queue(trial) else {}
+    return {
+        "processing.guarantee": own["guarantee"],
+        "num.standby.replicas": "0",
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        "buffered.records.per.partition": str(own["buffered"]),
+        name: f"org.apache.kafka.streams.errors.{handler}",
+        **queue,
+        **membership(own),
+    }
+
+
+def has_queue(trial: Trial) -> bool:
+    """Whether every release of the trial writes dead letters."""
+    return min(trial.cell.streams, trial.cell.running) >= QUEUE_FROM
+
+
+def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Refuses a handler that a release does not have."""
+    oldest = min(cell.streams, cell.running)
+    if own["failing"] == PROCESSING and oldest < PROCESSING_FROM:
+        return (
+            f"Kafka Streams {oldest} has no handler of exceptions in the processing (KIP-1033); choose "
+            f"{PROCESSING_FROM} or later, or failing={DESERIALIZATION}."
+        )
+    return refuse_group(cell, own, on_disk=False)
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: Lab) -> Exercise:
+    """Commit good records; then have poison among them, with the fault if there is one; drain."""
+    first, flow = lab.workload.first, lab.workload.second
+    fault, suffered = chosen(lab.parameters), None
+    lab.measure(queue=int(has_queue(lab.trial)))
+    with lab.phase("first records"):
+        lab.start_instance(NAME)
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        if fault:
+            start_other(lab)
+    if fault:
+        suffered = befall(lab, fault, "poison", flow)
+    else:
+        with lab.phase("poison"):
+            lab.produce("poison", flow).await_delivered()
+            _await_end(lab, len(first) + len(flow))
+            lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    if suffered:
+        return Exercise.of(suffered)
+    poison = sum(value < 0 for _, value in flow)
+    reason = f"{poison:,} of {len(first) + len(flow):,} records were skipped, in runs of {lab.parameters['poison']:,}."
+    return Exercise(poison > 0, reason, all_steps_tried=True)
+
+
+def _await_end(lab: Lab, records: int) -> None:
+    """Wait until all records are committed, and note a standstill: an application that runs and gets no further."""
+    reached = lab.committed()
+    while reached < records:
+        if not lab.holds_within(GOES_ON_WITHIN, partial(_is_further, lab, reached)):
+            lab.note("standstill", committed=reached, of=records)
+            lab.note("exercised")
+            further = f"more than {reached:,} of {records:,} records to be committed"
+            lab.await_(further, partial(_is_further, lab, reached), STANDS_STILL)
+        reached = lab.committed()
+
+
+def _is_further(lab: Lab, reached: int) -> bool:
+    return lab.committed() > reached
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="dead-letters",
+    roles={"input": Role(), "output": Role()},
+    promises=("skipping",),
+    stores=0,
+)
+WITH_QUEUE = replace(SYSTEM, roles={**SYSTEM.roles, QUEUE: Role()}, promises=("skipping", "dead-letters"))
+SCENARIO = Scenario(
+    name="dead-letters",
+    title="Records that cannot be read or processed are skipped, and nothing else is lost by it (KAFKA-17299)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda trial: WITH_QUEUE if has_queue(trial) else SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "3.9.0"),
+    refusal=refusal,
+)

@@ -1,0 +1,60 @@
+"""KAFKA-17299, KIP-1034: the independent reader's judgement on the specimens, and what is generated."""
+
+from collections import Counter
+
+import pytest
+
+from onceproof.model.release import Release
+from onceproof.readers.checks import check_dead_letters as check
+from onceproof.scenarios.dead_letters import SCENARIO, config, murmur2, workload
+from tests.conftest import a_trial
+from tests.specimens.dead_letters import SPECIMENS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    found = check(specimen.topics, specimen.facts)
+    assert Counter(found.witnesses) == Counter(specimen.witnesses)
+    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
+
+
+def test_runs_of_good_records_and_of_poison_whose_keys_stay_in_their_partition():
+    own = {"committed": 50, "records": 30, "good": 5, "poison": 10}
+    made = workload(a_trial("4.4.0", scenario="dead-letters", **own))
+    assert len(made.first) == 50
+    assert all(value >= 0 for _, value in made.first)
+    assert [value < 0 for _, value in made.second[:30]] == ([False] * 5 + [True] * 10) * 2
+    assert all(value >= 0 for _, value in made.second[30:])
+    keys = [key for key, _ in [*made.first, *made.second]]
+    assert keys == sorted(set(keys))
+    assert made == workload(a_trial("4.4.0", scenario="dead-letters", **own))
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),  # of Kafka's own test of `Utils.murmur2`
+    [(b"21", -973932308), (b"foobar", -790332482), (b"a-little-bit-long-string", -985981536), (b"abc", 479470107)],
+)
+def test_partitions_are_chosen_as_the_producer_does(data, found):
+    assert murmur2(data) == found & 0x7FFFFFFF
+
+
+@pytest.mark.parametrize(("release", "queue"), [("4.1.2", False), ("4.2.0", True), ("4.4.0", True)])
+def test_there_is_a_queue_from_4_2_0_on(release, queue):
+    trial = a_trial(release, scenario="dead-letters")
+    system = SCENARIO.system(trial)
+    assert ("dead-letters" in system.roles) == ("dead-letters" in system.promises) == queue
+    assert (config(trial).get("errors.dead.letter.queue.topic.name") == trial.topic("dead-letters")) == queue
+
+
+def test_a_group_that_rolls_to_a_release_without_one_has_no_queue():
+    trial = a_trial("4.4.0", "ROLLING", 1, "dead-letters", "4.1.2")
+    assert "dead-letters" not in SCENARIO.system(trial).roles
+
+
+def test_before_3_9_0_nothing_handles_what_fails_in_the_processing():
+    assert SCENARIO.refuse(a_trial("3.9.0", "PROCESSING", scenario="dead-letters").cell) is None
+    told = SCENARIO.refuse(a_trial("3.8.1", "PROCESSING", scenario="dead-letters").cell)
+    assert told == (
+        f"Kafka Streams {Release(3, 8, 1)} has no handler of exceptions in the processing (KIP-1033); choose 3.9.0 or "
+        "later, or failing=deserialization."
+    )
