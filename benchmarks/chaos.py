@@ -22,7 +22,6 @@ Needs PostgreSQL for `postgresql`, root for `disk` (a tmpfs as home), Debian's p
 """
 
 import argparse
-import hashlib
 import json
 import os
 import random
@@ -42,23 +41,18 @@ from statistics import median
 from typing import Any
 
 import psutil
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
-from onceproof.lab.processes import REAPER, holds_within
+from onceproof.lab.processes import REAPER
 from onceproof.model.errors import ExitCode
-from onceproof.model.files import Outcome
 from onceproof.model.verdict import Verdict
-from onceproof.pipeline.supervisor import COMPONENTS, TREE
-from onceproof.results.database import CellRow, database, is_missing
+from onceproof.pipeline.supervisor import COMPONENTS
 from onceproof.settings import get_settings
-from tests.specimens.postgresql import INITDB, PostgreSQL, postgresql
+from tests.homes import GONE_WITHIN, SHOWN, Home, Tree, left_after, told_of
+from tests.specimens.postgresql import INITDB, postgresql
 
-ONCEPROOF = [sys.executable, "-m", "onceproof.cli"]
 # The shortest trials there are. The control is DEFAULT_CONFIG.
 MATRIX = ["--streams", "4.3.1", "--scenario", "at-least-once", "--variant", "DEFAULT_CONFIG"]
 MATRIX += ["--variant", "EXACTLY_ONCE"]
-GONE_WITHIN = 10.0
 ENDS_WITHIN = 900.0  # a command, on a machine that others use
 FULL_FOR = 60.0  # the disk, unless the command ends before
 HOUR = 3_600
@@ -69,8 +63,6 @@ time.sleep = lambda seconds: select.select([], [], [], seconds) and None
 if "airflow" in sys.orig_argv:
     os.environ.pop("LD_PRELOAD", None)
 """
-SHARED = Path("/dev/shm")  # noqa: S108 - where libfaketime shares what it knows
-SHOWN = 120  # characters of a sentence or a command
 LOOK_EVERY = 0.2
 TRIES = 3  # to strike before the run has ended
 NOTHING_TO_RESUME = "There is no interrupted run"
@@ -85,59 +77,6 @@ SUMMARY = (
 )
 
 Verdicts = Mapping[str, str]  # by cell
-
-
-@dataclass(frozen=True)
-class Tree:
-    """What a command has started, at one moment."""
-
-    command: psutil.Process
-    below: Mapping[psutil.Process, Sequence[str]]  # with its words
-
-    @classmethod
-    def of(cls, command: psutil.Process) -> "Tree":
-        """All that is there now."""
-        below = {}
-        with suppress(psutil.NoSuchProcess):
-            for process in command.children(recursive=True):
-                with suppress(psutil.NoSuchProcess):
-                    below[process] = process.cmdline()
-        return cls(command, below)
-
-    def running(self, *words: str) -> list[psutil.Process]:
-        """Those whose command has all these words, but not their reapers."""
-        return [
-            process
-            for process, told in self.below.items()
-            if str(REAPER) not in told and all(any(word in one for one in told) for word in words)
-        ]
-
-    def keepers(self, component: str) -> list[psutil.Process]:
-        """The two above a component of Airflow."""
-        return self.running(str(TREE), component)
-
-    def component(self, component: str) -> list[psutil.Process]:
-        """It itself: the first process below its lower keeper, which may have adopted others."""
-        lower = [keeper for keeper in self.keepers(component) if keeper.ppid() != self.command.pid]
-        return [min(keeper.children(), key=psutil.Process.create_time) for keeper in lower if keeper.children()]
-
-    def adopted(self) -> list[psutil.Process]:
-        """What keepers have taken in, because who started it is gone; but what has an owner elsewhere is none of it."""
-        found = []
-        for keeper in self.running(str(TREE)):
-            _, *others = sorted(keeper.children(), key=psutil.Process.create_time) or [keeper]
-            found += [one for one in others if str(REAPER) not in one.cmdline()]
-        return found
-
-    def tasks(self) -> list[psutil.Process]:
-        """Airflow's tasks: each is the child of a worker of the scheduler."""
-        workers = [worker for scheduler in self.component("scheduler") for worker in scheduler.children()]
-        return [task for worker in workers for task in worker.children()]
-
-    def drivers(self) -> list[psutil.Process]:
-        """The tasks above an instance and its reaper."""
-        above = {process.pid for one in self.running("onceproof.streams.Main") for process in one.parents()}
-        return [task for task in self.tasks() if task.pid in above]
 
 
 VICTIMS: Mapping[str, Callable[[Tree], list[psutil.Process]]] = {
@@ -158,68 +97,6 @@ BLOWS = [
     (DISK, "full"),
     (CLOCK, "+1 h"),
 ]
-
-
-@dataclass(frozen=True)
-class Home:
-    """A home of Onceproof, which several runs have one after the other."""
-
-    path: Path
-    told: Path  # folder of what commands say, elsewhere: the disk of the home may be full
-    environment: Mapping[str, str]
-    server: PostgreSQL | None = None
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a command."""
-        forget_dead_clocks()
-        return subprocess.Popen(
-            [*ONCEPROOF, "run", "--json", *arguments],
-            env={**os.environ, "ONCEPROOF_HOME": str(self.path), **self.environment},
-            stdout=(self.told / "stdout").open("w"),
-            stderr=(self.told / "stderr").open("w"),
-            start_new_session=True,
-            text=True,
-        )
-
-    def said(self) -> dict[str, Any]:
-        """What the last command told; nothing if it was killed."""
-        try:
-            told: dict[str, Any] = json.loads((self.told / "stdout").read_text())
-        except ValueError:
-            return {}
-        return told
-
-    def processes(self) -> list[psutil.Process]:
-        """All that was started for this home and runs: it inherits the environment."""
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                if process.environ().get("ONCEPROOF_HOME") == str(self.path):
-                    found.append(process)
-        return found
-
-    def stored(self) -> dict[str, str]:
-        """What the results database holds: run and cell, and its verdict."""
-        url = self.environment.get("ONCEPROOF_DATABASE_URL", f"sqlite:///{self.path}/results.db")
-        if is_missing(url):
-            return {}
-        with database(url) as engine, Session(engine) as session:
-            rows = session.execute(select(CellRow.run_id, CellRow.variant, CellRow.verdict))
-            return {f"{run} {variant}": verdict for run, variant, verdict in rows}
-
-    def not_stored(self) -> list[str]:
-        """What the last command told, and the results database does not hold."""
-        told, stored = self.said(), self.stored()
-        verdicts = {f"{told['run']} {one['variant']}": one["verdict"] for one in told.get("verdicts", ())}
-        return [name for name, verdict in verdicts.items() if stored.get(name) != verdict]
-
-    def finished(self) -> dict[str, str]:
-        """Digests of the outcomes of trials that say something."""
-        found = {}
-        for file in self.path.glob("runs/*/trials/*/outcome.json"):
-            if (outcome := Outcome.known(file)) and outcome.says_something:
-                found[str(file)] = hashlib.sha256(file.read_bytes()).hexdigest()
-        return found
 
 
 @dataclass
@@ -352,13 +229,6 @@ def strays(home: Home, command: psutil.Process) -> Iterator[psutil.Process]:
                 yield process
 
 
-def told_of(process: psutil.Process) -> str:
-    """The end of its command."""
-    with suppress(psutil.NoSuchProcess):
-        return " ".join(process.cmdline())[-SHOWN:]
-    return "(gone)"
-
-
 def _of(process: subprocess.Popen[str]) -> psutil.Process:
     return psutil.Process(process.pid)
 
@@ -388,18 +258,6 @@ def await_end(process: subprocess.Popen[str], look: Callable[[], None]) -> bool:
         look()
         time.sleep(LOOK_EVERY)
     return True
-
-
-def left_after(home: Home) -> list[str]:
-    """What still runs 10 s after the command has ended; it is ended, so that the next run is not disturbed."""
-    if holds_within(GONE_WITHIN, lambda: not home.processes()):
-        return []
-    left = home.processes()
-    told = list(map(told_of, left))
-    for process in left:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    return told
 
 
 def run_once(
@@ -641,13 +499,6 @@ def keep(home: Home, folder: Path) -> None:
     """Copy what commands, Airflow and Spark said."""
     shutil.copytree(home.told, folder / "told", dirs_exist_ok=True)
     shutil.copytree(home.path / "airflow" / "logs", folder / "logs", dirs_exist_ok=True)
-
-
-def forget_dead_clocks() -> None:
-    """Delete what killed processes shared through libfaketime: it refuses to start another one of the same number."""
-    for file in [*SHARED.glob("faketime_shm_*"), *SHARED.glob("sem.faketime_sem_*")]:
-        if not psutil.pid_exists(int(file.name.rpartition("_")[2])):
-            file.unlink(missing_ok=True)
 
 
 def main() -> None:

@@ -26,8 +26,8 @@ from onceproof.model.files import Produced
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.spark import collect_and_check
 from onceproof.settings import get_settings
+from onceproof.spark import collect_and_check
 from tests.specimens.files import a_plan, an_outcome
 
 BROKER = Release.parse("3.9.1")

@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.kafka_tests import Ended, run_class
+from onceproof.campaigns.sensitivity.plantings import Planting, planned, try_planned
 from onceproof.harness import harness_version
-from onceproof.lab.sensitivity import Planting, planned, try_planned
 from onceproof.model.errors import UsageError
 from onceproof.model.matrices import BROKER
 from onceproof.model.plants import Claim, plant, plants

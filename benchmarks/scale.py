@@ -34,10 +34,10 @@ from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.model.cell import Trial
 from onceproof.model.record import Record
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.spark import collect_and_check
 from onceproof.readers.checks import check_enumerator
 from onceproof.readers.kafka import decode_record
 from onceproof.settings import get_settings
+from onceproof.spark import collect_and_check
 
 RECORDS = (10**6, 10**7)
 ROLES = 3  # that have a record of each key

@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onceproof.model.explored import ExplorationFolder, Tried, read_lines
+from onceproof.campaigns.search.log import ExplorationFolder, Tried, read_lines
+from onceproof.campaigns.search.verbs import asked_from_params, explore
 from onceproof.model.matrices import BROKER
-from onceproof.pipeline.exploring import asked_from_params, explore
 
 HEAD = "| target | schedules | found | minutes | median | trials |\n|---|---|---|---|---|---|"
 

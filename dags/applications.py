@@ -19,9 +19,9 @@ from typing import Any
 from airflow.sdk import CronTriggerTimetable, Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from onceproof.campaigns.application import verbs
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline import applying
 from onceproof.pipeline.params import APPLICATION_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
@@ -32,7 +32,7 @@ def named_applications(params: Any = None) -> list[str]:
     """The folders of the applications that are run; skipped where there is none."""
     try:
         refuse_unknown(params, APPLICATION_PARAMS)
-        found = applying.applications(params["applications"] or [])
+        found = verbs.applications(params["applications"] or [])
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if not found:
@@ -46,7 +46,7 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {folder}")
     run = RunFolder(get_settings().runs / run_id)
     try:
-        wanted = applying.app_run(
+        wanted = verbs.app_run(
             run,
             folder,
             params["streams"] or [],
@@ -55,11 +55,11 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
             settings=[f"fault={params['fault']}"] if params["fault"] else [],
             controls=params["controls"],
         )
-        answer = applying.apply(wanted)
+        answer = verbs.apply(wanted)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if answer.judgement.exit_code is not ExitCode.OK:
-        raise AirflowFailException(applying.complaint(answer))
+        raise AirflowFailException(verbs.complaint(answer))
     return str(run.app_file)
 
 

@@ -17,24 +17,24 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from onceproof.campaigns.bisection import verbs
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline import bisecting
 from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import BISECT_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
 
 
-@task(task_id="bisect", **of_the_lab(get_settings()), doc_md=bisecting.bisect.__doc__)
+@task(task_id="bisect", **of_the_lab(get_settings()), doc_md=verbs.bisect.__doc__)
 def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     """Bisect; returns the path of `bisect.json`."""
     run_id = new_run_id(dag_run.run_after, dag_run.run_id)
     try:
         refuse_unknown(params, BISECT_PARAMS)
         run = RunFolder(get_settings().runs / run_id)
-        search = bisecting.search_from_params(params, seed=int(run_id[-4:], 16))
-        print(bisecting.told(bisecting.bisect(run, search), search.title))
+        search = verbs.search_from_params(params, seed=int(run_id[-4:], 16))
+        print(verbs.told(verbs.bisect(run, search), search.title))
         return str(run.bisection_file)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None

@@ -22,8 +22,9 @@ from airflow.sdk import CronTriggerTimetable, Param, PokeReturnValue, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from pendulum import local_timezone
 
+from onceproof.campaigns.search import verbs
 from onceproof.model.errors import OnceproofError
-from onceproof.pipeline import exploring, steps
+from onceproof.pipeline import steps
 from onceproof.pipeline.params import EXPLORE_PARAMS, refuse_unknown
 from onceproof.settings import get_settings
 
@@ -48,7 +49,7 @@ def releases(params: Any = None, dag_run: Any = None) -> list[str]:
     poke_interval=10,
     timeout=timedelta(days=2),
     map_index_template="{{ task.op_kwargs['streams'] }}",
-    doc_md=exploring.explore.__doc__,
+    doc_md=verbs.explore.__doc__,
 )
 def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnValue:
     """Search a release for a while; returns the path of `exploration.jsonl` when the time is up."""
@@ -57,19 +58,19 @@ def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnV
     named = params["scenario"] or []
     asking = {**params, "streams": streams, "scenario": named}
     try:
-        folder, asked = exploring.search_of(get_settings().explorations, night, asking, run_id, int(run_id[-4:], 16))
+        folder, asked = verbs.search_of(get_settings().explorations, night, asking, run_id, int(run_id[-4:], 16))
         before = folder.spent_before(night)
 
         def left() -> float:
             since, now = dag_run.run_after.astimezone(), datetime.now().astimezone()
-            return exploring.seconds_left(params, folder.spent - before, since, now)
+            return verbs.seconds_left(params, folder.spent - before, since, now)
 
         if (seconds := left()) > 0:
             folder.begin(night)
-            exploring.explore(folder, asked, min(seconds, exploring.SLICE), named=bool(named))
+            verbs.explore(folder, asked, min(seconds, verbs.SLICE), named=bool(named))
         if left() > 0:
             return PokeReturnValue(is_done=False)
-        found = exploring.complaint(folder, before)
+        found = verbs.complaint(folder, before)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if found:

@@ -8,7 +8,7 @@ needs the machine and waits for the pool `drive`, where it comes before trials o
 a release that did not qualify with this version of the harness say so.
 
 **It is red.** Kafka changed something that the harness goes by: the last line of the log says what it has to learn
-(`docs/qualifying.md`). Or the trials do not tell: clear the task. Any other last line says what to do.
+(`docs/verbs.md`). Or the trials do not tell: clear the task. Any other last line says what to do.
 """
 
 from datetime import timedelta
@@ -17,9 +17,9 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from onceproof.campaigns.qualification import verbs
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline import qualifying
 from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import QUALIFY_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
@@ -42,7 +42,7 @@ def releases(params: Any = None) -> list[str]:
     **of_the_lab(get_settings()),
     priority_weight=BEFORE_TRIALS,
     map_index_template="{{ task.op_kwargs['streams'] }}",
-    doc_md=qualifying.qualify.__doc__,
+    doc_md=verbs.qualify.__doc__,
 )
 def qualify(streams: str, params: Any = None, dag_run: Any = None) -> str:
     """Look at a release; returns the path of `qualification.json`."""
@@ -50,10 +50,10 @@ def qualify(streams: str, params: Any = None, dag_run: Any = None) -> str:
     run, seed = RunFolder(get_settings().runs / run_id), params["seed"]
     try:
         asked = {"streams": streams, "broker": params["broker"], "scenario": params["scenario"]}
-        found = qualifying.qualify(run, asked, int(run_id[-4:], 16) if seed is None else seed)
+        found = verbs.qualify(run, asked, int(run_id[-4:], 16) if seed is None else seed)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
-    if told := qualifying.complaint(found):
+    if told := verbs.complaint(found):
         raise AirflowFailException(told)
     return str(run.qualification_file)
 

@@ -44,9 +44,10 @@ from onceproof.model.errors import OnceproofError, UsageError
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
-from onceproof.pipeline.environment import compiled_for, of_the_lab
+from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
 from onceproof.settings import get_settings
+from onceproof.spark import compiled_for, connector_jars
 
 RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw an arrow from `plan` to every task
 # Continues whatever became of single cells, but not if there is no plan.
@@ -210,7 +211,7 @@ def collect_and_check() -> SparkSubmitOperator:
     # others still get their topics.
     default_args={"retries": 0, "weight_rule": "upstream"},
     params={name: Param(**schema) for name, schema in PARAMS.items()},
-    user_defined_macros={"connector_jars": steps.connector_jars},
+    user_defined_macros={"connector_jars": connector_jars},
     doc_md=__doc__,
     tags=["onceproof"],
 )

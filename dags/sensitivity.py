@@ -18,9 +18,9 @@ from typing import Any
 from airflow.sdk import CronTriggerTimetable, Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from onceproof.campaigns.sensitivity import verbs
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline import sensing
 from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import SENSITIVITY_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import exact_releases, new_run_id
@@ -37,7 +37,7 @@ def releases(params: Any = None) -> list[str]:
         raise AirflowFailException(str(error)) from None
 
 
-@task(**of_the_lab(get_settings()), map_index_template="{{ task.op_kwargs['streams'] }}", doc_md=sensing.sense.__doc__)
+@task(**of_the_lab(get_settings()), map_index_template="{{ task.op_kwargs['streams'] }}", doc_md=verbs.sense.__doc__)
 def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
     """Plant bugs into a release; returns the path of `sensitivity.json`."""
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
@@ -45,11 +45,11 @@ def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
         run = RunFolder(get_settings().runs / run_id)
         lists = {name: params[name] or [] for name in ("scenario", "plant")}
         asked = {**{name: params[name] for name in SENSITIVITY_PARAMS}, **lists, "streams": streams}
-        told = sensing.sense(run, sensing.sense_from_params(asked, seed=int(run_id[-4:], 16)))
+        told = verbs.sense(run, verbs.sense_from_params(asked, seed=int(run_id[-4:], 16)))
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if told["exit_code"]:
-        raise AirflowFailException(sensing.complaint(told))
+        raise AirflowFailException(verbs.complaint(told))
     return str(run.sensitivity_file)
 
 

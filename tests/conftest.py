@@ -15,8 +15,8 @@ from xdist.remote import Producer
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
-from onceproof.pipeline.environment import QUICKLY_COMPILED
 from onceproof.settings import get_settings
+from onceproof.spark import QUICKLY_COMPILED
 from tests.docker.inputs import passed as containers_passed
 from tests.durations import FILE as DURATIONS
 from tests.durations import Durations

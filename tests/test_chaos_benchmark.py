@@ -16,10 +16,8 @@ from benchmarks.chaos import (
     BLOWS,
     VICTIMS,
     Fire,
-    Home,
     Results,
     Struck,
-    Tree,
     Undisturbed,
     differing,
     draw,
@@ -30,6 +28,7 @@ from benchmarks.chaos import (
 )
 from onceproof.lab.processes import REAPER, await_condition
 from onceproof.pipeline.supervisor import TREE
+from tests.homes import Home, Tree
 
 RIGHT = {"3.3.1": "known", "3.4.1": "fixed"}
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

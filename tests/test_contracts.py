@@ -49,6 +49,8 @@ def test_what_a_package_may_import(imported, third_party, kept):
         (None, True),
         ("onceproof.lab.maven", False),
         ("onceproof.harness", False),
+        ("onceproof.campaigns.search.explorer", False),
+        ("onceproof.campaigns.search.verbs", True),
         ("onceproof.results.redaction", True),
         ("onceproof.results.judging", False),
         ("onceproof.cli.results", True),
@@ -68,3 +70,10 @@ def test_settings_are_given_to_what_works_with_them(project, importer, kept):
     session = {"root_packages": ["onceproof"]}
     contract = ForbiddenContract(given["name"], session_options=session, contract_options=options)
     assert contract.check(graph, verbose=False).kept == kept
+
+
+def test_every_package_of_ours_is_looked_at(project):
+    config = ConfigParser()
+    config.read(project / ".importlinter")
+    there = {file.parent.name for file in project.glob("*/*.py")} - {"docs"} | {"onceproof"}
+    assert {*config["importlinter"]["root_packages"].split()} == there

@@ -8,10 +8,10 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from onceproof import cli
+from onceproof.campaigns.verify_fix.answer import FixAnswer
 from onceproof.cli.schemas import FORMS, Published
 from onceproof.model.cell import Cell
 from onceproof.model.files import Planted, Suffered, VerdictRow
-from onceproof.model.fix import FixAnswer
 from onceproof.model.json_file import encoded
 from onceproof.model.release import Release
 from onceproof.model.verdict import Standing

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 from watchfiles import Change
 
 from onceproof import cli
+from onceproof.campaigns.application import verbs
 from onceproof.cli.watching import _Named, rounds, watched
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.pipeline import applying
 from tests.specimens.files import an_app_answer, on_release
 
 
@@ -93,8 +93,8 @@ def test_the_command_goes_on_after_a_mistake_and_ends_with_ctrl_c(words, monkeyp
         source.write_text(source.read_text() + "// once more\n")
         return an_app_answer(on_release(streams="4.4.0"))
 
-    monkeypatch.setattr(applying, "app_run", app_run)
-    monkeypatch.setattr(applying, "apply", apply)
+    monkeypatch.setattr(verbs, "app_run", app_run)
+    monkeypatch.setattr(verbs, "apply", apply)
     ended = CliRunner().invoke(cli.app, ["app", "run", str(folder), "--streams", "4.4.0", "--watch"])
     assert len(done) == 3
     assert len(set(done)) == 1  # the seed stays

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.campaigns.application import verbs
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import AppAnswer, Judgement
-from onceproof.pipeline import applying
 from onceproof.pipeline.params import APPLICATION_PARAMS
 from tests.specimens.files import an_app_answer, on_release
 
@@ -63,10 +63,10 @@ def test_the_folders_of_applications_are_those_with_a_file(home):
         (home / "applications" / name).mkdir(parents=True)
         (home / "applications" / name / "onceproof.toml").touch()
     (home / "applications" / "notes").mkdir()
-    assert [Path(folder).name for folder in applying.applications([])] == ["a", "b"]
-    assert [Path(folder).name for folder in applying.applications(["b"])] == ["b"]
+    assert [Path(folder).name for folder in verbs.applications([])] == ["a", "b"]
+    assert [Path(folder).name for folder in verbs.applications(["b"])] == ["b"]
     with pytest.raises(UsageError, match=r"There is no application 'notes' in .*; there is a, b\."):
-        applying.applications(["notes"])
+        verbs.applications(["notes"])
 
 
 # --- a run, in one process
@@ -93,8 +93,8 @@ def cardboard(home, monkeypatch):
         answer.write(run.app_file)
         return answer
 
-    monkeypatch.setattr(applying, "app_run", app_run)
-    monkeypatch.setattr(applying, "apply", apply)
+    monkeypatch.setattr(verbs, "app_run", app_run)
+    monkeypatch.setattr(verbs, "apply", apply)
 
 
 def run_it(dag, **params: object):
@@ -115,8 +115,8 @@ def test_each_application_is_run_and_a_red_one_fails_its_task_in_a_sentence(dag,
 @pytest.mark.system
 def test_where_nobody_says_on_which_releases_the_file_says_it(dag, database, cardboard, monkeypatch):
     asked = []
-    app_run = applying.app_run
-    monkeypatch.setattr(applying, "app_run", lambda *args, **named: asked.append(args[2]) or app_run(*args, **named))
+    app_run = verbs.app_run
+    monkeypatch.setattr(verbs, "app_run", lambda *args, **named: asked.append(args[2]) or app_run(*args, **named))
     state, _ = run_it(dag, applications=["good"])
     assert (state, asked) == ("success", [[]])
 

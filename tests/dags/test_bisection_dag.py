@@ -6,7 +6,7 @@ import pytest
 
 from onceproof.model.json_file import read_json
 from onceproof.pipeline.params import BISECT_PARAMS
-from tests.pipeline.test_bisecting import Brokers, cardboard
+from tests.campaigns.test_bisecting import Brokers, cardboard
 
 __all__ = ["cardboard"]
 DEFAULTS = {name: schema["default"] for name, schema in BISECT_PARAMS.items()}

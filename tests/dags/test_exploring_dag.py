@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.campaigns.search import verbs
+from onceproof.campaigns.search.corpus import Schedule
+from onceproof.campaigns.search.log import Asked, Log, Purpose, Tried
 from onceproof.harness import harness_version
-from onceproof.model.exploration import Schedule
-from onceproof.model.explored import Asked, Log, Purpose, Tried
-from onceproof.pipeline import exploring
 from onceproof.pipeline.params import EXPLORE_PARAMS
 from onceproof.scenarios import SCENARIOS
 from tests.specimens.files import a_finding
@@ -105,8 +105,8 @@ def cardboard(home, findings, monkeypatch):
         for finding in findings:
             finding.write(folder.finding(finding) / "finding.json")
 
-    monkeypatch.setattr(exploring, "asked_from_params", asked_from_params)
-    monkeypatch.setattr(exploring, "explore", explore)
+    monkeypatch.setattr(verbs, "asked_from_params", asked_from_params)
+    monkeypatch.setattr(verbs, "explore", explore)
     return searched
 
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_searched_fails_in_one_sentence(dag, database, cardboard,
 
 @pytest.mark.system
 def test_a_night_of_which_nothing_is_left_is_skipped(dag, database, cardboard, home, monkeypatch):
-    monkeypatch.setattr(exploring, "seconds_left", lambda *_: -1.0)
+    monkeypatch.setattr(verbs, "seconds_left", lambda *_: -1.0)
     state, [task] = run_it(dag)
     assert (state, task.state) == ("success", "skipped")
     assert cardboard == []
@@ -154,7 +154,7 @@ def test_a_night_of_which_nothing_is_left_is_skipped(dag, database, cardboard, h
 @pytest.mark.system
 def test_a_long_search_gives_others_their_turn_and_goes_on(dag, database, cardboard, home, monkeypatch):
     monkeypatch.setitem(dag.get_task("search").partial_kwargs, "poke_interval", 0)
-    monkeypatch.setattr(exploring, "SLICE", 400.0)
+    monkeypatch.setattr(verbs, "SLICE", 400.0)
     state, _ = run_it(dag, minutes=10)
     assert state == "success"
     assert cardboard == [("4.4.0", 400), ("4.4.0", 200)]

@@ -2,9 +2,9 @@
 
 import pytest
 
+from onceproof.campaigns.qualification import verbs
 from onceproof.model.qualification import Part, Qualification, Row, Sight
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline import qualifying
 from onceproof.pipeline.params import QUALIFY_PARAMS
 
 DEFAULTS = {name: schema["default"] for name, schema in QUALIFY_PARAMS.items()}
@@ -61,7 +61,7 @@ def test_each_release_is_looked_at_and_one_that_does_not_qualify_fails(dag, data
         found.write(run.qualification_file)
         return found
 
-    monkeypatch.setattr(qualifying, "qualify", qualify)
+    monkeypatch.setattr(verbs, "qualify", qualify)
     run = dag.test(run_conf=DEFAULTS | {"streams": ["4.4.0", "4.3.1"], "seed": 7})
     assert run.state == ("success" if sight is Sight.SEEN else "failed")
     said = capfd.readouterr()

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.campaigns.sensitivity import verbs
 from onceproof.model.cell import Cell
 from onceproof.model.json_file import read_json
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import PlantedTrial
-from onceproof.pipeline import sensing
 from onceproof.pipeline.params import SENSITIVITY_PARAMS
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
@@ -74,14 +74,14 @@ def found():
 
 @pytest.fixture
 def cardboard(home, found, monkeypatch):
-    from onceproof.lab import sensitivity
+    from onceproof.campaigns.sensitivity import plantings as sensitivity
 
     def sense_from_params(params, seed):
         release = Release.parse(params["streams"])
         cell = Cell("enumerator", "DEFAULT_CONFIG", release, Release.parse(params["broker"]))
         named = [plant(name) for name in params["plant"]]
         plantings = tuple(sensitivity.Planting(one, cell, one.claim("enumerator")) for one in named)
-        return sensing.Sense(release, cell.broker, plantings, params["trials"], seed, {})
+        return verbs.Sense(release, cell.broker, plantings, params["trials"], seed, {})
 
     def try_planned(_installation, run, plan, broker, report, each, then):
         return [
@@ -89,9 +89,9 @@ def cardboard(home, found, monkeypatch):
             for _, t in plan
         ]
 
-    monkeypatch.setattr(sensing, "sense_from_params", sense_from_params)
+    monkeypatch.setattr(verbs, "sense_from_params", sense_from_params)
     monkeypatch.setattr(sensitivity, "try_planned", try_planned)
-    monkeypatch.setattr(sensing, "read_by_both", lambda planted, tried: [trial for _, trial in tried])
+    monkeypatch.setattr(verbs, "read_by_both", lambda planted, tried: [trial for _, trial in tried])
 
 
 def run_it(dag, **params: object):

@@ -5,9 +5,10 @@ from itertools import count
 
 import pytest
 
+from onceproof.campaigns.sensitivity.plantings import Planting
+from onceproof.campaigns.sensitivity.verbs import Sense, sense
 from onceproof.lab.agent import alterations, check_plantable
 from onceproof.lab.java import Jvm
-from onceproof.lab.sensitivity import Planting
 from onceproof.lab.trial import run_trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Reading, TrialPlan
@@ -15,7 +16,6 @@ from onceproof.model.known_issues import registry
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.pipeline.sensing import Sense, sense
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import HERE, a_trial, undisturbed

@@ -7,11 +7,11 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.chaos import Tree
 from onceproof import cli
 from onceproof.lab import instance
 from onceproof.model.errors import HarnessError
-from tests.lab.test_application_run import app_run
+from tests.campaigns.test_application_run import app_run
+from tests.homes import Tree
 
 pytestmark = pytest.mark.broker
 MAIN = "onceproof.streams.Main"

@@ -11,10 +11,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from onceproof.lab.exploring import Explorer
+from onceproof.campaigns.search.corpus import Grammar, Story
+from onceproof.campaigns.search.explorer import Explorer
+from onceproof.campaigns.search.log import Asked, ExplorationFolder
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.exploration import Grammar, Story
-from onceproof.model.explored import Asked, ExplorationFolder
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.page import coverage, exploring

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from onceproof.campaigns.verify_fix.answer import Proof
 from onceproof.model.errors import UsageError
-from onceproof.model.fix import Proof
 from onceproof.model.sensitivity import Tally
 from onceproof.page.fix import sentences, table, write_markdown
 from tests.specimens.files import an_answer_about_a_fix

@@ -4,8 +4,9 @@ import os
 import sys
 from pathlib import Path
 
-from onceproof.pipeline.environment import airflow_environment, as_environment, compiled_for, of_the_lab
+from onceproof.pipeline.environment import airflow_environment, as_environment, of_the_lab
 from onceproof.settings import Settings
+from onceproof.spark import compiled_for
 
 
 def environment(settings: Settings, **given: str) -> dict[str, str]:

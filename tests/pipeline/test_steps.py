@@ -16,6 +16,7 @@ from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
 from onceproof.settings import get_settings
+from onceproof.spark import connector_jars
 from tests.conftest import a_trial
 from tests.pipeline.cardboard import BROKEN
 from tests.published import keep_list
@@ -484,9 +485,9 @@ def test_the_connectors_jars_are_found(home):
     folder.mkdir(parents=True)
     for name in ("b.jar", "a.jar", "pom.xml"):
         (folder / name).touch()
-    assert steps.connector_jars() == f"{folder / 'a.jar'},{folder / 'b.jar'}"
+    assert connector_jars() == f"{folder / 'a.jar'},{folder / 'b.jar'}"
 
 
 def test_a_missing_connector_says_what_to_do(home):
     with pytest.raises(UsageError, match="run `onceproof setup`"):
-        steps.connector_jars()
+        connector_jars()

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from onceproof.campaigns.application.verbs import app_run, default_releases
 from onceproof.lab.plan import plan_of
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.applying import app_run, default_releases
 from onceproof.scenarios.app import SCENARIO, _Stillness, unread_stores
 from onceproof.scenarios.declared import Application
 from tests.conftest import a_trial

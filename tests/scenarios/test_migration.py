@@ -2,12 +2,12 @@
 
 import pytest
 
+from onceproof.campaigns.verify_fix.verbs import issue_of
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Request, with_controls
 from onceproof.model.release import Release
-from onceproof.pipeline.verifying import issue_of
 from onceproof.scenarios import CATALOGUE
 from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.migration import PARTITIONS, SCENARIO, config, workload

@@ -12,7 +12,7 @@ from onceproof.lab.cluster import EmbeddedCluster, free_ports
 from onceproof.lab.processes import await_condition, spawn, tail
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.health import trouble
-from onceproof.pipeline.spark import collect_and_check
+from onceproof.spark import collect_and_check
 from tests.specimens.catalogue import one_of_each_anomaly
 from tests.specimens.planting import plant
 from tests.specimens.trials import kept_trials

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from onceproof.campaigns.bisection.boundaries import Bisected
+from onceproof.campaigns.search.log import Exploration, Finding, Known
+from onceproof.campaigns.verify_fix.answer import Compared, FixAnswer, Proof
 from onceproof.cli.trials import TrialAnswer
-from onceproof.model.bisect import Bisected
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.explored import Exploration, Finding, Known
 from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan, VerdictRow
-from onceproof.model.fix import Compared, FixAnswer, Proof
 from onceproof.model.judged import AppAnswer, Judgement, OnRelease, Output
 from onceproof.model.promise import least_of
 from onceproof.model.sensitivity import Tally

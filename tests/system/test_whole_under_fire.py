@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import psutil
 import pytest
 
-from benchmarks.chaos import Home, Tree, left_after
 from onceproof.lab.processes import await_condition
 from onceproof.model.errors import ExitCode
+from tests.homes import Home, Tree, left_after
 
 pytestmark = [pytest.mark.system, pytest.mark.night, pytest.mark.timeout(1800)]
 

@@ -149,9 +149,9 @@ def run(
     Exit: 0 green on all, 1 an anomaly (known ones, too, unless --known-is-ok), 2 usage, 3 inconclusive on one, 4 error.
     With --watch Ctrl-C ends it.
     """
+    from onceproof.campaigns.application import verbs
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.processes import interruptible
-    from onceproof.pipeline import applying
 
     if roll_to is not None and fault not in (None, rolling_bounce.NAME):
         raise UsageError(f"--roll-to {roll_to} takes the place of --fault {fault}: take one.")
@@ -164,7 +164,7 @@ def run(
     seed = seed_or_random(seed)
 
     def one_round() -> AppAnswer:
-        wanted = applying.app_run(
+        wanted = verbs.app_run(
             RunFolder(get_settings().runs / new_run_id()),
             str(folder.absolute()),
             names,
@@ -177,7 +177,7 @@ def run(
             given=given,
         )
         with interruptible(), progress(wanted.title) as report:
-            answer = applying.apply(wanted, report)
+            answer = verbs.apply(wanted, report)
         if as_json:
             print(json.dumps(encoded(answer)), flush=True)
         else:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from onceproof.campaigns.search.log import Exploration, ExplorationFolder
 from onceproof.cli.asking import (
     BrokerOption,
     JsonOption,
@@ -21,7 +22,6 @@ from onceproof.cli.asking import (
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
-from onceproof.model.explored import Exploration, ExplorationFolder
 from onceproof.model.json_file import encoded
 from onceproof.model.matrices import BROKER
 from onceproof.settings import get_settings
@@ -57,13 +57,13 @@ def explore(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search a release for failures that no known issue explains: docs/exploring.md.
+    """Search a release for failures that no known issue explains: docs/verbs.md.
 
     Exit: 0 none found, 1 at least one, 2 usage, 3 no trial was exercised, 4 error.
     """
-    from onceproof.lab.exploring import begun, last_of
+    from onceproof.campaigns.search import verbs
+    from onceproof.campaigns.search.explorer import begun, last_of
     from onceproof.lab.processes import interruptible
-    from onceproof.pipeline import exploring
 
     root = get_settings().explorations
     if resume is not None:
@@ -77,7 +77,7 @@ def explore(
     elif streams is not None:
         folder = ExplorationFolder(root / new_run_id())
         [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
-        asked = exploring.asked_from_params(
+        asked = verbs.asked_from_params(
             {
                 "streams": streams,
                 "broker": broker,
@@ -94,7 +94,7 @@ def explore(
     else:
         raise UsageError("Name a release to search with --streams, or a search to go on with by --resume.")
     with interruptible(), progress(f"{asked.streams}, seed {asked.seed}") as report:
-        told = exploring.explore(folder, asked, 60 * minutes, report, named=bool(scenario_))
+        told = verbs.explore(folder, asked, 60 * minutes, report, named=bool(scenario_))
     if as_json:
         print(json.dumps(encoded(told)))
     else:

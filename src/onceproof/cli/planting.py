@@ -66,18 +66,18 @@ def sensitivity(
 
     Exit: 0 all found or unable to show, as declared, 1 one survived, 2 usage, 3 one did not fire, 4 error.
     """
+    from onceproof.campaigns.sensitivity import verbs
     from onceproof.lab.processes import interruptible
-    from onceproof.pipeline import sensing
 
     require(PIPELINE, "`onceproof sensitivity`, of which Spark is one reader,")
 
     [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
     params = {"streams": streams, "broker": broker, "scenario": scenario_, "plant": plant_}
-    asked = sensing.sense_from_params({**params, "trials": trials, "seed": seed}, seed_or_random(seed))
-    begun = None if again else sensing.unfinished(asked, seed)
+    asked = verbs.sense_from_params({**params, "trials": trials, "seed": seed}, seed_or_random(seed))
+    begun = None if again else verbs.unfinished(asked, seed)
     run, asked = begun or (RunFolder(get_settings().runs / new_run_id()), asked)
     with interruptible(), progress(asked.title) as report:
-        told = sensing.sense(run, asked, report)
+        told = verbs.sense(run, asked, report)
     if as_json:
         print(json.dumps(told))
     else:

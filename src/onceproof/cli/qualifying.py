@@ -56,15 +56,15 @@ def qualify(
     Exit: 0 the release qualifies, 1 the harness has to learn what Kafka changed, 2 usage, 3 the trials do not tell,
     4 error.
     """
+    from onceproof.campaigns.qualification import verbs
     from onceproof.lab.processes import interruptible
-    from onceproof.pipeline import qualifying
 
     [streams] = named_streams([release], maven_repo)
     [brokers] = named_brokers([broker or release], maven_repo)
     params = {"streams": streams, "broker": brokers, "scenario": scenario_}
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(f"qualification of {streams} on brokers {brokers}") as report:
-        found = qualifying.qualify(run, params, seed_or_random(seed), report)
+        found = verbs.qualify(run, params, seed_or_random(seed), report)
     if as_json:
         print(json.dumps({**encoded(found), "lessons": found.lessons, "exit_code": int(found.exit_code)}))
     else:

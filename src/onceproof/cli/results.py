@@ -8,12 +8,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from onceproof.campaigns.search.log import Exploration
 from onceproof.cli.asking import JsonOption, JunitOption, SummaryOption
 from onceproof.cli.exploring import print_search
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, print_written, progress
 from onceproof.model.errors import UsageError
-from onceproof.model.explored import Exploration
 from onceproof.results.table import cells_table, history_table
 from onceproof.settings import get_settings
 

@@ -8,11 +8,11 @@ import typer
 
 from onceproof.advice.advice import SCHEMA as ADVICE
 from onceproof.advice.advice import Advice
+from onceproof.campaigns.search.log import Exploration
+from onceproof.campaigns.verify_fix.answer import FixAnswer
 from onceproof.cli.panels import Panel
 from onceproof.cli.trials import TrialAnswer
-from onceproof.model.explored import Exploration
 from onceproof.model.files import VerdictRow
-from onceproof.model.fix import FixAnswer
 from onceproof.model.judged import AppAnswer
 
 group = typer.Typer()

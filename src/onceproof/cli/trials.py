@@ -272,8 +272,8 @@ def shrink(
 
     Exit: 1 a smallest program was found, 2 usage, 3 the program was not red to begin with, 4 error.
     """
+    from onceproof.campaigns.shrinking.trials import shrink_program
     from onceproof.lab.processes import interruptible
-    from onceproof.lab.shrink import shrink_program
 
     if name != "multirunner":
         raise UsageError(f"{name!r} has no program that could be shrunk; multirunner has.")
@@ -324,14 +324,14 @@ def bisect(
 
     Exit: 0 all of it stands, 2 usage, 3 some releases are not sure, or nothing was red, 4 error.
     """
+    from onceproof.campaigns.bisection import verbs
     from onceproof.lab.given import GivenCluster
     from onceproof.lab.processes import interruptible
-    from onceproof.pipeline import bisecting
 
     [from_], [broker] = named_streams([from_], maven_repo), named_brokers([broker], maven_repo)
     [to] = named_streams([to], maven_repo) if to else [None]
     given = None if brokers is None else GivenCluster.read(get_settings().installation, brokers, Release.parse(broker))
-    search = bisecting.search_from_params(
+    search = verbs.search_from_params(
         {
             "scenario": name,
             "variant": variant,
@@ -346,10 +346,10 @@ def bisect(
     )
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(search.title) as report:
-        found = bisecting.bisect(run, search, report, given)
+        found = verbs.bisect(run, search, report, given)
     if as_json:
         print(json.dumps(found))
     else:
-        print(bisecting.told(found, search.title))
+        print(verbs.told(found, search.title))
         out.print(f"Folder  {run.path}", soft_wrap=True)
     raise typer.Exit(ExitCode.OK if found["sure"] else ExitCode.INCONCLUSIVE)

@@ -52,19 +52,19 @@ def verify_fix(
 
     Exit: 0 proven, 1 not fixed, 2 usage, 3 could not tell, 4 error.
     """
+    from onceproof.campaigns.verify_fix import verbs
     from onceproof.lab.processes import interruptible
     from onceproof.page.fix import sentences, table, write_markdown
-    from onceproof.pipeline import verifying
 
-    known = verifying.issue_of(issue)
+    known = verbs.issue_of(issue)
     if markdown is not None and markdown.is_dir():
         raise UsageError(f"{markdown} is a folder: name a file to write.")
-    [old] = named_streams([before or verifying.last_bad(known)], maven_repo if before else [])
+    [old] = named_streams([before or verbs.last_bad(known)], maven_repo if before else [])
     [new], [brokers] = named_streams([build], maven_repo), named_brokers([broker], maven_repo)
-    question = verifying.ask(known, old, new, brokers, trials, seed_or_random(seed))
+    question = verbs.ask(known, old, new, brokers, trials, seed_or_random(seed))
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(question.title) as report:
-        answer = verifying.verify(run, question, report)
+        answer = verbs.verify(run, question, report)
     if markdown is not None:
         write_markdown(answer, markdown)
     if as_json:

@@ -7,7 +7,7 @@ import html
 
 import plotly.graph_objects as go
 
-from onceproof.model.explored import Purpose
+from onceproof.campaigns.search.log import Purpose
 from onceproof.page.exploring import FAILED, FOUND, GREEN, IDLE, KNOWN, Search, state_of
 from onceproof.page.timeline import drawing
 

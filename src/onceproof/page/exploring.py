@@ -9,11 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from onceproof.model.bisect import COLUMNS, row
+from onceproof.campaigns.bisection.boundaries import COLUMNS, row
+from onceproof.campaigns.search.corpus import Schedule
+from onceproof.campaigns.search.log import Asked, ExplorationFolder, Finding, Purpose, Tried, known_of, read_lines
 from onceproof.model.cell import Trial, is_run_id
 from onceproof.model.errors import HarnessError
-from onceproof.model.exploration import Schedule
-from onceproof.model.explored import Asked, ExplorationFolder, Finding, Purpose, Tried, known_of, read_lines
 from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import url_of
 from onceproof.model.promise import PROMISES, meaning

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from onceproof.model.fix import Compared, FixAnswer, Proof
+from onceproof.campaigns.verify_fix.answer import Compared, FixAnswer, Proof
 from onceproof.model.json_file import decoded, encoded
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.exports import write_text

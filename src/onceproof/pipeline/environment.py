@@ -1,21 +1,17 @@
 """The environment of Airflow's components: everything below our home, on loopback, and quick."""
 
 import os
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from onceproof.settings import Settings
+from onceproof.spark import spark_environment
 
 USER = "admin"
 DRIVE_POOL = "drive"
 LAB_QUEUE = "lab"
-# For a JVM whose queries each run once, over a few rows: a compiler with all optimisations does not pay. The other one
-# has 48 MB for code by default; the queries of three trials filled them, and Spark died of it.
-QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
-FEW = 20  # trials of a scenario's length for which that pays
 OWNER, OWNER_STARTED = "ONCEPROOF_OWNER_PID", "ONCEPROOF_OWNER_STARTED"  # whose Airflow it is: `left_over` asks
 
 
@@ -101,26 +97,3 @@ def airflow_environment(
         "ONCEPROOF_UP_SINCE": datetime.now(UTC).isoformat(),
     }
     return environment | spark_environment(settings, given)
-
-
-def spark_environment(settings: Settings, given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What spark-submit needs to find itself, our packages and Java, beside what is `given`."""
-    environment = {
-        "SPARK_LOCAL_IP": given.get("SPARK_LOCAL_IP", settings.host),
-        "PATH": _prepended(str(Path(sys.executable).parent), given.get("PATH", os.defpath)),
-        "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", given.get("PYTHONPATH", "")),
-    }
-    if (java := Path(settings.java)).is_absolute():
-        environment["JAVA_HOME"] = str(java.resolve().parents[1])  # Spark knows no other way
-    return environment
-
-
-def compiled_for(trials: int, given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What spark-submit needs beside that for so many trials of a scenario's length: a compiler that fits."""
-    if trials > FEW:
-        return {}
-    return {"SPARK_SUBMIT_OPTS": f"{QUICKLY_COMPILED} {given.get('SPARK_SUBMIT_OPTS', '')}".rstrip()}
-
-
-def _prepended(first: str, rest: str) -> str:
-    return f"{first}:{rest}" if rest else first

@@ -6,13 +6,12 @@ Failures are written down where the judge finds them, so that one cell's failure
 import hashlib
 import os
 import shutil
-import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.anomaly import Findings
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.client_properties import ClientProperties
@@ -33,8 +32,8 @@ from onceproof.settings import get_settings
 # Expectations) are imported by the step that needs them.
 
 if TYPE_CHECKING:
+    from onceproof.campaigns.sensitivity.plantings import Planting
     from onceproof.lab.given import GivenCluster
-    from onceproof.lab.sensitivity import Planting
 
 Ask = Callable[[], Published]
 Given = Callable[[], ClientProperties]  # how brokers are reached that are not ours; asked only where there are such
@@ -211,14 +210,14 @@ def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[s
 
 def plants_due(expansion: Expansion, run_id: str) -> list["Planting"]:
     """What a run plants into those releases of its greens about which too little is known."""
-    from onceproof.pipeline.sensing import due
+    from onceproof.campaigns.sensitivity.verbs import due
 
     return due(expansion.cells, expansion.plants, expansion.risk, run_id)
 
 
 def sense(run: RunFolder) -> None:
     """Plant what is due; verdicts of the same run rest on it, too."""
-    from onceproof.pipeline.sensing import sense_due
+    from onceproof.campaigns.sensitivity.verbs import sense_due
 
     sense_due(run)
 
@@ -517,37 +516,6 @@ def gate(run: RunFolder) -> None:
 
 def _is_silent_control(verdict: VerdictRow) -> bool:
     return bool(verdict.issues) and verdict.verdict is Verdict.INCONCLUSIVE
-
-
-def connector_jars() -> str:
-    """Spark's Kafka connector and what it needs, for spark-submit's `--jars`.
-
-    Raises:
-        UsageError: they have not been fetched.
-    """
-    folder = get_settings().artifacts / "spark-connector"
-    jars = sorted(folder.glob("*.jar"))
-    if not jars:
-        raise UsageError(f"Spark's Kafka connector is not in {folder}: run `onceproof setup`.")
-    return ",".join(str(jar) for jar in jars)
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the work as Ctrl-C would, so that `finally` clauses run.
-
-    When somebody marks a task failed, Airflow sends SIGTERM, calls `on_kill` and, 5 s later, kills.
-    """
-
-    def interrupt(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _trials(run: RunFolder, cell: str) -> list[Trial]:

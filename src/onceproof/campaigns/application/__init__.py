@@ -1,0 +1,1 @@
+"""Runs of an application of yours on releases, with and without a fault."""

@@ -1,0 +1,356 @@
+"""A user application on one release: two trials without a fault, which are the oracle, and one with it."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from onceproof.campaigns.application.advice import OTHER_PLANT, PROMISE_MORE, STRIKE_AGAIN, advice_on_red
+from onceproof.campaigns.application.agenda import Agenda
+from onceproof.campaigns.application.brokers import ApplicationBrokers
+from onceproof.campaigns.application.controls import CONTROLS, Broken, broke, broken_promises, vacuous
+from onceproof.campaigns.application.early_replay import EarlyReplay, Replayed
+from onceproof.campaigns.application.promises import excused, judge_without_fault
+from onceproof.campaigns.application.side_by_side import side_by_side
+from onceproof.faults import NONE
+from onceproof.installation import Installation
+from onceproof.lab.cluster import Cluster
+from onceproof.lab.replay import replay
+from onceproof.lab.trial import run_trial
+from onceproof.lab.world import REAL, World
+from onceproof.model.anomaly import first_of_each
+from onceproof.model.application_issues import explain
+from onceproof.model.cell import FAULT, OF_APPLICATION, ORACLE, Cell, Trial
+from onceproof.model.errors import StoodStillError
+from onceproof.model.files import Outcome, Reading, TrialPlan
+from onceproof.model.judged import Control, Explaining, Judgement, OnRelease, Output
+from onceproof.model.known_issues import registry
+from onceproof.model.oracle import Oracle, Outputs
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.model.timeline import read_timeline
+from onceproof.model.topology import CACHE_SIZES
+from onceproof.readers.application import as_far_as_replayed, as_replayed, declared_as, oracle_of
+from onceproof.scenarios.app import LIKE, REPLAYED, unread_stores
+from onceproof.scenarios.declared import application_of
+
+ATTEMPTS = 3  # of a trial during which the machine stands still
+APART = 100  # between the numbers of one attempt and the next
+SHOWN = 3  # witnesses of each anomaly
+WITHOUT = 2  # trials without a fault
+WITHOUT_A_FAULT = "without a fault"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be run on a release."""
+
+    run: RunFolder
+    cell: Cell
+    first: int  # number of its first trial
+    seed: int
+    parameters: Mapping[str, Any]  # of the trial with the fault
+    plant: str | None = None
+    newest: Release | None = None  # of `replay-newest`, where an output promises it
+    controls: bool = False  # whether bugs are planted afterwards, to see which promises they break
+
+    @property
+    def whole(self) -> Trial:
+        """The trial with the fault, as far as it is known before there is an oracle: what all of them need is in it."""
+        return Trial(self.run.run_id, self.cell, self.first, self.seed, self.parameters)
+
+    def undisturbed(self, number: int) -> Trial:
+        """A trial without the fault and the plant, but with the configuration that the fault brings with it."""
+        before = replace(self.cell, restart_on=None)
+        fault = self.parameters[FAULT]
+        # To repeat such a trial by itself, the fault is `none` and that configuration is asked for.
+        like = self.parameters.get(LIKE, NONE) if fault == NONE else fault
+        parameters = {**self.parameters, FAULT: NONE, LIKE: like}
+        return Trial(self.run.run_id, before, number, self.seed, parameters)
+
+    def disturbed(self, oracle: str) -> Trial:
+        """The trial with the fault, and the plant."""
+        parameters = {**self.parameters, ORACLE: oracle}
+        return Trial(self.run.run_id, self.cell, self.first + WITHOUT, self.seed, parameters, self.plant)
+
+    def planted(self, number: int, oracle: str, plant: str) -> Trial:
+        """A control: without the fault, and with this plant."""
+        without = self.undisturbed(number)
+        return replace(without, parameters={**without.parameters, ORACLE: oracle}, plant=plant)
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A trial that has ended."""
+
+    trial: Trial
+    outcome: Outcome
+    found: Reading
+    folder: str
+
+
+def agenda_of(all_: Sequence[Asked], report: Callable[[str], None]) -> Agenda:
+    """What there is to run."""
+    fault = {asked.cell.releases: str(asked.parameters[FAULT]) for asked in all_}
+    return Agenda(
+        {
+            asked.cell.releases: [
+                *[WITHOUT_A_FAULT] * WITHOUT,
+                _named(fault[asked.cell.releases], asked.plant),
+                *(CONTROLS if asked.controls else ()),
+            ]
+            for asked in all_
+        },
+        report,
+    )
+
+
+def _named(fault: str, plant: str | None) -> str:
+    """A run, for people."""
+    return plant or (WITHOUT_A_FAULT if fault == NONE else fault)
+
+
+def run_on_release(installation: Installation, asked: Asked, brokers: ApplicationBrokers, agenda: Agenda) -> OnRelease:
+    """Run an application on a release, and say what it showed.
+
+    Args:
+        installation: what it is run with.
+        asked: what is to be run.
+        brokers: on which.
+        agenda: takes what is under way.
+
+    Raises:
+        HarnessError: the harness failed.
+        StoodStillError: the machine stood still in each attempt.
+    """
+    with brokers.of(asked.whole) as clusters:
+        try:
+            return _run_on(installation, asked, clusters, agenda)
+        finally:
+            agenda.over(asked.cell.releases)
+
+
+def _run_on(installation: Installation, asked: Asked, clusters: Sequence[Cluster], agenda: Agenda) -> OnRelease:
+    trials, replayed = _without_fault(installation, asked, clusters, agenda)
+    if any(done.found.anomalies for done in trials):
+        return _told(asked, _worst_last(trials), "without any fault", {})
+    file = str(asked.run.path / f"oracle-{asked.cell.streams}.json")
+    oracle = _oracle(installation, asked, trials, replayed, agenda)
+    oracle.write(Path(file))
+    readings = judge_without_fault(asked.run, [done.trial for done in trials], oracle)
+    trials = [replace(done, found=found) for done, found in zip(trials, readings, strict=True)]
+    if any(done.found.anomalies for done in trials):
+        return _told(asked, _worst_last(trials), "without any fault", {})
+    trials.append(_run(asked, asked.disturbed(file), clusters[0], agenda))
+    outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
+    told = _told(asked, trials, "under the fault", outputs)
+    if why := excused(asked.run.trial(trials[0].trial), oracle):
+        told = replace(told, reason=f"{told.reason} {why}")
+    if not asked.controls or told.judgement is not Judgement.GREEN:
+        return told
+    made = broken_promises(asked.run.trial(trials[-1].trial), oracle)
+    return _controlled(asked, told, oracle, file, made, clusters[0], agenda)
+
+
+def _worst_last(trials: Sequence[_Done]) -> list[_Done]:
+    """Trials in the order of what they found: the last one is shown."""
+    return sorted(trials, key=lambda done: sum(done.found.anomalies.values()))
+
+
+def _without_fault(
+    installation: Installation, asked: Asked, clusters: Sequence[Cluster], agenda: Agenda
+) -> tuple[list[_Done], Replayed]:
+    """The trials without a fault, each on brokers of its own if there are enough, and their input replayed beside them.
+
+    Where they take turns on the same brokers, there is no second one if the first shows an anomaly.
+    """
+    numbers = range(asked.first, asked.first + WITHOUT)
+    lanes = [(cluster, [number]) for cluster, number in zip(clusters, numbers, strict=False)]
+    if len(lanes) < WITHOUT:
+        lanes = [(clusters[0], list(numbers))]
+    first = asked.undisturbed(asked.first)
+    folders = (asked.run.trial(first), TrialFolder(asked.run.path / f"replay-{asked.cell.streams}"))
+    early = EarlyReplay(installation, first, clusters[0], folders)
+
+    def drive(lane: tuple[Cluster, list[int]], world: World) -> list[_Done]:
+        cluster, own = lane
+        done: list[_Done] = []
+        try:
+            for number in own:
+                heard = early if number == asked.first else None
+                done.append(_run(asked, asked.undisturbed(number), cluster, agenda, world, heard))
+                if done[-1].found.anomalies:
+                    break
+        finally:
+            if asked.first in own:
+                early.run_is_over()
+        return done
+
+    replayed = Replayed(folders[1])
+
+    def replay_beside(world: World) -> list[_Done]:
+        nonlocal replayed
+        if releases := _replayed_on(asked):
+            replayed = early.replay(releases, world)
+        return []
+
+    works: list[Callable[[World], list[_Done]]] = [*(partial(drive, lane) for lane in lanes), replay_beside]
+    found = side_by_side(works)
+    return [done for lane in found for done in lane], replayed
+
+
+def _replayed_on(asked: Asked) -> set[Release]:
+    """The releases that are to make something of the input."""
+    declares = application_of(asked.parameters[OF_APPLICATION]).declares
+    if declares.command:
+        return set()
+    on = zip(REPLAYED, (asked.cell.streams, asked.newest), strict=True)
+    return {release for name, release in on if release is not None and declares.promises(name)}
+
+
+def _controlled(
+    asked: Asked,
+    told: OnRelease,
+    oracle: Oracle,
+    file: str,
+    made: Broken,
+    cluster: Cluster,
+    agenda: Agenda,
+) -> OnRelease:
+    """What is told of a release that is green, with the promises that planted bugs break, and those that none does."""
+    controls = []
+    for number, plant in enumerate(CONTROLS, asked.first + WITHOUT + 1):
+        done = _run(asked, asked.planted(number, file, plant), cluster, agenda)
+        fired = done.outcome.plant.fired if done.outcome.plant else 0
+        failed = done.outcome.failed
+        broken = {} if failed else broke(broken_promises(asked.run.trial(done.trial), oracle))
+        controls.append(Control(plant, fired, broken, done.folder, failed))
+    if all(control.says_something and not control.broke for control in controls):
+        reason = f"No bug that was planted breaks any of its promises: {', '.join(CONTROLS)}."
+        told = replace(told, judgement=Judgement.INCONCLUSIVE, reason=reason, advice=PROMISE_MORE)
+    return replace(told, controls=tuple(controls), vacuous=vacuous(made, controls))
+
+
+def _run(
+    asked: Asked,
+    trial: Trial,
+    cluster: Cluster,
+    agenda: Agenda,
+    world: World = REAL,
+    early: EarlyReplay | None = None,
+) -> _Done:
+    """Run a trial; again, if the machine stood still.
+
+    Then by another number: the brokers' coordinators still know what the first attempt did under its application id,
+    and of its transactions the topics, which are new, would have nothing.
+    """
+    with agenda.doing(trial.cell.releases, _named(trial.parameters[FAULT], trial.plant)) as report:
+        heard = early.heard(report) if early else report
+        for attempt in range(ATTEMPTS):
+            own = replace(trial, number=trial.number + attempt * APART)
+            folder = asked.run.trial(own)
+            outcome = run_trial(own, folder, heard, cluster=cluster, world=world)
+            if outcome.void is None:
+                return _Done(own, outcome, Reading.read(folder.reader_file), str(folder.path))
+    raise StoodStillError(f"The machine stood still in each of {ATTEMPTS} attempts: {outcome.void}")
+
+
+def _oracle(
+    installation: Installation, asked: Asked, trials: list[_Done], replayed: Replayed, agenda: Agenda
+) -> Oracle:
+    folder = asked.run.trial(trials[0].trial)
+    plan = TrialPlan.read(folder.trial_file)
+    roles = declared_as("output", plan.roles)
+    first, second = (Outputs.read(asked.run.trial(done.trial).outputs_file) for done in trials)
+    oracle = oracle_of(first, second, roles)
+    promised = {name for declared in roles.values() for name in declared.promises}
+
+    def replay_on(release: Release) -> Outputs:
+        if (known := replayed.of(release, folder)) is not None:
+            return known
+        with agenda.doing(asked.cell.releases, "replay") as report:
+            report(f"on {release}")
+            return replay(installation, plan, folder, release)
+
+    oracle = with_replays(oracle, promised, (asked.cell.streams, asked.newest), replay_on)
+    is_cached = all(plan.streams_config.get(name) != "0" for name in CACHE_SIZES)
+    oracle = as_far_as_replayed(oracle) if is_cached else oracle
+    return replace(oracle, as_replayed=as_replayed(oracle, roles))
+
+
+def with_replays(
+    oracle: Oracle,
+    promised: Collection[str],
+    releases: tuple[Release, Release | None],
+    replay_on: Callable[[Release], Outputs],
+) -> Oracle:
+    """An oracle with what is replayed, as far as it is promised.
+
+    Args:
+        oracle: without it.
+        promised: names of promises.
+        releases: the release under test, and the newest one, which is not needed where nothing promises that.
+        replay_on: replays on a release.
+    """
+    wanted = {name: release for name, release in zip(REPLAYED, releases, strict=True) if name in promised and release}
+    of = {release: replay_on(release) for release in sorted(set(wanted.values()))}
+    own, newest = (of[wanted[name]] if name in wanted else None for name in REPLAYED)
+    return replace(oracle, replayed=own, replayed_on_newest=newest)
+
+
+def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:
+    """What the last of the trials says."""
+    last = trials[-1]
+    judgement, reason, advice = _judged(last, when, outputs)
+    folder = asked.run.trial(last.trial)
+    plan = TrialPlan.read(folder.trial_file)
+    events = read_timeline(folder.timeline)
+    explained = explain(last.trial, last.found.witnesses, events, plan.streams_config)
+    issues = tuple(Explaining.of(issue) for issue in registry().issues if issue.key in explained.issues)
+    told = OnRelease(
+        streams=str(asked.cell.streams),
+        restart_on=str(asked.cell.restart_on) if asked.cell.restart_on else None,
+        judgement=judgement,
+        reason=reason,
+        exercised=last.outcome.exercised,
+        anomalies=last.found.anomalies,
+        witnesses=tuple(first_of_each(last.found.witnesses, SHOWN)),
+        promises=last.found.promises,
+        not_looked_at={**plan.not_looked_at, **unread_stores(events)},
+        outputs=outputs,
+        records=last.found.records,
+        plant=last.outcome.plant,
+        fault=last.outcome.fault,
+        seconds=round(sum(done.outcome.seconds["total"] for done in trials), 2),
+        folders=tuple(done.folder for done in trials),
+        issues=issues,
+        unexplained=last.found.unexplained,
+        concerned=explained.concerned if last.found.anomalies else (),
+        advice=advice,
+    )
+    return replace(told, advice=advice_on_red(told, asked.run.run_id)) if judgement is Judgement.RED else told
+
+
+def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judgement, str, str]:
+    """What is said, why, and what to do next."""
+    if last.found.anomalies:
+        seen = ", ".join(f"{count:,} {name}" for name, count in last.found.anomalies.items())
+        return Judgement.RED, f"{seen} {when}. {last.outcome.reason}", ""
+    if last.outcome.plant and not last.outcome.plant.fired:
+        return Judgement.INCONCLUSIVE, f"What is planted did not fire: {last.outcome.plant.name}.", OTHER_PLANT
+    if not last.outcome.exercised:
+        return Judgement.INCONCLUSIVE, last.outcome.reason, STRIKE_AGAIN
+    if not last.found.promises.keys() & {"differential", *REPLAYED, "unique", "deliveries"}:
+        reason = (
+            "Runs without a fault agree on nothing of its outputs, so nothing is promised that a fault could break: "
+            f"{', '.join(outputs)}."
+        )
+        return Judgement.INCONCLUSIVE, reason, PROMISE_MORE
+    planted = " What is planted fired, and no promise saw it." if last.outcome.plant else ""
+    return Judgement.GREEN, f"{last.outcome.reason}{planted}", ""
+
+
+def fault_of(parameters: Mapping[str, Any]) -> str:
+    """The fault that is to befall the application: what was asked for, else what its file says."""
+    return str(parameters.get(FAULT, application_of(parameters[OF_APPLICATION]).declares.fault))

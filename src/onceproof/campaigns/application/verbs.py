@@ -1,0 +1,217 @@
+"""The verb of DAG `applications`, and of `app run`: a user application on releases."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from onceproof.faults import NONE, rolling_bounce
+from onceproof.lab.sigterm import ended_by_sigterm
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.judged import AppAnswer
+from onceproof.model.plants import plant
+from onceproof.model.published import NEWEST
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
+from onceproof.scenarios import check_fault
+from onceproof.scenarios.app import NAME, SCENARIO, prefix
+from onceproof.scenarios.declared import FILE, Application, application_of
+from onceproof.settings import get_settings
+
+# As in `steps`: heavy modules are imported by the verb that needs them.
+if TYPE_CHECKING:
+    from onceproof.campaigns.application.run import Asked
+    from onceproof.lab.given import GivenCluster
+
+
+@dataclass(frozen=True)
+class AppRun:
+    """An application that can be run: it can be built on each of the releases, and all of them exist."""
+
+    application: Application
+    broker: Release
+    settings: Mapping[str, Any]  # parameters that were set
+    asked: tuple["Asked", ...]  # by release
+    given: "GivenCluster | None" = None  # that allow all of it
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return f"{self.application.name}, seed {self.asked[0].seed}"
+
+    @property
+    def fault(self) -> str:
+        """The fault that befalls it."""
+        return str(self.asked[0].parameters["fault"])
+
+
+def app_run(
+    run: RunFolder,
+    folder: str,
+    streams: Sequence[str],
+    *,
+    broker: str,
+    seed: int,
+    settings: Sequence[str] = (),
+    roll_to: str | None = None,
+    plant_name: str | None = None,
+    controls: bool = False,
+    given: "GivenCluster | None" = None,
+) -> AppRun:
+    """What is to be run, when all of it exists.
+
+    Args:
+        run: takes the trials.
+        folder: of the application.
+        streams: releases of Kafka Streams, or words; none for the one that its file says, and the newest.
+        broker: release of the brokers, or a word.
+        seed: of records and schedule.
+        settings: parameters as `name=value`, the fault among them.
+        roll_to: the release to which it goes over instance by instance.
+        plant_name: of a bug that is put into the trial with the fault.
+        controls: whether bugs are planted where it is green.
+        given: brokers to run on, of a claimed release; None for brokers of its own.
+
+    Raises:
+        UsageError: the application, a release, the fault, a parameter or the plant is not there or does not fit; or the
+            given brokers do not answer, or do not allow what a trial does.
+        HarnessError: Maven or Java failed.
+    """
+    from onceproof.campaigns.application.controls import CONTROLS
+    from onceproof.campaigns.application.run import Asked, fault_of
+    from onceproof.lab.agent import check_plantable
+    from onceproof.lab.applications import check_topology
+    from onceproof.lab.artifacts import check_published, replay_class_path
+    from onceproof.lab.given import check_access
+    from onceproof.lab.java import require_java
+    from onceproof.lab.releases import exact, published
+
+    installation, application = get_settings().installation, application_of(folder)
+    chosen = SCENARIO.parse([*settings, *([f"fault={rolling_bounce.NAME}"] if roll_to else [])])
+    parameters = {**chosen, "application": str(application.folder)}
+    parameters["fault"] = fault_of(parameters)
+    if parameters["fault"] != NONE:
+        check_fault(NAME, parameters["fault"])
+    brokers = given.release if given else Release.parse(*exact(installation, [broker]))
+    restart_on = Release.parse(*exact(installation, [roll_to])) if roll_to else None
+    declares = application.declares
+    replays_newest = declares.promises("replay-newest") and not declares.command
+    newest = published(installation).resolve(NEWEST) if replays_newest or not streams else None
+    releases = [Release.parse(name) for name in exact(installation, streams)]
+    if newest and not streams:
+        releases = default_releases(application, newest)
+    if application.declares.command:
+        check_command(application, releases, plant_name, controls=controls)
+        releases = [release.claimed for release in releases]
+    cells = [Cell(NAME, "DEFAULT_CONFIG", release, brokers, restart_on) for release in releases]
+    asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, newest, controls) for cell in cells)
+    also = {newest} if newest and replays_newest else set()
+    needed = {release for cell in cells for release in (cell.streams, cell.running) if not release.is_claimed} | also
+    if given is None:
+        require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
+        needed.add(brokers)
+    check_published(installation, needed)
+    application.messages(seed, 0)
+    for wanted in asked:
+        SCENARIO.validate(wanted.whole)
+        if wanted.cell.streams.is_claimed:
+            continue
+        for release in sorted({wanted.cell.streams, wanted.cell.running} | also):
+            check_topology(installation, application, release, prefix(wanted.whole))
+        for release in ({wanted.cell.streams} if declares.promises("replay") else set()) | also:
+            replay_class_path(installation, release)
+        for name in [*([plant_name] if plant_name else []), *(CONTROLS if controls else [])]:
+            for release in {wanted.cell.streams, wanted.cell.running}:
+                check_plantable(installation, plant(name), release)
+    if given is not None:
+        check_access(given, *(wanted.whole for wanted in asked))
+    return AppRun(application, brokers, chosen, asked, given)
+
+
+def default_releases(application: Application, newest: Release) -> list[Release]:
+    """The releases on which an application is run if nobody says so: its own, if its file has it, and the newest.
+
+    Raises:
+        UsageError: it is a command, and its file does not say which release that brings.
+    """
+    declares = application.declares
+    own = [Release.parse(declares.release)] if declares.release else []
+    if not declares.command:
+        return list(dict.fromkeys([*own, newest]))
+    if not own:
+        raise UsageError(
+            f"{application.name} is a command: name the release that it brings, by --streams or in {FILE}."
+        )
+    return own
+
+
+def check_command(
+    application: Application, releases: Sequence[Release], plant_name: str | None, *, controls: bool
+) -> None:
+    """Check that what is asked for needs no class path, which a command has of its own.
+
+    Raises:
+        UsageError: it does.
+    """
+    if len(releases) > 1:
+        raise UsageError(
+            f"{application.name} is a command, which brings its own release, but {len(releases)} are named: name the "
+            "one that it brings."
+        )
+    if plant_name or controls:
+        raise UsageError(
+            f"{application.name} is a command, and {plant_name or 'controls'} can only be planted into a class path "
+            "that is known here: leave out --plant and --controls, or give a class instead of a command."
+        )
+
+
+def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
+    """Run the application on each release; `app.json` in the run folder is what is returned, and what there is so far.
+
+    Raises:
+        HarnessError: the harness failed.
+        StoodStillError: the machine stood still again and again.
+    """
+    from onceproof.campaigns.application.brokers import ApplicationBrokers
+    from onceproof.campaigns.application.run import agenda_of, run_on_release
+
+    first = wanted.asked[0]
+    answer = AppAnswer(
+        application=str(wanted.application.folder),
+        class_name=wanted.application.declares.what,
+        broker=str(wanted.broker),
+        fault=wanted.fault,
+        parameters=wanted.settings,
+        seed=first.seed,
+        releases=(),
+    )
+    installation, agenda = get_settings().installation, agenda_of(wanted.asked, report)
+    with ended_by_sigterm(), ApplicationBrokers(installation, first.run, wanted.given) as brokers:
+        for one in wanted.asked:
+            found = run_on_release(installation, one, brokers, agenda)
+            answer = replace(answer, releases=(*answer.releases, found))
+            answer.write(first.run.app_file)
+    return answer
+
+
+def applications(named: Sequence[str]) -> list[str]:
+    """Folders of the applications that are run every night, or of those of these names.
+
+    Raises:
+        UsageError: there is none of a name; names those that are.
+    """
+    root = get_settings().applications
+    there = {file.parent.name: str(file.parent) for file in sorted(root.glob(f"*/{FILE}"))}
+    if unknown := [name for name in named if name not in there]:
+        raise UsageError(
+            f"There is no application {unknown[0]!r} in {root} (ONCEPROOF_APPLICATIONS); there is "
+            f"{', '.join(there) or 'none'}."
+        )
+    return [there[name] for name in named or there]
+
+
+def complaint(answer: AppAnswer) -> str:
+    """What is wrong, in a sentence, where not all is green."""
+    worst = next(one for one in answer.releases if one.judgement is answer.judgement)
+    explained = f", {worst.explained}" if worst.explained else ""
+    return f"{answer.name} on {worst.streams}: {worst.judgement}{explained}: {worst.reason} {worst.advice}".rstrip()

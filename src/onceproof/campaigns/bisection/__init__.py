@@ -1,0 +1,1 @@
+"""Bisection: the releases between which a failure came or went."""

@@ -1,0 +1,133 @@
+"""The verb of DAG `bisect`: which releases are searched, and the search."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from onceproof.campaigns.bisection.boundaries import COLUMNS, row
+from onceproof.lab.sigterm import ended_by_sigterm
+from onceproof.model.errors import UsageError
+from onceproof.model.known_issues import KnownIssue, registry
+from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
+from onceproof.scenarios import scenario
+from onceproof.settings import get_settings
+
+if TYPE_CHECKING:
+    from onceproof.lab.given import GivenCluster
+
+# As in `steps`: heavy modules are imported by the verb that needs them.
+
+
+@dataclass(frozen=True)
+class Search:
+    """A bisection that can be carried out: everything exists, and Java is new enough for the brokers."""
+
+    scenario: str
+    variant: str
+    releases: tuple[Release, ...]
+    broker: Release
+    trials: int
+    seed: int
+    issue: KnownIssue | None  # whose anomalies are searched for; None if no known issue concerns the variant: any
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        what = f" ({self.issue.key})" if self.issue else ""
+        return f"bisect {self.scenario} {self.variant}{what}, {self.releases[0]} to {self.releases[-1]}"
+
+
+def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
+    """The search that the params ask for; `seed` is taken if they have none.
+
+    Raises:
+        UsageError: there is no such scenario, variant or issue, no release in the range, no Maven, or Java is too old.
+        HarnessError: Maven could not list the releases.
+    """
+    from onceproof.lab.java import require_java
+    from onceproof.lab.releases import exact, published_releases
+
+    scenario(params["scenario"]).variant(params["variant"])
+    issue = _issue(params["scenario"], params["variant"], params.get("issue"))
+    installation = get_settings().installation
+    first, broker = (Release.parse(*exact(installation, [params[name]])) for name in ("from", "broker"))
+    last = Release.parse(*exact(installation, [params["to"]])) if params["to"] else None
+    require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
+    ends = [release for release in (first, last) if release is not None]
+    published = published_releases(installation, pre_releases=any(end.is_candidate and not end.commit for end in ends))
+    within = {release for release in published if first <= release and (last is None or release <= last)}
+    releases = tuple(sorted(within.union(end for end in ends if end.commit)))
+    if not releases:
+        raise UsageError(f"No release is published from {first} to {last or 'the newest'}; see `onceproof releases`.")
+    chosen = seed if params["seed"] is None else params["seed"]
+    return Search(params["scenario"], params["variant"], releases, broker, params["trials"], chosen, issue)
+
+
+def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | None:
+    """The known issue whose anomalies are searched for: the one of this key, or the only one that must show there.
+
+    Raises:
+        UsageError: none of this key concerns the variant, or several do and none is named.
+    """
+    issues = {i.key: i for i in registry().issues if i.concerns(scenario_name, variant)}
+    expected = [issue for issue in issues.values() if scenario_name in issue.provoked]
+    if key is None and len(expected) <= 1:
+        return next(iter(expected), None)
+    if key not in issues:
+        there_is = ", ".join(issues) or "none"
+        what = f"No known issue {key} concerns" if key else "More than one known issue concerns"
+        raise UsageError(f"{what} {scenario_name} {variant}: name one with --issue; choose from {there_is}.")
+    return issues[key]
+
+
+def bisect(
+    run: RunFolder, search: Search, report: Callable[[str], None] = print, given: "GivenCluster | None" = None
+) -> dict[str, Any]:
+    """Find the boundaries between good and bad releases; `bisect.json` in the run folder is what is returned.
+
+    Raises:
+        UsageError: the `given` brokers cannot be reached, or do not allow what the trials need.
+        HarnessError: the brokers could not be started.
+    """
+    from onceproof.campaigns.bisection.trials import bisect_cell
+
+    count = f"{len(search.releases)} release{'' if len(search.releases) == 1 else 's'}"
+    report(f"{count}, at most {search.trials} trials, seed {search.seed}")
+    with ended_by_sigterm():
+        return bisect_cell(
+            get_settings().installation,
+            run,
+            search.scenario,
+            search.variant,
+            list(search.releases),
+            search.broker,
+            search.seed,
+            search.trials,
+            report,
+            search.issue.anomalies if search.issue else None,
+            given,
+        )
+
+
+def told(found: Mapping[str, Any], title: str) -> str:
+    """A bisection as text: the boundaries, one row per release line, and what is good or unknown."""
+    table = Table(*(name.replace("_", " ") for name in COLUMNS), title=title, title_justify="left", box=None)
+    for boundary in found["boundaries"]:
+        table.add_row(*row(boundary))
+    console = Console(width=120, highlight=False)
+    with console.capture() as text:
+        console.print(table)
+        console.print(f"{found['trials']} trials; good: {', '.join(found['good']) or 'none'}")
+        for release, (red, trials) in found["controls"].items():
+            console.print(
+                f"What the greens are worth: {release}, once known to be bad, was red in {red} of {trials} trials"
+            )
+        if found["missed"] is None:
+            console.print("Nothing was red, so nobody knows what the greens say: widen the range to a bad release.")
+        for release, reason in found["unknown"].items():
+            console.print(f"? {release}: {reason}", markup=False)
+    return "\n".join(line.rstrip() for line in text.get().splitlines())

@@ -1,0 +1,1 @@
+"""Qualification: whether the harness still sees on a release."""

@@ -1,0 +1,1 @@
+"""Search of schedules for failures that no known issue explains."""

@@ -1,0 +1,83 @@
+"""What a search may draw of a scenario: what it and its faults declare, and nothing else."""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from onceproof.campaigns.search.corpus import Settings, Story
+from onceproof.campaigns.shrinking.reductions import NUMBERS
+from onceproof.faults import FAULTS, NONE, rolling_bounce
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS, scenario
+from onceproof.scenarios.base import RUNTIME, Scenario
+
+FAULT, NODES = "fault", "nodes"
+LEFT_OUT = {NODES, *RUNTIME}  # what a fault needs, and what is no matter of Kafka
+OWNERS = {name: fault.name for fault in FAULTS.values() for name in fault.parameters}  # whose a parameter is
+SIZES = (*NUMBERS, "committed", "burst")
+
+
+def quick() -> tuple[str, ...]:
+    """The scenarios of a search that names none: those whose trials do not mostly wait, and are not about brokers."""
+    return tuple(name for name, one in SCENARIOS.items() if not one.mostly_waits and one.control_broker is None)
+
+
+def story(
+    name: str, streams: Release, broker: Release, never: Collection[str] = (), settings: Sequence[str] = ()
+) -> Story:
+    """What can be drawn of a scenario.
+
+    Args:
+        name: of the scenario.
+        streams: release of Kafka Streams.
+        broker: that of the brokers.
+        never: faults that cannot be had here.
+        settings: texts `name=value`, of parameters that are the same in each schedule.
+
+    Raises:
+        UsageError: there is no such scenario, or no such parameter of it, or it cannot be run on these releases at
+            all; says why.
+    """
+    one = scenario(name)
+    fixed = one.parse(settings)
+    plain = next(iter(one.variants.values()))
+    if reason := refusal(one, streams, broker, plain.name, tidied(fixed, plain.parameters)):
+        raise UsageError(f"{name} cannot be searched on {streams}: {reason}")
+    without = {rolling_bounce.NAME, *never}  # which takes a second release
+    parameters = {name: parameter for name, parameter in one.parameters.items() if name not in LEFT_OUT}
+    domains = {name: _domain(one, name, without) for name in parameters}
+    variants = {
+        variant.name: variant.parameters
+        for variant in one.variants.values()
+        if all(value in domains.get(name, ()) for name, value in variant.parameters.items())
+        and all(fixed.get(name, value) == value for name, value in variant.parameters.items())
+    }
+    domains |= {name: domains[name][:1] for name in fixed.keys() & domains.keys()}
+    sizes = {
+        name: NUMBERS.get(name, int(parameters[name].least or 1))
+        for name in SIZES
+        if name in parameters and name not in fixed and isinstance(parameters[name].default, int)
+    }
+    return Story(name, domains, variants, partial(tidied, fixed), partial(refusal, one, streams, broker), sizes)
+
+
+def _domain(one: Scenario, name: str, without: Collection[str]) -> tuple[object, ...]:
+    """The values of a parameter that are tried, the default first: those declared, and those of the variants."""
+    of_variants = (variant.parameters[name] for variant in one.variants.values() if name in variant.parameters)
+    values = dict.fromkeys((*one.parameters[name].domain, *of_variants))
+    return tuple(value for value in values if name != FAULT or value not in without)
+
+
+def tidied(fixed: Settings, settings: Settings) -> Settings:
+    """With what is fixed, as many brokers as the fault needs, and without parameters of other faults."""
+    whole = {**settings, **fixed}
+    strikes = whole.get(FAULT, NONE)
+    own = {name: value for name, value in whole.items() if name != NODES and OWNERS.get(name, strikes) == strikes}
+    nodes = max(FAULTS[strikes].nodes if strikes != NONE else 1, fixed.get(NODES, 1))
+    return own | ({NODES: nodes} if nodes > 1 else {})
+
+
+def refusal(one: Scenario, streams: Release, broker: Release, variant: str, settings: Settings) -> str | None:
+    """Why a variant cannot be run with these values of parameters on these releases, if it cannot."""
+    return one.refuse_trial(Trial("", Cell(one.name, variant, streams, broker), 1, 0, settings))

@@ -1,0 +1,1 @@
+"""Sensitivity: planted bugs, and whether both readers find them."""

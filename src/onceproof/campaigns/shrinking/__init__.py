@@ -1,0 +1,1 @@
+"""Shrinking: the smallest program or schedule that still shows a failure."""

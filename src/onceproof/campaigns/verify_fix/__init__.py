@@ -1,0 +1,1 @@
+"""Verification of a fix: the scenarios that show an issue, on the builds before and after."""

@@ -1,0 +1,85 @@
+"""Our Spark application (`spark_jobs`): its environment, and a run of it without Airflow."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.run_folder import RunFolder
+from onceproof.settings import Settings, get_settings
+
+MASTER = "local[*]"
+TIMEOUT = 1_800.0  # seconds
+# For a JVM whose queries each run once, over a few rows: a compiler with all optimisations does not pay. The other one
+# has 48 MB for code by default; the queries of three trials filled them, and Spark died of it.
+QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
+FEW = 20  # trials of a scenario's length for which that pays
+
+
+def collect_and_check(
+    run: RunFolder, master: str = MASTER, timeout: float = TIMEOUT, env: Mapping[str, str] | None = None
+) -> None:
+    """Run the application over a run folder, to its end; its log is `spark.log` there.
+
+    Args:
+        run: its folder.
+        master: where Spark runs.
+        timeout: in seconds.
+        env: further variables of its environment.
+
+    Raises:
+        HarnessError: it failed, or did not end within so many seconds.
+        UsageError: Spark's Kafka connector has not been fetched.
+    """
+    from onceproof.lab.processes import await_condition, spawn, tail
+
+    settings = get_settings()
+    jobs = settings.project / "spark_jobs"
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
+    command += ["--properties-file", str(jobs / "spark.conf"), "--jars", connector_jars()]
+    command += [str(jobs / "collect_and_check.py"), "--run-folder", str(run.path)]
+    log = run.path / "spark.log"
+    process = spawn(command, log=log, env=spark_environment(settings) | dict(env or {}))
+    try:
+        await_condition("Spark to collect and check", lambda: not process.alive(), timeout=timeout)
+    finally:
+        process.terminate()
+    if process.poll():
+        raise HarnessError(f"Spark could not collect and check the trials; its log {log} ends with:\n{tail(log)}")
+
+
+def connector_jars() -> str:
+    """Spark's Kafka connector and what it needs, for spark-submit's `--jars`.
+
+    Raises:
+        UsageError: they have not been fetched.
+    """
+    folder = get_settings().artifacts / "spark-connector"
+    jars = sorted(folder.glob("*.jar"))
+    if not jars:
+        raise UsageError(f"Spark's Kafka connector is not in {folder}: run `onceproof setup`.")
+    return ",".join(str(jar) for jar in jars)
+
+
+def spark_environment(settings: Settings, given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What spark-submit needs to find itself, our packages and Java, beside what is `given`."""
+    environment = {
+        "SPARK_LOCAL_IP": given.get("SPARK_LOCAL_IP", settings.host),
+        "PATH": _prepended(str(Path(sys.executable).parent), given.get("PATH", os.defpath)),
+        "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", given.get("PYTHONPATH", "")),
+    }
+    if (java := Path(settings.java)).is_absolute():
+        environment["JAVA_HOME"] = str(java.resolve().parents[1])  # Spark knows no other way
+    return environment
+
+
+def compiled_for(trials: int, given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What spark-submit needs beside that for so many trials of a scenario's length: a compiler that fits."""
+    if trials > FEW:
+        return {}
+    return {"SPARK_SUBMIT_OPTS": f"{QUICKLY_COMPILED} {given.get('SPARK_SUBMIT_OPTS', '')}".rstrip()}
+
+
+def _prepended(first: str, rest: str) -> str:
+    return f"{first}:{rest}" if rest else first

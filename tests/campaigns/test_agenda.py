@@ -1,0 +1,40 @@
+"""The line that says what is under way, and what is left."""
+
+from contextlib import ExitStack
+
+from onceproof.campaigns.application.agenda import Agenda
+
+
+def test_it_says_what_is_under_way_and_what_is_left():
+    told = []
+    agenda = Agenda(
+        {"4.1.2": ["without a fault", "without a fault", "pause"], "4.4.0": ["without a fault"]}, told.append
+    )
+    with ExitStack() as side_by_side:
+        one, other = (side_by_side.enter_context(agenda.doing("4.1.2", "without a fault")) for _ in range(2))
+        one("first")
+        other("preload")
+        one("restart")
+    with agenda.doing("4.1.2", "pause") as phase:
+        phase("fault")
+    agenda.over("4.1.2")
+    with agenda.doing("4.4.0", "without a fault") as phase:
+        phase("first")
+    assert told == [
+        "4.1.2, without a fault: first (left: pause, 4.4.0)",
+        "4.1.2, without a fault: first and preload (left: pause, 4.4.0)",
+        "4.1.2, without a fault: restart and preload (left: pause, 4.4.0)",
+        "4.1.2, pause: fault (left: 4.4.0)",
+        "4.4.0, without a fault: first",
+    ]
+
+
+def test_what_a_red_release_did_not_need_is_left_no_more():
+    told = []
+    agenda = Agenda({"4.1.2": ["without a fault", "pause"], "4.4.0": ["without a fault", "pause"]}, told.append)
+    with agenda.doing("4.1.2", "without a fault"):
+        pass
+    agenda.over("4.1.2")
+    with agenda.doing("4.4.0", "without a fault") as phase:
+        phase("first")
+    assert told == ["4.4.0, without a fault: first (left: pause)"]

@@ -1,0 +1,511 @@
+"""Your own applications on real brokers: red where a release loses their records, green where it does not."""
+
+import json
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from onceproof import cli
+from onceproof.cli.schemas import Published, schema
+from onceproof.lab import applications
+from onceproof.lab.applications import check_topology, uses_on
+from onceproof.lab.artifacts import streams_class_path
+from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import TrialPlan
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
+from onceproof.scenarios.declared import Application, application_of
+from tests.conftest import HERE
+
+NEWEST = Release(4, 3, 1)
+
+
+@pytest.fixture
+def examples(project, tmp_path):
+    """A copy of the examples, to be changed."""
+    return shutil.copytree(project / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("target"))
+
+
+def small(examples):
+    """Have word count take fewer lines, in one instance, where no fault needs more."""
+    file = examples / "wordcount" / "onceproof.toml"
+    told = file.read_text().replace("records = 12000", "records = 4000")
+    file.write_text(told.replace("instances = 2 ", "instances = 1 "))
+
+
+def app_run(folder, *options):
+    done = CliRunner().invoke(cli.app, ["app", "run", str(folder), *options, "--json"])
+    assert isinstance(done.exception, SystemExit | None), done.exception
+    told = json.loads(done.stdout)
+    Draft202012Validator(schema(Published.APP_RUN)).validate(told)
+    return done.exit_code, told["releases"]
+
+
+@pytest.mark.broker
+def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples):
+    # Once in a dozen times the kill left no checkpoint that was trusted.
+    bad = red_by_chance(examples / "orders", "4.1.2")
+    assert bad["anomalies"]["lost-record"] > 0
+    assert [issue["key"] for issue in bad["issues"]] == ["KAFKA-20685"], bad
+    assert bad["unexplained"] == {}
+    assert "delete the state directory" in bad["advice"]
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_what_is_planted_where_it_is_fixed_is_unknown(examples):
+    code, [bad] = app_run(
+        examples / "orders", "--streams", "4.3.1", "--seed", "1", "--plant", "batch-lost", "--known-is-ok"
+    )
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert bad["issues"] == []
+    assert bad["unexplained"] == bad["anomalies"]
+
+
+@pytest.mark.night
+@pytest.mark.broker
+@pytest.mark.parametrize("streams", ["3.9.1", "4.4.0"])
+def test_a_foreign_key_join_keeps_results_that_should_go_in_every_run_without_any_fault(examples, streams):
+    code, [bad] = app_run(examples / "foreign-key-join", "--streams", streams, "--seed", "1")
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert "without any fault" in bad["reason"]
+    assert bad["anomalies"].keys() & {"unexpected-record", "wrong-value"}
+    assert len(bad["folders"]) == 2  # no fault was tried
+    assert [issue["key"] for issue in bad["issues"]] == ["KIP-213, same key (no JIRA)"], bad
+    assert bad["unexplained"] == {}
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_a_foreign_key_join_keeps_none_before(examples):
+    code, [good] = app_run(examples / "foreign-key-join", "--streams", "3.8.1", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+    assert good["promises"]["replay"] > 3_000
+
+
+def red_by_chance(folder, streams):
+    """What a release shows that is nearly always red: a kill does not leave something behind each time."""
+    told = []
+    for seed in "123":
+        code, [found] = app_run(folder, "--streams", streams, "--seed", seed)
+        told.append(f"seed {seed}: {found['reason']}")
+        if (code, found["judgement"]) == (1, "red"):
+            return found
+    pytest.fail("\n".join(told))
+
+
+@pytest.mark.night
+@pytest.mark.broker
+@pytest.mark.parametrize(("streams", "key"), [("4.1.2", "KAFKA-20685"), ("4.3.1", "KAFKA-20808")])
+def test_windowed_deduplication_loses_readings_or_a_thread_where_known_issues_say_so(examples, streams, key):
+    found = red_by_chance(examples / "deduplication", streams)
+    assert [issue["key"] for issue in found["issues"]] == [key], found
+    assert found["unexplained"] == {}
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_windowed_deduplication_is_green_where_both_are_fixed(examples):
+    code, [good] = app_run(examples / "deduplication", "--streams", "4.4.0", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+
+
+@pytest.mark.broker
+def test_clicks_come_into_a_visit_twice_after_a_crash(examples):
+    bad = red_by_chance(examples / "sessions", "4.1.2")
+    assert bad["anomalies"].keys() == {"wrong-value"}
+    assert [issue["key"] for issue in bad["issues"]] == ["KAFKA-20685"], bad
+    assert bad["unexplained"] == {}
+    assert bad["promises"]["replay"] == bad["promises"]["differential"] > 3_000
+    assert {"3 clicks"} == {witness["expected"].split("'")[3].partition(":")[0] for witness in bad["witnesses"]}
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_a_visit_has_its_clicks_where_that_is_fixed(examples):
+    code, [good] = app_run(examples / "sessions", "--streams", "4.4.0", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+    assert good["promises"]["unique"] == good["promises"]["replay"] > 3_000
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_an_outbox_loses_messages_where_a_deletion_outlives_its_transaction(examples):
+    bad = red_by_chance(examples / "outbox", "4.1.2")
+    assert bad["anomalies"]["lost-record"] > 0
+    assert [issue["key"] for issue in bad["issues"]] == ["KAFKA-20685"], bad
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_an_outbox_sends_each_message_once_where_it_does_not(examples):
+    """What it sends by the clock is waited for, so nothing is missing at the end."""
+    code, [good] = app_run(examples / "outbox", "--streams", "4.4.0", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+    assert good["promises"]["deliveries"] == good["promises"]["differential"] == 8_000
+
+
+@pytest.mark.broker
+def test_sources_are_compiled_once_for_the_releases_of_a_line(examples):
+    folder = str(examples / "sessions")
+
+    def compiled(release):
+        [classes] = applications.application_class_path(HERE, folder, Release.parse(release))
+        return classes
+
+    assert compiled("4.3.0") == compiled("4.3.1") != compiled("4.1.2")
+
+
+@pytest.mark.broker
+def test_what_an_application_uses_is_found_in_its_topology(examples):
+    orders, join = (application_of(str(examples / name)) for name in ("orders", "foreign-key-join"))
+    for release in (Release(3, 9, 1), NEWEST, Release(4, 4, 0)):
+        found = uses_on(HERE, orders, release)
+        assert set(found["joins"]) == {"stream-stream"}
+        assert set(found["stores"]) == {"rocksdb", "in-memory"}
+        assert "punctuators" not in found  # it has a processor of its own
+        assert uses_on(HERE, join, release)["joins"] == ("foreign-key",)
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_no_order_is_lost_by_a_crash_where_it_is_not(examples):
+    code, [good] = app_run(examples / "orders", "--streams", "4.3.1", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+    assert good["fault"]["observed"]["uncommitted_on_disk"]
+    agreed = {topic: output["agreed"] for topic, output in good["outputs"].items()}
+    assert agreed == {"accepted-orders": "records", "paid-orders": "records", "revenue": "final"}
+
+
+@pytest.mark.broker
+def test_words_are_counted_as_without_the_fault_and_plants_are_seen(examples):
+    small(examples)
+    options = ("--streams", "4.3.1", "--fault", "none", "--seed", "1", "--controls")
+    code, [green] = app_run(examples / "wordcount", *options)
+    assert (code, green["judgement"]) == (0, "green"), green["reason"]
+    assert green["promises"]["stores"] == 2
+    broke = {control["plant"]: control["broke"] for control in green["controls"] if control["fired"]}
+    assert broke["record-twice"] == broke["record-skipped"] == {"counts": ["differential", "replay"]}
+    assert green["vacuous"] == {}
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_words_are_counted_through_a_rolling_upgrade(examples):
+    code, [rolled] = app_run(
+        examples / "wordcount", "--streams", "3.9.1", "--roll-to", "4.3.1", "--broker", "4.3.1", "--seed", "1"
+    )
+    assert (code, rolled["judgement"]) == (0, "green"), rolled["reason"]
+    assert (rolled["streams"], rolled["restart_on"]) == ("3.9.1", "4.3.1")
+    assert {bounce["release"] for bounce in rolled["fault"]["observed"]["bounces"]} == {"4.3.1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--roll-to", "4.3.1", "--fault", "pause"), "--roll-to 4.3.1 takes the place of --fault pause: take one."),
+        (("--roll-to", "4.3.1"), "a rolling bounce takes two instances or more; its onceproof.toml has instances = 1."),
+        (("--fault", "rolling-bounce"), "a rolling bounce takes a second release; name it with --roll-to."),
+    ],
+)
+def test_a_rolling_upgrade_that_cannot_be_is_refused_with_the_reason(examples, options, sentence):
+    if "--fault" in options:
+        file = examples / "orders" / "onceproof.toml"
+        file.write_text(file.read_text().replace("instances = 1", "instances = 2"))
+    done = CliRunner().invoke(cli.app, ["app", "run", str(examples / "orders"), "--streams", "3.9.1", *options])
+    assert isinstance(done.exception, UsageError)
+    assert sentence in str(done.exception)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ("wordcount.WordCount", "wordcount.Words", "There is no class wordcount.Words in the application's"),
+        ("wordcount.WordCount", "wordcount.WordCount#get", "has no public static method get that takes Properties"),
+        ("wordcount.WordCount", "java.lang.Object", "java.lang.Object is no Supplier<Topology>"),
+        ('topic = "lines"', 'topic = "rows"', "its topology has no rows among its sources (lines)"),
+        ('topic = "counts"', 'topic = "sums"', "its topology has no sums among its sinks"),
+    ],
+)
+def test_what_cannot_be_built_is_said_before_anything_is_started(examples, before, after, sentence):
+    file = examples / "wordcount" / "onceproof.toml"
+    file.write_text(file.read_text().replace(before, after))
+    with pytest.raises(UsageError) as refused:
+        check_topology(HERE, application_of(str(examples / "wordcount")), NEWEST)
+    assert sentence in str(refused.value)
+
+
+PREFIX = "onceproof.20260101T000000-abcd.app-t1-"
+
+
+@pytest.fixture
+def described(examples, monkeypatch):
+    """What is said of the topology of `orders` on brokers of somebody else, if it tells this of itself."""
+
+    def check(sources, sinks=(), globals_=(), at_runtime=(), internal=()):
+        told = {"sources": sources, "sinks": list(sinks), "globals": list(globals_), "open": list(at_runtime)}
+        told["internal"] = list(internal)
+        monkeypatch.setattr(applications, "application_class_path", lambda *_: [])
+        monkeypatch.setattr(applications, "run_program", lambda *_, **__: told)
+        application = application_of(str(examples / "orders"))
+        with pytest.raises(UsageError) as refused:
+            check_topology(HERE, application, NEWEST, PREFIX)
+        return str(refused.value)
+
+    return check
+
+
+def test_a_topology_that_does_not_take_the_prefix_is_refused_on_brokers_of_somebody_else(described):
+    told = described([f"{PREFIX}orders", "payments"])
+    assert "its topology has the topic payments, which may be one of yours" in told
+    assert "where {prefix} stands for that (docs/applications.md), or leave out --brokers" in told
+    assert "has the topic revenue, which" in described([f"{PREFIX}orders"], [f"{PREFIX}paid-orders", "revenue"])
+    assert "has the topic rates, which" in described([f"{PREFIX}orders"], globals_=["rates"])
+
+
+def test_only_topics_that_kafka_streams_makes_itself_may_lack_the_prefix(described):
+    named = ["sums-repartition", f"{PREFIX}orders"]
+    assert "has the topic sums-repartition, which may be one of yours" in described(named)
+    assert "has no payments among its sources" in described(named, internal=["sums-repartition"])
+
+
+def test_dead_letters_go_to_topics_with_the_prefix(examples, described):
+    file = examples / "orders" / "onceproof.toml"
+    name = '"errors.dead.letter.queue.topic.name"'
+    file.write_text(file.read_text().replace("[properties]", f'[properties]\n{name} = "dead"'))
+    assert "has the topic dead, which may be one of yours" in described([f"{PREFIX}orders"])
+
+
+def test_topics_that_are_chosen_while_it_runs_are_refused_on_brokers_of_somebody_else(described):
+    told = described([f"{PREFIX}orders", f"{PREFIX}payments"], at_runtime=["KSTREAM-SINK-0000000007"])
+    assert "chooses topics while it runs (KSTREAM-SINK-0000000007), which may be some of yours" in told
+
+
+def test_with_the_prefix_topics_are_held_against_the_file_as_ever(described):
+    told = described([f"{PREFIX}orders", f"{PREFIX}payments"], [f"{PREFIX}accepted-orders"])
+    assert "its topology has no paid-orders among its sinks (accepted-orders)" in told
+
+
+@pytest.mark.broker
+def test_a_topology_takes_the_prefix_and_one_that_chooses_its_topics_is_told(examples):
+    check_topology(HERE, application_of(str(examples / "orders")), NEWEST, PREFIX)
+    with pytest.raises(UsageError, match=r"its topology has the topic (lines|counts), which may be one of yours"):
+        check_topology(HERE, application_of(str(examples / "wordcount")), NEWEST, PREFIX)
+    file = examples / "orders" / "src" / "orders" / "Orders.java"
+    file.write_text(file.read_text().replace('.to(prefix + "revenue",', '.to((key, value, record) -> "revenue",'))
+    with pytest.raises(UsageError, match=r"chooses topics while it runs \(KSTREAM-SINK-\d+\)"):
+        check_topology(HERE, application_of(str(examples / "orders")), NEWEST, PREFIX)
+
+
+def test_given_brokers_are_asked_before_an_application_is_run_on_them(examples, monkeypatch, tmp_path):
+    done = []
+
+    def run_on_release(_installation, asked, brokers, _agenda):
+        with brokers.of(asked.whole) as (given,):
+            done.append(("run on", given.bootstrap_servers, str(asked.cell.broker)))
+        raise HarnessError("It ends here.")
+
+    monkeypatch.setattr(applications, "check_topology", lambda *asked: done.append(("checked", asked[-1])))
+    monkeypatch.setattr("onceproof.lab.artifacts.check_published", lambda _, releases: done.append(set(releases)))
+    monkeypatch.setattr("onceproof.lab.given.check_access", lambda given, *trials: done.append(("asked", len(trials))))
+    monkeypatch.setattr("onceproof.campaigns.application.run.run_on_release", run_on_release)
+    monkeypatch.setattr(
+        "onceproof.lab.given.remove_run", lambda given, _: done.append(("left", given.bootstrap_servers))
+    )
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1")
+    command = ["app", "run", str(examples / "orders"), "--streams", "4.3.1", "--brokers", str(file)]
+    refused = CliRunner().invoke(cli.app, [*command, "--nodes", "3"]).exception
+    assert "--nodes says how many brokers are started, and with --brokers none is" in str(refused)
+    assert "It ends here" in str(CliRunner().invoke(cli.app, command).exception)
+    published, (_, prefix), *rest = done
+    assert published == {NEWEST}  # whatever the brokers are
+    assert prefix.startswith("onceproof.")
+    assert rest == [("asked", 1), ("run on", "127.0.0.1:1", "3.9.1-claimed"), ("left", "127.0.0.1:1")]
+
+
+@pytest.mark.broker
+def test_a_topic_that_the_topology_has_and_the_file_does_not_is_named(examples):
+    file = examples / "orders" / "onceproof.toml"
+    file.write_text(file.read_text().partition('[[output]]\ntopic = "revenue"')[0])
+    with pytest.raises(UsageError, match=r"has revenue among its sinks, which onceproof\.toml does not declare"):
+        check_topology(HERE, application_of(str(examples / "orders")), NEWEST)
+
+
+RATES = """
+[[input]]
+topic = "rates"
+key = "integer"
+global = true
+generate = { records = 40, key = "{1..40}", value = "rate {n}" }
+"""
+
+
+@pytest.fixture
+def with_rates(examples):
+    """Word count with a global table of which its file says nothing yet."""
+    file = examples / "wordcount" / "src" / "wordcount" / "WordCount.java"
+    made = "StreamsBuilder builder = new StreamsBuilder();"
+    rates = 'builder.globalTable("rates", Consumed.with(Serdes.Integer(), Serdes.String()));'
+    file.write_text(file.read_text().replace(made, f"{made}\n        {rates}"))
+    small(examples)
+    return examples / "wordcount"
+
+
+@pytest.mark.broker
+def test_what_is_read_into_a_global_table_is_declared_so(with_rates, examples):
+    with pytest.raises(UsageError, match=r"reads rates into a global table or store; declare it .* global = true\."):
+        check_topology(HERE, application_of(str(with_rates)), NEWEST)
+    orders = examples / "orders" / "onceproof.toml"
+    orders.write_text(orders.read_text() + RATES)
+    with pytest.raises(UsageError, match=r"has no global table or store of rates; leave out global = true\."):
+        check_topology(HERE, application_of(str(orders.parent)), NEWEST)
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_an_application_has_its_global_table_before_it_begins(with_rates):
+    """Its topics have different numbers of partitions; its input is replayed on the newest release, too."""
+    file = with_rates / "onceproof.toml"
+    told = file.read_text().replace('topic = "lines"', 'topic = "lines"\npartitions = 3')
+    told = told.replace('"replay"]', '"replay", "replay-newest"]')
+    file.write_text(told.replace('topic = "counts"', 'topic = "counts"\npartitions = 1') + RATES + "partitions = 4\n")
+    code, [green] = app_run(with_rates, "--streams", "3.9.1", "--fault", "none", "--seed", "1")
+    assert (code, green["judgement"]) == (0, "green"), green["reason"]
+    plan = TrialPlan.read(TrialFolder(Path(green["folders"][0])).trial_file)
+    assert green["promises"]["replay-newest"] == green["promises"]["replay"] > 0
+    assert plan.sizes == {"lines": 3, "counts": 1, "rates": 4}
+
+
+DEPLOYED = """
+package wordcount;
+
+import java.util.Properties;
+import org.apache.kafka.streams.KafkaStreams;
+
+public class Main {
+    public static void main(String[] arguments) {
+        Properties config = new Properties();
+        config.put("bootstrap.servers", System.getenv("ONCEPROOF_BOOTSTRAP_SERVERS"));
+        config.put("application.id", System.getenv("ONCEPROOF_APPLICATION_ID"));
+        config.put("state.dir", System.getenv("ONCEPROOF_STATE_DIR"));
+        config.put("processing.guarantee", "exactly_once_v2");
+        config.put("commit.interval.ms", "500");
+        config.put("session.timeout.ms", "4000");
+        config.put("heartbeat.interval.ms", "500");
+        KafkaStreams streams = new KafkaStreams(new WordCount().get(), config);
+        Runtime.getRuntime().addShutdownHook(new Thread(streams::close));
+        streams.start();
+    }
+}
+"""
+
+
+@pytest.mark.broker
+def test_an_application_as_it_is_deployed_is_held_against_itself_under_a_kill(examples):
+    folder = examples / "wordcount"
+    (folder / "src" / "wordcount" / "Main.java").write_text(DEPLOYED)
+    own = applications.application_class_path(HERE, str(folder), NEWEST)
+    path = ":".join(map(str, [*own, *streams_class_path(HERE, NEWEST)]))
+    file = folder / "onceproof.toml"
+    told = file.read_text().replace(
+        'class = "wordcount.WordCount"', f"command = {['java', '-cp', path, 'wordcount.Main']}"
+    )
+    file.write_text(told.replace("sources =", "# ").replace('"commit.interval.ms" = 500', ""))
+    application_of.cache_clear()
+    code, [green] = app_run(folder, "--streams", "4.3.1", "--seed", "1")
+    assert (code, green["judgement"], green["streams"]) == (0, "green", "4.3.1-claimed"), green["reason"]
+    assert green["fault"]["observed"]["committed_afterwards"] >= 200
+    assert green["promises"]["differential"] > 0
+    assert green["not_looked_at"].keys() >= {"stores", "replay"}
+
+
+@pytest.mark.broker
+def test_topics_that_are_joined_must_have_equally_many_partitions(examples):
+    source = examples / "wordcount" / "src" / "wordcount" / "WordCount.java"
+    made = "StreamsBuilder builder = new StreamsBuilder();"
+    table = 'builder.table("{}", Consumed.with(Serdes.String(), Serdes.String()))'
+    joined = f"{table.format('left')}.join({table.format('right')}, (one, other) -> one + other);"
+    source.write_text(source.read_text().replace(made, f"{made}\n        {joined}"))
+    file = examples / "wordcount" / "onceproof.toml"
+    sides = RATES.replace("global = true", "").replace('"integer"', '"string"')
+    more = sides.replace("rates", "left") + sides.replace("rates", "right") + "partitions = 3\n"
+    file.write_text(file.read_text() + more)
+    done = CliRunner().invoke(cli.app, ["app", "run", str(file.parent), "--streams", "4.3.1"])
+    assert isinstance(done.exception, HarnessError), done.exception
+    assert "equally many partitions (" in str(done.exception)
+    assert "left=2, right=3" in str(done.exception)
+
+
+@pytest.mark.broker
+def test_a_topology_that_a_release_does_not_know_is_said_with_the_release(examples):
+    folder = str(examples / "orders")
+    check_topology(HERE, application_of(folder), NEWEST)
+    with pytest.raises(
+        UsageError, match=r"orders against Kafka Streams 3\.0\.0 does not compile: .*error: cannot find"
+    ):
+        check_topology(HERE, application_of(folder), Release(3, 0, 0))
+
+
+def test_init_writes_an_application(tmp_path):
+    done = CliRunner().invoke(cli.app, ["app", "init", str(tmp_path / "mine")])
+    assert done.exit_code == 0, done.output
+    assert Application.read(tmp_path / "mine").declares.class_ == "wordcount.WordCount"
+    again = CliRunner().invoke(cli.app, ["app", "init", str(tmp_path / "mine")])
+    assert isinstance(again.exception, UsageError)
+    assert str(again.exception) == f"{tmp_path / 'mine'} is not empty; name another folder."
+
+
+def test_init_leaves_a_folder_that_is_there_as_it_is(tmp_path):
+    folder, theirs = tmp_path / "mine", tmp_path / "theirs" / "src"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    assert CliRunner().invoke(cli.app, ["app", "init", str(folder)]).exit_code == 0
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+    theirs.mkdir(parents=True)
+    for taken in (theirs.parent, folder / "onceproof.toml"):
+        refused = CliRunner().invoke(cli.app, ["app", "init", str(taken)])
+        assert isinstance(refused.exception, UsageError)
+    assert list(theirs.parent.iterdir()) == [theirs]
+    assert not any(theirs.iterdir())
+
+
+def test_a_fault_that_there_is_not_is_named(examples):
+    done = CliRunner().invoke(
+        cli.app, ["app", "run", str(examples / "orders"), "--streams", "4.3.1", "--fault", "rain"]
+    )
+    assert isinstance(done.exception, UsageError)
+    assert "rain" in str(done.exception)
+
+
+def built(folder, release):
+    """The jar of the shop, with a release of Kafka Streams in it."""
+    command = ["mvn", "-q", "-B", "-ntp", "package", f"-Dkafka.version={release}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2_000:]
+    assert (folder / "target" / "shop.jar").is_file()
+    return folder
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_a_shop_in_one_jar_counts_orders_twice_after_a_crash_and_nobody_can_say_why(examples):
+    bad = red_by_chance(built(examples / "shop", "4.1.2"), "4.1.2")
+    assert bad["streams"] == "4.1.2-claimed"
+    assert bad["anomalies"].keys() == {"wrong-value"}
+    assert bad["issues"] == []
+    assert bad["unexplained"] == bad["anomalies"]
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_a_shop_in_one_jar_counts_right_where_that_is_fixed(examples):
+    code, [good] = app_run(built(examples / "shop", "4.4.0"), "--streams", "4.4.0", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+    assert good["fault"]["observed"]["committed_afterwards"] >= 200

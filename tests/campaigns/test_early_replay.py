@@ -1,0 +1,50 @@
+"""What is replayed before a run has ended stands for its input only if that is the same."""
+
+import pytest
+
+from onceproof.campaigns.application.early_replay import EarlyReplay, Replayed
+from onceproof.lab.world import REAL
+from onceproof.model.oracle import Outputs
+from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
+from tests.conftest import a_trial
+
+NEWEST = Release(4, 4, 0)
+OUTPUTS = Outputs({"out": ((0, None, None),)})
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """The folders of a run, and of what was replayed."""
+    for name in ("run", "own"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "replay.jsonl").write_text("[1]\n")
+    return TrialFolder(tmp_path / "run"), TrialFolder(tmp_path / "own")
+
+
+def test_it_is_known_of_the_same_input_and_of_these_releases_only(folders):
+    run, own = folders
+    told = Replayed(own, {NEWEST: OUTPUTS})
+    assert told.of(NEWEST, run) is OUTPUTS
+    assert told.of(Release(3, 9, 1), run) is None
+    run.replay_file.write_text("[2]\n")
+    assert told.of(NEWEST, run) is None
+
+
+def test_a_run_that_ends_before_its_input_is_there_is_not_replayed(folders):
+    early = EarlyReplay(None, a_trial("4.4.0"), None, folders)
+    early.run_is_over()
+    assert early.replay({NEWEST}, REAL).outputs == {}
+
+
+def test_it_begins_when_the_last_records_are_on_their_way(folders, monkeypatch):
+    early = EarlyReplay(None, a_trial("4.4.0"), None, folders)
+    looked, told = [], []
+    monkeypatch.setattr(early, "_input", lambda: looked.append(True) or early.run_is_over())
+    hear = early.heard(told.append)
+    for phase in ("first", "restart", "flow"):
+        hear(phase)
+    assert not early._flows.is_set()
+    hear("drain")
+    assert early.replay({NEWEST}, REAL).outputs == {}
+    assert (looked, told) == ([True], ["first", "restart", "flow", "drain"])

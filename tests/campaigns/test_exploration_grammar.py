@@ -1,0 +1,102 @@
+"""What a search may draw from the existing scenarios."""
+
+import random
+
+import pytest
+
+from onceproof.campaigns.search.corpus import Grammar
+from onceproof.campaigns.search.grammar import quick, story
+from onceproof.faults import FAULTS
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.scenarios import SCENARIOS, scenario
+
+NEWEST, BROKER = Release.parse("4.3.1"), Release.parse("3.9.1")
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {"grouped-table"}))
+def test_each_schedule_is_a_trial_that_can_be_run(name):
+    broker = Release.parse("4.3.1") if name == "migration" else BROKER
+    grammar, rng = Grammar({name: story(name, NEWEST, broker)}), random.Random(1)
+    drawn = [grammar.draw(name, rng) for _ in range(30)]
+    for schedule in [*drawn, *(grammar.vary(one, rng) for one in drawn), *grammar.simpler(drawn[0])]:
+        trial = Trial("", Cell(name, schedule.variant, NEWEST, broker), 1, schedule.seed, dict(schedule.parameters))
+        scenario(name).validate(trial)
+        assert trial.cell.restart_on is None
+        strikes = scenario(name).values(trial).get("fault", "none")
+        of_others = {p for fault in FAULTS.values() if fault.name != strikes for p in fault.parameters}
+        assert not of_others & dict(schedule.parameters).keys()
+
+
+def test_a_scenario_that_takes_two_releases_is_not_searched_on_one():
+    with pytest.raises(UsageError, match=r"cannot be searched on 4\.3\.1: a rolling bounce takes a second release"):
+        story("grouped-table", NEWEST, BROKER)
+
+
+def test_every_fault_of_a_scenario_is_drawn_but_one_that_cannot_be_had_or_takes_two_releases():
+    faults = story("enumerator", NEWEST, BROKER, ["partition"]).domains["fault"]
+    assert {*faults, "partition", "rolling-bounce"} == {*scenario("enumerator").parameters["fault"].choices}
+    assert not {"partition", "rolling-bounce"} & {*faults}
+
+
+def test_values_are_those_that_are_declared_and_those_of_variants():
+    domains = story("crash", NEWEST, BROKER).domains
+    assert domains["stores"] == tuple(scenario("crash").parameters["stores"].choices)
+    assert domains["commit.interval.ms"] == (30_000, 500, 9_000)
+    assert domains["static.membership"] == (True, False)
+    assert "java" not in domains
+    assert story("enumerator", NEWEST, BROKER).domains["pause.transaction.timeout.ms"] == (4_000, 60_000)
+
+
+def test_a_fault_of_brokers_brings_its_nodes_and_takes_them_along():
+    enumerator = story("enumerator", NEWEST, BROKER)
+    kill = enumerator.schedule({"fault": "broker-kill"}, 1)
+    assert kill.told == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
+    assert [one.told for one in Grammar({"enumerator": enumerator}).simpler(kill)] == ["enumerator DEFAULT_CONFIG"]
+    assert enumerator.schedule({"fault": "pause"}, 1).told == "enumerator PAUSED"
+
+
+def test_what_the_releases_refuse_is_not_drawn():
+    assert story("enumerator", Release.parse("3.4.0"), BROKER).schedule({"group.protocol": "streams"}, 1) is None
+    with pytest.raises(UsageError, match=r"global-join cannot be searched on 3\.4\.0: .*3\.7\.0 or later"):
+        story("global-join", Release.parse("3.4.0"), BROKER)
+    with pytest.raises(UsageError, match="There is no scenario 'x'"):
+        story("x", NEWEST, BROKER)
+
+
+def test_what_is_set_is_in_each_schedule_and_a_scenario_that_cannot_have_it_is_not_searched():
+    streams = ["group.protocol=streams"]
+    grammar, rng = Grammar({"windows": story("windows", NEWEST, NEWEST, settings=streams)}), random.Random(1)
+    windows = grammar.stories["windows"]
+    assert windows.plain(1).told == "windows DEFAULT_CONFIG group.protocol=streams"
+    drawn = [grammar.draw("windows", rng) for _ in range(30)]
+    for schedule in [*drawn, *(grammar.vary(one, rng) for one in drawn), *grammar.simpler(drawn[0])]:
+        assert windows.settings(schedule)["group.protocol"] == "streams"
+        assert not windows.settings(schedule).get("static.membership")
+    assert len({windows.settings(schedule).get("fault") for schedule in drawn}) > 3
+    with pytest.raises(UsageError, match=r"sets no parameter of scan"):
+        story("scan", NEWEST, NEWEST, settings=streams)
+    with pytest.raises(UsageError, match=r"windows cannot be searched on 4\.3\.1: a broker of Kafka 3\.9\.1 lacks"):
+        story("windows", NEWEST, BROKER, settings=streams)
+
+
+def test_what_is_set_is_told_by_the_variant_that_says_it():
+    enumerator = story("enumerator", NEWEST, NEWEST, settings=["group.protocol=streams"])
+    assert enumerator.plain(1).told == "enumerator STREAMS_PROTOCOL"
+    classic = story("enumerator", NEWEST, NEWEST, settings=["group.protocol=classic", "caching=false"])
+    assert classic.plain(1).told == "enumerator CACHING_DISABLED"
+    assert "STREAMS_PROTOCOL" not in classic.variants
+
+
+def test_a_fault_that_is_set_brings_its_nodes_and_its_parameters_are_drawn():
+    enumerator = story("enumerator", NEWEST, BROKER, settings=["fault=broker-kill"])
+    assert enumerator.plain(1).told == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
+    grammar, rng = Grammar({"enumerator": enumerator}), random.Random(1)
+    drawn = [dict(grammar.draw("enumerator", rng).parameters) for _ in range(60)]
+    assert {one.get("broker-kill.orderly", False) for one in drawn} == {True, False}
+    assert not any(name.startswith("pause.") for one in drawn for name in one)
+
+
+def test_a_search_that_names_none_takes_all_but_those_that_mostly_wait_or_are_about_brokers():
+    assert {*SCENARIOS} - {*quick()} == {"quota", "migration"}
