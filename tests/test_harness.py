@@ -1,40 +1,130 @@
-"""The version of the harness changes with what it is a digest of, and with nothing else."""
+"""The version of the harness changes with what could change a trial of the scenario, and with nothing else."""
 
 import re
+import shutil
+from pathlib import Path
 
-from onceproof import harness
-from onceproof.harness import harness_version
+import pytest
+
+from onceproof import faults, harness, scenarios
+from onceproof.harness import harness_version, harness_versions
+from tests.conftest import ROOT
 
 
-def version_of(monkeypatch, package):
-    monkeypatch.setattr(harness, "PACKAGE", package)
-    monkeypatch.setattr(harness, "PROJECT", package.parents[1])
-    harness_version.cache_clear()
-    try:
-        return harness_version()
-    finally:
-        harness_version.cache_clear()
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A copy of the sources."""
+    root = tmp_path_factory.mktemp("project")
+    shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in harness.JAVA:
+        shutil.copytree(ROOT / name / "src" / "main", root / name / "src" / "main")
+    return root / "src" / "onceproof"
+
+
+@pytest.fixture
+def package(copied, monkeypatch):
+    """A copy of the sources, whose versions the harness says."""
+    monkeypatch.setattr(harness, "PACKAGE", copied)
+    monkeypatch.setattr(harness, "PROJECT", copied.parents[1])
+    _forget()
+    yield copied
+    _forget()
+
+
+def _forget():
+    for cached in (harness_version, harness._sources, harness._imports, harness._digest):
+        cached.cache_clear()
+
+
+def changed_by(*files: Path, by: str = "\nWAIT = 2\n") -> set[str]:
+    """The scenarios whose version another line at the end of these files changes."""
+    first = harness_versions()
+    texts = {file: file.read_text() for file in files}
+    for file, text in texts.items():
+        file.write_text(text + by)
+    _forget()
+    now = harness_versions()
+    for file, text in texts.items():
+        file.write_text(text)
+    _forget()
+    return {name for name, version in now.items() if version != first[name]}
+
+
+ALL = set(scenarios.MODULES)
 
 
 def test_it_is_the_package_s_version_and_a_digest():
-    assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{8}", harness_version())
+    assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{8}", harness_version("crash"))
 
 
-def test_a_wait_that_changes_in_the_lab_or_the_application_is_another_harness(monkeypatch, tmp_path):
-    package = tmp_path / "src" / "onceproof"
-    lab, phrases, page, app = (
-        package / "lab" / "trial.py",
-        package / "model" / "phrases.py",
-        package / "page" / "app.py",
-        tmp_path / "streams_app" / "src" / "main" / "A.java",
-    )
-    for file in (lab, phrases, page, app):
-        file.parent.mkdir(parents=True)
-        file.write_text("wait 1")
-    first = version_of(monkeypatch, package)
-    page.write_text("wait 2")
-    assert version_of(monkeypatch, package) == first
-    for file in (lab, phrases, app):
-        file.write_text("wait 2")
-        assert version_of(monkeypatch, package) != first
-        file.write_text("wait 1")
+def test_an_edit_of_a_scenario_changes_its_own_version_and_those_of_scenarios_that_import_it(package):
+    room = package / "scenarios"
+    assert changed_by(room / "quota.py") == {"quota"}
+    assert changed_by(room / "enumerator.py") == {"enumerator", "idle-task", "crash"}
+    changed = changed_by(room / "befalling.py")
+    assert changed >= {"as-of-join", "multirunner"}
+    assert changed.isdisjoint({"quota", "crash", "migration", "app"})
+
+
+def test_an_edit_of_a_fault_changes_the_versions_of_scenarios_that_allow_it(package):
+    def allows(name: str) -> set[str]:
+        return {
+            one for one in ALL if "fault" in (p := scenarios.scenario(one).parameters) and name in p["fault"].choices
+        }
+
+    for name in ("partition", "topology-pause", "disk-full"):
+        file = package / "faults" / f"{faults.MODULES[name].rpartition('.')[2]}.py"
+        assert changed_by(file) == allows(name) != ALL
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lab/trial.py",
+        "lab/reaper.py",
+        "lab/log4j.properties",
+        "readers/checks.py",
+        "model/phrases.py",
+        "scenarios/base.py",
+    ],
+)
+def test_an_edit_of_what_drives_and_reads_all_trials_changes_all_versions(package, name):
+    assert changed_by(package / name) == ALL
+
+
+def test_an_edit_of_the_jars_changes_all_versions(package):
+    assert changed_by(next((package.parents[1] / "streams_app").rglob("Instance.java")), by="// 2") == ALL
+    assert changed_by(next((package.parents[1] / "streams_agent").rglob("Agent.java")), by="// 2") == ALL
+
+
+def test_an_edit_of_what_works_with_trials_or_of_what_none_comes_by_changes_none(package):
+    rooms = [package / room for room in ("campaigns", "cli", "page", "results", "pipeline", "advice")]
+    beside = [package / "lab" / "comparing.py", package / "lab" / "sweep.py"]
+    assert changed_by(*(file for room in rooms for file in room.rglob("*.py")), *beside) == set()
+
+
+@pytest.mark.parametrize("registry", ["scenarios", "faults"])
+def test_one_more_scenario_or_fault_changes_no_other_but_another_rule_does(package, registry):
+    file = package / registry / "__init__.py"
+    assert changed_by(file, by="\nfrom onceproof.lab import comparing\nMORE = (comparing,)\n") == set()
+    assert changed_by(file, by="\n\ndef rule():\n    return 2\n") == ALL
+
+
+def test_of_several_scenarios_it_changes_with_each_and_with_what_stands_beside(package):
+    search = package / "campaigns" / "search"
+
+    def version(*names):
+        _forget()
+        return harness_version(*names, beside=search)
+
+    first, every = version("quota", "crash"), version()
+    assert len({first, every, harness_version("quota", "crash"), harness_version("crash", beside=search)}) == 4
+    for file in (package / "scenarios" / "quota.py", search / "grammar.py"):
+        text = file.read_text()
+        file.write_text(text + "\nWAIT = 2\n")
+        assert version("quota", "crash") != first
+        assert version() != every
+        file.write_text(text)
+    (package / "scenarios" / "windows.py").write_text("WAIT = 2\n")
+    assert version("quota", "crash") == first
+    assert version() != every

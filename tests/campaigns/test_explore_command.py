@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from onceproof import cli
 from onceproof.campaigns.search import explorer
 from onceproof.campaigns.search.log import Asked
-from onceproof.harness import harness_version
 from onceproof.lab import releases
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -29,7 +28,7 @@ def explore(tmp_path, monkeypatch):
         seed=1,
         uniform=False,
         plant=None,
-        harness=harness_version(),
+        harness=explorer.search_version(["enumerator"]),
     )
     begun.write(get_settings().explorations / begun.run / "exploration.json")
     asked = []

@@ -182,7 +182,7 @@ def test_a_night_with_the_same_seed_goes_on(lab, folder):
 
 def test_what_another_version_has_searched_is_left(lab, folder, monkeypatch):
     night(folder, "monday", RUN)
-    monkeypatch.setattr("onceproof.harness.harness_version", lambda: "another")
+    monkeypatch.setattr("onceproof.campaigns.search.explorer.search_version", lambda _: "another")
     assert night(folder, "tuesday", LATER)[:2] == (LATER, 0)
 
 

@@ -29,7 +29,7 @@ NAMES = [
 
 
 def known(plant, exercised, idle=0, found=True, harness=None, where=None, cell=GREEN):
-    one = PlantedTrial(BEFORE, "", plant, cell, "c0ffee", harness or harness_version(), 1, 3, True, found)
+    one = PlantedTrial(BEFORE, "", plant, cell, "c0ffee", harness or harness_version(cell.scenario), 1, 3, True, found)
     one = replace(one, machine=machine(get_settings().installation) if where is None else where)
     trials = [replace(one, trial=f"{plant}-t{n}") for n in range(exercised)]
     trials += [replace(one, trial=f"{plant}-i{n}", fired=0, exercised=False) for n in range(idle)]
@@ -92,7 +92,9 @@ def test_those_that_need_a_parameter_or_are_hidden_by_a_known_issue_are_not_trie
 def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
     def try_planned(_installation, run, plan, broker, report, each, then):
         return [
-            PlantedTrial(t.run, t.key, t.plant, t.cell, "c0ffee", harness_version(), t.seed, 3, True, True)
+            PlantedTrial(
+                t.run, t.key, t.plant, t.cell, "c0ffee", harness_version(t.cell.scenario), t.seed, 3, True, True
+            )
             for _, t in plan
         ]
 

@@ -6,8 +6,8 @@ import pytest
 
 from onceproof.campaigns.search import verbs
 from onceproof.campaigns.search.corpus import Schedule
+from onceproof.campaigns.search.explorer import search_version
 from onceproof.campaigns.search.log import Asked, Log, Purpose, Tried
-from onceproof.harness import harness_version
 from onceproof.pipeline.params import EXPLORE_PARAMS
 from onceproof.scenarios import SCENARIOS
 from tests.specimens.files import a_finding
@@ -92,7 +92,13 @@ def cardboard(home, findings, monkeypatch):
     def asked_from_params(params, run, seed):
         told = {name: params[name] for name in ("streams", "broker", "bisect")}
         return Asked(
-            run=run, **told, scenarios=("crash",), seed=seed, uniform=False, plant=None, harness=harness_version()
+            run=run,
+            **told,
+            scenarios=("crash",),
+            seed=seed,
+            uniform=False,
+            plant=None,
+            harness=search_version(("crash",)),
         )
 
     def explore(folder, asked, seconds, named):

@@ -21,14 +21,16 @@ from tests.page.conftest import GREEN, NEWEST, SCRIPT, served
 KEY = f"{GREEN.key}-t2"
 CELL = Cell("enumerator", "DEFAULT_CONFIG", Release(4, 3, 1), Release(3, 9, 1))
 FOUND = PlantedTrial(
-    NEWEST, KEY, "stale-cache", CELL, "c0ffee", harness_version(), 1, 3, True, True, {"duplicate-id": 4}
+    NEWEST, KEY, "stale-cache", CELL, "c0ffee", harness_version("enumerator"), 1, 3, True, True, {"duplicate-id": 4}
 )
 SURVIVOR = replace(FOUND, plant="lost-plant", trial="t3", found=False, anomalies={})
 IDLE = replace(FOUND, plant="idle-plant", trial="t4", fired=0, exercised=False, found=False, anomalies={})
 ONCE = replace(FOUND, plant="plant-seen-once", trial="t5")
 OLD = replace(SURVIVOR, plant="old-plant", trial="t6", harness="0.0.9+00000000")
 OTHER = replace(FOUND, trial="t7", cell=replace(CELL, streams=Release(3, 9, 1)))
-CANNOT = replace(SURVIVOR, plant="record-twice", cell=replace(CELL, scenario="crash"), trial="t9")
+CANNOT = replace(
+    SURVIVOR, plant="record-twice", cell=replace(CELL, scenario="crash"), trial="t9", harness=harness_version("crash")
+)
 ALL = [CANNOT, FOUND, SURVIVOR, IDLE, ONCE, replace(ONCE, trial="t8", found=False), OLD, OTHER]
 
 

@@ -17,7 +17,7 @@ def by_this_harness(settings):
     run = RunFolder(settings.runs / NEWEST)
     for trial in run.trials():
         outcome = run.trial(trial).outcome_file
-        write_json(outcome, read_json(outcome) | {"harness": harness_version()})
+        write_json(outcome, read_json(outcome) | {"harness": harness_version(trial.cell.scenario)})
     store_run(run, settings.database_url)
 
 

@@ -1,5 +1,6 @@
 """What a green is worth: rule 3 of the verdict."""
 
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
@@ -350,7 +351,7 @@ def test_and_nothing_is_said_where_chance_or_the_variant_explains_it(control, of
 
 def test_as_many_trials_of_a_control_are_planned_as_are_not_known_whatever_they_showed():
     def lacking(past, *cells, risk=0.05):
-        return control_trials_lacking(cells, registry(), past, risk, HARNESS, MACHINE)
+        return control_trials_lacking(cells, registry(), past, risk, defaultdict(lambda: HARNESS), MACHINE)
 
     assert lacking(NOTHING, CONTROL, GREEN) == {CONTROL: 7}
     assert lacking(NOTHING, CONTROL, GREEN, risk=0.25) == {CONTROL: 1}

@@ -1,5 +1,6 @@
 """One verdict for each cell of some releases: what counts before what does not, then the newest."""
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -11,6 +12,7 @@ from onceproof.results.database import CellRow, RunRow, TrialRow, database
 from onceproof.results.measured import measured
 
 HARNESS, EARLIER = "0.1.0+now", "0.1.0+then"
+VERSIONS = {"crash": HARNESS, "quota": EARLIER}  # by scenario
 OLD, NEW = Release(3, 9, 1), Release(4, 3, 1)
 CELL = Cell("crash", "DEFAULT_CONFIG", NEW, OLD)
 
@@ -34,12 +36,12 @@ def _run(run_id, created, cell, verdict, harness):
 
 def last(url, *judged):
     store(url, *judged)
-    [one] = measured(url, (OLD, NEW), HARNESS)
+    [one] = measured(url, (OLD, NEW), VERSIONS)
     return str(one.verdict), one.is_current, int(one.run[-1])
 
 
 def test_without_a_database_nothing_was_measured(tmp_path):
-    assert measured(f"sqlite:///{tmp_path}/none.db", (OLD, NEW), HARNESS) == []
+    assert measured(f"sqlite:///{tmp_path}/none.db", (OLD, NEW), VERSIONS) == []
 
 
 @pytest.mark.parametrize(
@@ -49,11 +51,16 @@ def test_without_a_database_nothing_was_measured(tmp_path):
         ([("clean", HARNESS), ("inconclusive", HARNESS), ("error", HARNESS)], ("clean", True, 1)),
         ([("clean", HARNESS), ("known", EARLIER)], ("clean", True, 1)),
         ([("clean", EARLIER), ("inconclusive", HARNESS)], ("clean", False, 1)),
+        ([("clean", EARLIER)], ("clean", False, 1)),
         ([("error", None), ("inconclusive", None)], ("inconclusive", False, 2)),
     ],
 )
 def test_what_decided_by_this_harness_comes_before_all_else(database_url, judged, expected):
     assert last(database_url, *((CELL, *one) for one in judged)) == expected
+
+
+def test_each_scenario_has_a_version_of_its_own(database_url):
+    assert last(database_url, (replace(CELL, scenario="quota"), "clean", EARLIER)) == ("clean", True, 1)
 
 
 def test_cells_of_these_releases_alone_and_each_of_them(database_url):
@@ -64,7 +71,7 @@ def test_cells_of_these_releases_alone_and_each_of_them(database_url):
     wanted = [cell(NEW), cell(OLD), cell(OLD, NEW), cell(NEW, broker=NEW)]
     beside = [cell(other), cell(other, NEW), cell(OLD, other)]
     store(database_url, *((one, "clean", HARNESS) for one in (*wanted, *beside)))
-    found = measured(database_url, (OLD, NEW), HARNESS)
+    found = measured(database_url, (OLD, NEW), VERSIONS)
     assert {one.cell for one in found} == set(wanted)
     assert len(found) == len(wanted)
     assert (found[0].sentence, found[0].missed, found[0].issues) == ("It is clean.", 0.05, ("KAFKA-1",))

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from onceproof.advice.advising import OwnRun, Question
-from onceproof.harness import harness_version
+from onceproof.harness import harness_versions
 from onceproof.installation import Installation
 from onceproof.lab.applications import uses_on
 from onceproof.lab.releases import published_releases, remembered_releases
@@ -37,7 +37,7 @@ def ask(
         HarnessError: the database refuses.
     """
     releases = (current, target)
-    cells = measured(url, releases, harness_version())
+    cells = measured(url, releases, harness_versions())
     return Question(current, target, registry(), CATALOGUE, cells, application, known_releases(url), own)
 
 

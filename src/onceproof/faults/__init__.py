@@ -43,6 +43,7 @@ _MODULES = (
     rolling_bounce,
 )
 FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
+MODULES: dict[str, str] = {module.FAULT.name: module.__name__ for module in _MODULES}  # by name of the fault
 NONE = "none"
 # Those that befall one of several brokers: others can do its work, so under exactly-once every promise still holds.
 OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)

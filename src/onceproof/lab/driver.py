@@ -110,7 +110,7 @@ class Driver:
             attested=self._instances.attested,
             plant=self._instances.planted(),
             fault=self._suffered(),
-            harness=harness_version(),
+            harness=harness_version(site.trial.cell.scenario),
             host=socket.gethostname(),
             machine=site.world.machine(site.cluster.installation),
             seconds=site.seconds | {"total": round(sum(site.seconds.values()), 2)},

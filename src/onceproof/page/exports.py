@@ -3,7 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from onceproof.results.evidence.text import escaped
 from onceproof.results.qualified import told_once
 from onceproof.results.table import seen
 
+FEW = 3  # versions of the harness that are listed
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
 
 
@@ -57,11 +58,17 @@ def told_of(run: RunFolder) -> Told:
         run.run_id,
         request["created"],
         str(redaction.data(request["matrix"])),
-        ", ".join(sorted(harnesses)),
+        _versions(harnesses),
         decoded(tuple[VerdictRow, ...], redaction.data(encoded(verdicts))),
         dict(sorted(commits.items())),
         redaction.data({promise: dict(reasons) for promise, reasons in sorted(not_looked_at.items())}),
     )
+
+
+def _versions(harnesses: Collection[str]) -> str:
+    """The versions of the harness that drove a run's trials: each scenario has its own."""
+    told = sorted(harnesses)
+    return ", ".join(told) if len(told) <= FEW else f"{told[0]} and {len(told) - 1} versions for other scenarios"
 
 
 def write_junit(told: Told, target: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from onceproof.harness import harness_version
+from onceproof.harness import harness_versions
 from onceproof.model.plants import plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
@@ -75,7 +75,7 @@ def _row(one: Sensitivity) -> dict[str, Any]:
         "commit": place.commit,
         "harness": place.harness,
         "machine": place.machine or "not known: counts for nothing now",
-        "is_old": place.harness != harness_version(),
+        "is_old": place.harness != harness_versions().get(place.scenario),
         "found": tally.red,
         "exercised": tally.counted,
         "planned": one.planned,

@@ -224,14 +224,14 @@ def sense(run: RunFolder) -> None:
 
 def trials_planned(expansion: Expansion, run_id: str) -> dict[Cell, int]:
     """How many trials each cell gets before any verdict asks for more: positive controls what they lack."""
-    from onceproof.harness import harness_version
+    from onceproof.harness import harness_versions
     from onceproof.lab.machine import machine
     from onceproof.results.controls import control_trials_lacking
     from onceproof.results.judging import past_before
 
     settings = get_settings()
     past, here = past_before(run_id, settings.database_url), machine(settings.installation)
-    controls = control_trials_lacking(expansion.cells, registry(), past, expansion.risk, harness_version(), here)
+    controls = control_trials_lacking(expansion.cells, registry(), past, expansion.risk, harness_versions(), here)
     return {cell: max(expansion.trials, controls.get(cell, 1)) for cell in expansion.cells}
 
 

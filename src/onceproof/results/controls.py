@@ -324,7 +324,7 @@ def placed(evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, plann
 
 
 def control_trials_lacking(
-    cells: Sequence[Cell], registry: Registry, past: Past, risk: float, harness: str, machine: str
+    cells: Sequence[Cell], registry: Registry, past: Past, risk: float, harness: Mapping[str, str], machine: str
 ) -> dict[Cell, int]:
     """How many trials positive controls lack for one green trial of the cells that depend on them to suffice.
 
@@ -332,6 +332,10 @@ def control_trials_lacking(
     and counts. Cells on whose own release enough trials of a plant are known lack nothing.
     """
     enough = control_trials(risk)
+
+    def place_of(cell: Cell) -> Place:
+        return Place.of(cell, "", harness[cell.scenario], machine)
+
     known: dict[Place, int] = defaultdict(int)  # a published release has one commit, which is not known before it ran
     for place, tally in past.controls.items():
         known[replace(place, commit="")] += tally.counted
@@ -341,10 +345,10 @@ def control_trials_lacking(
         if registry.affecting(cell) or registry.avoidance(cell) or not near:
             continue
         own = replace(past, plants=[replace(p, place=replace(p.place, commit="")) for p in past.plants])
-        if any(plant.tally.counted >= enough for plant in _plants_of(cell, Place.of(cell, "", harness, machine), own)):
+        if any(plant.tally.counted >= enough for plant in _plants_of(cell, place_of(cell), own)):
             continue
-        control = max(near, key=lambda other: known[Place.of(other, "", harness, machine)])
-        lacking[control] = max(enough - known[Place.of(control, "", harness, machine)], 1)
+        control = max(near, key=lambda other: known[place_of(other)])
+        lacking[control] = max(enough - known[place_of(control)], 1)
     return lacking
 
 

@@ -1,9 +1,9 @@
 """The last verdicts of the cells of some releases, those of the present harness first."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import case, func, or_, select
+from sqlalchemy import case, func, or_, select, tuple_
 
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
@@ -41,10 +41,15 @@ class Measured:
         return self.is_decided and self.is_current
 
 
-def measured(url: str, releases: Collection[Release], harness: str) -> list[Measured]:
+def measured(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
     """Of each cell that stays among these releases of Kafka Streams one verdict, in the order of the last run's plan.
 
     The last that decided by this harness; else the last that decided; else the last.
+
+    Args:
+        url: of the results database.
+        releases: of Kafka Streams.
+        harness: its version, by scenario.
 
     Raises:
         HarnessError: the database refuses.
@@ -52,7 +57,8 @@ def measured(url: str, releases: Collection[Release], harness: str) -> list[Meas
     if is_missing(url):
         return []
     names = [str(release) for release in releases]
-    own = select(TrialRow.id).where(TrialRow.cell_id == CellRow.id, TrialRow.harness == harness).exists()
+    by_this = tuple_(CellRow.scenario, TrialRow.harness).in_([*harness.items()])
+    own = select(TrialRow.id).where(TrialRow.cell_id == CellRow.id, by_this).exists()
     # PostgreSQL has no order of truth values and numbers together, so both are numbers.
     current = case((own, 1), else_=0).label("current")
     decided = case((CellRow.verdict.in_([str(verdict) for verdict in UNDECIDED]), 0), else_=1)

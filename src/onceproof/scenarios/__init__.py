@@ -54,6 +54,8 @@ _MODULES = (
     migration,
 )
 SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
+# By name the module of each scenario, your own application included.
+MODULES: dict[str, str] = {module.SCENARIO.name: module.__name__ for module in (*_MODULES, app)}
 
 # What a matrix may ask for.
 CATALOGUE: dict[str, Offer] = {

@@ -8,7 +8,7 @@ file, and a trial that was torn away is run again.
 
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -73,6 +73,11 @@ class Bench(Protocol):
         """
 
 
+def search_version(scenarios: Sequence[str]) -> str:
+    """The version of the harness for a search in scenarios: what draws schedules counts, too."""
+    return harness_version(*scenarios, beside=Path(__file__).parent)
+
+
 def begun(folder: ExplorationFolder) -> Asked:
     """What the search that was begun in a folder asks.
 
@@ -82,9 +87,9 @@ def begun(folder: ExplorationFolder) -> Asked:
     asked = Asked.known(folder.asked_file)
     if asked is None:
         raise UsageError(f"{folder.path} is no search that could go on; name one of {folder.path.parent}, or `last`.")
-    if asked.harness != harness_version():
+    if asked.harness != (here := search_version(asked.scenarios)):
         raise UsageError(
-            f"The search {asked.run} was begun by {asked.harness}, and this is {harness_version()}, which may see "
+            f"The search {asked.run} was begun by {asked.harness}, and this is {here}, which may see "
             "other things: begin another one."
         )
     return asked

@@ -28,7 +28,7 @@ def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
         UsageError: a scenario, plant or release does not exist, or it cannot be run here; nothing can be planted there.
         HarnessError: the agent does not fit the release.
     """
-    from onceproof.harness import harness_version
+    from onceproof.campaigns.search.explorer import search_version
     from onceproof.lab.agent import check_plantable
     from onceproof.lab.artifacts import check_published, streams_class_path
     from onceproof.lab.java import require_java
@@ -45,15 +45,16 @@ def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
     streams_class_path(installation, release)
     if planted is not None:
         check_plantable(installation, planted, release)
+    scenarios = tuple(dict.fromkeys(params["scenario"])) or quick()
     return Asked(
         run=run,
         streams=streams,
         broker=broker,
-        scenarios=tuple(dict.fromkeys(params["scenario"])) or quick(),
+        scenarios=scenarios,
         seed=seed if params["seed"] is None else params["seed"],
         uniform=params.get("uniform", False),
         plant=params.get("plant"),
-        harness=harness_version(),
+        harness=search_version(scenarios),
         bisect=params["bisect"],
         settings=tuple(params["set"] or ()),
     )

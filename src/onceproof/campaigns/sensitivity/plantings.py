@@ -53,6 +53,11 @@ def planned(run_id: str, plantings: Sequence[Planting], trials: int, seed: int) 
     ]
 
 
+def version_of(plan: Sequence[tuple[Planting, Trial]]) -> str:
+    """The version of the harness for the trials of a plan."""
+    return harness_version(*sorted({trial.cell.scenario for _, trial in plan}))
+
+
 def try_planned(
     installation: Installation,
     run: RunFolder,
@@ -79,7 +84,7 @@ def try_planned(
         HarnessError: the brokers could not be started, or died.
     """
     planted, tried, is_done = run.planted, [], False
-    data = {"run": run.run_id, "harness": harness_version(), "trials": [trial.to_dict() for _, trial in plan]}
+    data = {"run": run.run_id, "harness": version_of(plan), "trials": [trial.to_dict() for _, trial in plan]}
     write_json(planted.run_file, data)
     folder = planted.cluster_folder(str(broker))
     has_topics = EmbeddedCluster.has_data(folder)
@@ -106,7 +111,7 @@ def try_planned(
 
 def _has_ended(planted: RunFolder, trial: Trial) -> bool:
     outcome = planted.outcome(trial)
-    return outcome is not None and outcome.says_something and outcome.harness == harness_version()
+    return outcome is not None and outcome.says_something and outcome.harness == harness_version(trial.cell.scenario)
 
 
 def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster) -> PlantedTrial:
@@ -131,7 +136,7 @@ def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | N
         plant=planting.plant.name,
         cell=trial.cell,
         commit=commit_of(trial.cell, outcome.attested if outcome else {}),
-        harness=harness_version(),
+        harness=harness_version(trial.cell.scenario),
         machine=(outcome and outcome.machine) or "",
         seed=trial.seed,
         fired=fired,

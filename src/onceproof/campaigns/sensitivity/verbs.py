@@ -163,7 +163,11 @@ def _try_and_store(
     url = settings.database_url
     plan = planned(run.run_id, plantings, trials, seed)
     with ended_by_sigterm(), _lock(run):
-        mine = [one for one in planted_trials(url) if (one.run, one.harness) == (run.run_id, harness_version())]
+        mine = [
+            one
+            for one in planted_trials(url)
+            if one.run == run.run_id and one.harness == harness_version(one.cell.scenario)
+        ]
         judged = {one.trial: one for one in mine if not one.error}
         left = [(planting, trial) for planting, trial in plan if trial.key not in judged]
         if left:
@@ -193,16 +197,16 @@ def unfinished(asked: Sense, seed: int | None) -> tuple[RunFolder, Sense] | None
         asked: what is asked for.
         seed: that it must have had; None for any.
     """
-    from onceproof.campaigns.sensitivity.plantings import planned
-    from onceproof.harness import harness_version
+    from onceproof.campaigns.sensitivity.plantings import planned, version_of
 
     for file in sorted(get_settings().runs.glob("*/planted/run.json"), reverse=True):
         run, begun = RunFolder(file.parents[1]), read_json(file)
-        if run.sensitivity_file.exists() or run.run_file.exists() or begun.get("harness") != harness_version():
+        if run.sensitivity_file.exists() or run.run_file.exists():
             continue
         first = begun["trials"][0]["seed"]
         plan = planned(run.run_id, asked.plantings, asked.trials, first)
-        if seed in (None, first) and [trial.to_dict() for _, trial in plan] == begun["trials"] and _is_free(run):
+        is_same = [trial.to_dict() for _, trial in plan] == begun["trials"] and begun["harness"] == version_of(plan)
+        if seed in (None, first) and is_same and _is_free(run):
             return run, replace(asked, seed=first)
     return None
 
@@ -285,7 +289,7 @@ def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Pla
         for planting in _claimed(name, streams, broker):
             tried = [
                 one
-                for one in plants_in(planting.cell, harness_version(), here, known)
+                for one in plants_in(planting.cell, harness_version(name), here, known)
                 if one.plant == planting.plant.name
             ]
             exercised, planned = (sum(one.tally.counted for one in tried), sum(one.planned for one in tried))
