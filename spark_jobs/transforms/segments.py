@@ -59,12 +59,12 @@ def transactions(
     what was written.
     """
     effects = parts.sparkSession.createDataFrame(_OF_TOPOLOGY, EFFECTS)
+    stated = [f.coalesce(fact(name) == 1, f.lit(False)).alias(name) for name in ("punctuated", "queue", "waits")]
     wanted = f.broadcast(
-        trials.select(
-            "trial", "check", *(f.coalesce(fact(n) == 1, f.lit(False)).alias(n) for n in ("punctuated", "queue"))
-        )
+        trials.select("trial", "check", *stated)
         .join(f.broadcast(effects), "check")
         .where((f.col("role") != QUEUE) | f.col("queue"))
+        .where(~f.col("waits") | (f.col("role") != "output"))  # which comes later than its input is committed
         .select("trial", "role", "when", "once", "fixed_key", "judged", "punctuated")
     )
     positions = _positions(batches, parts)

@@ -125,14 +125,16 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
             record that they could not decode has no key.
         topology: which says what input records make it write.
         facts: `ended` is 0 if the drive failed, so that transactions may be open; `punctuated` is 1 if a punctuator
-            writes as well, under keys below 0, which no input explains; `queue` is 1 if there is a dead letter queue.
+            writes as well, under keys below 0, which no input explains; `queue` is 1 if there is a dead letter queue;
+            `waits` is 1 if what comes out comes later than its input is committed.
     """
     transactions = _transactions(entries)
     seen: dict[Log, dict[int, Record]] = defaultdict(dict)
     for role, records in topics.items():
         for record in records:
             seen[role, record.partition][record.offset] = record
-    effects = [e for e in EFFECTS.get(topology, ()) if e.role != QUEUE or facts.get("queue")]
+    lacking = {role for role, lacks in (("output", facts.get("waits")), (QUEUE, not facts.get("queue"))) if lacks}
+    effects = [effect for effect in EFFECTS.get(topology, ()) if effect.role not in lacking]
     yield from _atomicity(entries, transactions, seen, effects, facts)
     yield from _isolation(entries, transactions, seen)
     yield from _fencing(entries)

@@ -19,6 +19,13 @@ What is restored in one batch is put as of the time of its last record. A deleti
 the retention is not kept; so a version that came late, and that the deletion had ended already, is taken for the last
 one: what was deleted is back (variant `REVIVED`, in which alone such versions come). That must be red, too.
 
+With a `grace` period (KIP-923) who asks waits in a buffer until its stream has gone on by that, so the time of the
+stream must go on: changes are then records of it, too. The buffer has a changelog in which the keys are as they are in
+RocksDB, the time first. A restoration takes them for keys of windows, so what waited never comes out (variant `GRACE`).
+A buffer that is opened again has forgotten how many wait, and since when, so after the restart some are passed over
+(variant `GRACE_RESTARTED`). Both must be red on every release with such buffers. In these variants the table is
+complete before anyone asks, and each key is asked for once, in order.
+
 A trial is *exercised* when the fault bit; without one, when the store was closed cleanly and opened again as it
 was left, and records asked for versions of it. One in memory must have been restored instead.
 """
@@ -31,6 +38,7 @@ from typing import Any
 from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
 from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
@@ -59,18 +67,22 @@ from onceproof.scenarios.internal_topics import versioned
 
 NAME = "instance-1"
 VERSIONED = "versioned"
+INTEGER_SERDE = "org.apache.kafka.common.serialization.Serdes$IntegerSerde"
 DELETION = 0  # value of a record that deletes its key
 CHANGES = 0.3  # share of the records that change the table
 OUT_OF_ORDER = 0.4  # share of the records, changes or not
 JUST_DELETED = 50  # keys of which one gets a version that its deletion has ended already
 TOO_OLD = 0.1  # share of the first records
+WAITS_FROM = Release(3, 6, 0)  # KIP-923
 
 # --- variants ------------------------------------------------------------------------------------------------
 
 KILLED = {"fault": instance_kill.FAULT.name}
+WAITING: dict[str, Any] = {"grace": 1_000, "retention": 120_000, "first": 20_000}
 PARAMETERS = {
     "stores": Parameter(VERSIONED, "kind of the table's store", choices=(VERSIONED, "rocksdb", "in-memory")),
     "retention": Parameter(6_000, "ms of its history that a versioned table keeps", least=2),
+    "grace": Parameter(0, "ms for which who asks waits for versions; 0: not at all", least=0),
     "keys": Parameter(200, "keys of the table", least=1),
     "deletions": Parameter(0.1, "share of the changes of the table that delete their key", least=0),
     "ended": Parameter(0.0, "share of the versions out of order that a deletion has ended already", least=0),
@@ -105,6 +117,10 @@ VARIANTS = variants_of(
         "As DEFAULT_CONFIG; half of the changes delete, and versions come late that a deletion has ended already.",
         {**KILLED, "ended": 0.5, "deletions": 0.5, "keys": 5_000},
     ),
+    Variant("GRACE", "A versioned table, for which who asks waits (KIP-923); an instance is killed.", {**KILLED, **WAITING}),
+    Variant(
+        "GRACE_RESTARTED", "As GRACE; instead the only instance is closed cleanly and started again.", dict(WAITING)
+    ),
     replace(
         ROLLING,
         description="As DEFAULT_CONFIG, with twice the history; instead the group goes over to another release.",
@@ -127,8 +143,43 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
         for release in (cell.streams, cell.running):
             if not release.has_versioned_stores:
                 return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
+    if own["grace"] and (reason := _refuse_waiting(cell, own)):
+        return reason
     on_disk = own["stores"] != "in-memory"
     return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_group(cell, own, on_disk=on_disk)
+
+
+def _refuse_waiting(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of a grace period that the release or the table does not have, or of records that it would mix up."""
+    oldest = min(cell.streams, cell.running)
+    if not oldest.since(WAITS_FROM):
+        return f"joins of Kafka Streams {oldest} do not wait (KIP-923); take {WAITS_FROM} or later, or grace=0."
+    if own["stores"] != VERSIONED:
+        return f"only a join with a versioned table waits (KIP-923); take stores={VERSIONED}, or grace=0."
+    if own["late"] or own["ended"]:
+        return "with a grace period all records come in order; take grace=0, or late=0 and ended=0."
+    all_of_them = own["first"] + own["records"] + own["grace"]
+    if own["records"] > own["first"] or own["retention"] <= all_of_them:
+        return (
+            f"with a grace period each key is asked for once, within the history: take first={own['first']} or fewer "
+            f"records than that, and a retention above {all_of_them:,} ms."
+        )
+    return None
+
+
+def _waiting(own: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
+    """First a version of each key, then one that asks for it, all in order; and of each partition one that is younger.
+
+    When the last ones come all waits are over: they change the table, so that nobody waits for them.
+    """
+    first, all_of_them = own["first"], own["first"] + own["records"]
+    asked = rng.sample(range(first), own["records"])
+    end = all_of_them + own["grace"] + 1
+    return [
+        *(Stamped(key, -(key + 1), key) for key in range(first)),
+        *(Stamped(key, now + 1, now) for now, key in enumerate(asked, first)),
+        *(Stamped(first + place, -(end + place), end) for place in range(own["partitions"])),
+    ]
 
 
 def generated(trial: Trial) -> list[Stamped]:
@@ -137,6 +188,8 @@ def generated(trial: Trial) -> list[Stamped]:
     Most are in order, some out of it within the retention, some too old.
     """
     own, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
+    if own["grace"]:
+        return _waiting(own, rng)
     kept, deleted = own["retention"], dict[int, int]()
     for now in range(own["first"] + own["records"]):
         at, value, late = now, now + 1, TOO_OLD if now < own["first"] else own["late"]
@@ -173,6 +226,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "stores": own["stores"],
         "retention.ms": own["retention"],
         "caching": False,
+        **({"grace.ms": own["grace"]} if own["grace"] else {}),
     }
 
 
@@ -187,6 +241,8 @@ def config(trial: Trial) -> Mapping[str, str]:
         **rejoining(own),
         **membership(own),
         **transactional_stores(own),
+        # The buffer of those who wait takes these before 3.8.1 and 3.9.1 (KAFKA-18479).
+        **(dict.fromkeys(("default.key.serde", "default.value.serde"), INTEGER_SERDE) if own["grace"] else {}),
     }
 
 
@@ -197,7 +253,7 @@ def drive(lab: Lab) -> Exercise:
     """Make a history of the table, then have the fault strike, or start again, while more of both sides flow."""
     own, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
     lab.measure(**facts(own))
-    begin = int(lab.now() * 1_000) - len(made)  # the youngest record is made now
+    begin = int(lab.now() * 1_000) - max(record.at for record in made) - 1  # the youngest record is made now
     times = [begin + record.at for record in made]
     first, flow = slice(own["first"]), slice(own["first"], None)
     records = lab.workload.second
@@ -226,7 +282,8 @@ def drive(lab: Lab) -> Exercise:
         lab.produce("flow", records[flow], timestamps=times[flow])
         lab.await_drained()
         # What it reports about itself may come a little later.
-        lab.await_(f"{own['records']:,} records to be told of", lambda: again.processed >= own["records"])
+        following = len(records[flow])
+        lab.await_(f"{following:,} records to be told of", lambda: again.processed >= following)
     with lab.phase("leave"):
         lab.close_instances()
     asked = sum(record.value > 0 for record in made[flow])
@@ -242,7 +299,8 @@ def drive(lab: Lab) -> Exercise:
 
 def facts(own: Mapping[str, Any]) -> dict[str, int]:
     """What the checks need to know."""
-    return {"retention": own["retention"] if own["stores"] == VERSIONED else 0}
+    waits = {"waits": 1} if own["grace"] else {}
+    return {"retention": own["retention"] if own["stores"] == VERSIONED else 0, **waits}
 
 
 # --- system --------------------------------------------------------------------------------------------------
