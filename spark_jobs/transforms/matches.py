@@ -79,7 +79,11 @@ def given(records: DataFrame, trials: DataFrame) -> DataFrame:
 
     Out: trial, key, value LONG (`left << 32 | right`), at LONG (ms), source LONG (place of the younger record).
     """
-    stated = trials.select("trial", *(fact(name).alias(name) for name in ("window", "grace", "join")))
+    stated = trials.select(
+        "trial",
+        *(fact(name).alias(name) for name in ("window", "grace", "join")),
+        f.coalesce(fact("before"), fact("window")).alias("before"),
+    )
     of_task = ["trial", "partition"]
     inputs = (
         records.where(f.col("role") == "input")
@@ -91,7 +95,7 @@ def given(records: DataFrame, trials: DataFrame) -> DataFrame:
     right = inputs.where("value <= 0").withColumn("value", -f.col("value"))
     pairs = left.join(
         right.select(*of_task, "key", *(f.col(name).alias(f"other_{name}") for name in side)), [*of_task, "key"]
-    ).where(f.abs(f.col("at") - f.col("other_at")) <= f.col("window"))
+    ).where((f.col("other_at") - f.col("at")).between(-f.col("before"), f.col("window")))
     ends = inputs.groupBy(*of_task).agg(f.max("at").alias("end"))
     waiting = (
         left.where(f.col("join") >= LEFT)

@@ -27,7 +27,8 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
     Args:
         inputs: of the topology `stream-join`: the left stream has values above 0, the right one below.
         outputs: `left << 32 | right`, 0 where a record came out alone.
-        facts: `window` and `grace` in ms, `join`; `exactly_once`: without it a result may come again; `ended` is 0 of a
+        facts: `window` and `grace` in ms, `join`; `before`, in ms, by which one of the right stream may be the older
+            one, if it is not `window`; `exactly_once`: without it a result may come again; `ended` is 0 of a
             drive that failed, which may still owe results of records that are alone.
     """
     wanted = dict(_given(inputs, facts))
@@ -64,6 +65,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
 
 def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Given]]:
     """What each partition gives: its pairs, and those that are alone when their window has closed."""
+    before = facts.get("before", facts["window"])
     of_key: dict[tuple[int, int | None], list[Record]] = defaultdict(list)
     ends: dict[int, int] = {}
     for record in sorted(inputs, key=by_place):
@@ -75,7 +77,7 @@ def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Giv
         matched: set[Record] = set()
         for one in left:
             for other in right:
-                if abs(one.timestamp - other.timestamp) <= facts["window"]:
+                if -before <= other.timestamp - one.timestamp <= facts["window"]:
                     matched |= {one, other}
                     source = max(one, other)
                     yield (key, _pair(one, other)), Given(partition, max(one.timestamp, other.timestamp), source)

@@ -117,7 +117,9 @@ VARIANTS = variants_of(
         "As DEFAULT_CONFIG; half of the changes delete, and versions come late that a deletion has ended already.",
         {**KILLED, "ended": 0.5, "deletions": 0.5, "keys": 5_000},
     ),
-    Variant("GRACE", "A versioned table, for which who asks waits (KIP-923); an instance is killed.", {**KILLED, **WAITING}),
+    Variant(
+        "GRACE", "A versioned table, for which who asks waits (KIP-923); an instance is killed.", {**KILLED, **WAITING}
+    ),
     Variant(
         "GRACE_RESTARTED", "As GRACE; instead the only instance is closed cleanly and started again.", dict(WAITING)
     ),

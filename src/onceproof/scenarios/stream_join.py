@@ -5,6 +5,10 @@ closed by the task's stream time: the time of the newest record that the task ha
 such clock for all tasks of an instance. If one task is ahead of another, records of the other come out alone before
 their match has arrived, and those that waited for their window to close never come out.
 
+The window need not be symmetric (KAFKA-15417): a record of the right stream may be older than one of the left by
+`before` and younger by `window`. Releases with that bug look for who waited too long on the wrong side, and put records
+out alone that have a match (variants `ASYMMETRIC` and `ASYMMETRIC_LEFT`). There all tasks are in step.
+
 One task is put ahead: all partitions but the first get records that are `lead` ms younger, and when these are
 committed, the first gets its own. Records of a partition have growing timestamps, so what must come out is a function
 of the input alone. A last record of each partition closes all windows. Releases look for closed windows only once a
@@ -57,6 +61,7 @@ PARAMETERS = {
     "keys": Parameter(200, "keys of the records", least=1),
     "records": Parameter(6_000, "records of both streams, a millisecond apart", least=2),
     "window": Parameter(100, "ms that records which are joined may be apart", least=1),
+    "before": Parameter(-1, "ms that one of the right stream may be the older one; -1: as window", least=-1),
     "grace": Parameter(20, "ms for which a window waits for late records", least=1),
     "lead": Parameter(60_000, "ms that all tasks but the first are ahead in the second half", least=1),
     "join": Parameter("outer", "kind of the join", choices=JOINS),
@@ -75,6 +80,16 @@ VARIANTS = variants_of(
         "KILLED",
         "All tasks in step; an instance is killed and started again.",
         {"fault": "instance-kill", "records": FLOWING},
+    ),
+    Variant(
+        "ASYMMETRIC",
+        "All tasks in step; a match of the left stream may be much younger, but hardly older.",
+        {"window": 300, "before": 20, "records": 10_000},
+    ),
+    Variant(
+        "ASYMMETRIC_LEFT",
+        "As ASYMMETRIC, to the left.",
+        {"window": 300, "before": 20, "records": 10_000, "join": "left"},
     ),
     replace(ROLLING, parameters={**ROLLING.parameters, "records": FLOWING}),
 )
@@ -101,9 +116,18 @@ def workload(trial: Trial) -> Workload:
     closing = [(own["keys"] + place, last) for place in range(own["partitions"])]  # neighbours: one a partition
     half = _in_step(own)
     rest = [*made[half:], *closing]
-    if chosen(own) is None:
+    if chosen(own) is None and not _is_asymmetric(own):
         rest.sort(key=lambda record: partition_of_key(record[0], own["partitions"]) == FIRST)
     return Workload([], [*made[:half], *rest])
+
+
+def _before(own: Mapping[str, Any]) -> int:
+    """How much older one of the right stream may be, in ms."""
+    return int(own["window"] if own["before"] < 0 else own["before"])
+
+
+def _is_asymmetric(own: Mapping[str, Any]) -> bool:
+    return _before(own) != own["window"]
 
 
 def _in_step(own: Mapping[str, Any]) -> int:
@@ -120,6 +144,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "caching": False,
         "window.ms": own["window"],
         "grace.ms": own["grace"],
+        **({"before.ms": own["before"]} if _is_asymmetric(own) else {}),
     }
 
 
@@ -142,9 +167,11 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: Lab) -> Exercise:
     """All partitions in step, then all but the first ahead, then the first one; or in step under a fault."""
     own = lab.parameters
-    lab.measure(window=own["window"], grace=own["grace"], join=JOINS.index(own["join"]))
+    lab.measure(**facts(own))
     if fault := chosen(own):
         return _befallen(lab, fault)
+    if _is_asymmetric(own):
+        return _all_in_step(lab)
     records, half = lab.workload.second, _in_step(own)
     in_step, rest = records[:half], records[half:]
     ahead = [record for record in rest if partition_of_key(record[0], own["partitions"]) != FIRST]
@@ -173,6 +200,28 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(own["join"] != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
 
 
+def facts(own: Mapping[str, Any]) -> dict[str, int]:
+    """What the checks need to know."""
+    return {"window": own["window"], "before": _before(own), "grace": own["grace"], "join": JOINS.index(own["join"])}
+
+
+def _all_in_step(lab: Lab) -> Exercise:
+    """All records in step, without a fault."""
+    own, records = lab.parameters, lab.workload.second
+    begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
+    with lab.phase("in-step"):
+        lab.start_instance(NAME)
+        lab.produce("in-step", records, timestamps=[begin + abs(value) for _, value in records])
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    reason = (
+        f"{len(records):,} records of a join ({own['join']}) in which one of the right stream may be older by "
+        f"{_before(own):,} ms and younger by {own['window']:,} ms."
+    )
+    return Exercise(own["join"] != "inner", reason, all_steps_tried=True)
+
+
 def _befallen(lab: Lab, fault: Fault) -> Exercise:
     """All records in step while a fault strikes one of two instances."""
     records = lab.workload.second
@@ -189,6 +238,8 @@ def _befallen(lab: Lab, fault: Fault) -> Exercise:
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Refuses a release that does not wait for windows to close, a fault without transactions, or a restart."""
     oldest = min(cell.streams, cell.running)
+    if own["before"] == 0 or own["before"] > own["window"]:
+        return f"before is {own['before']}, but must be from 1 to window ({own['window']}), or -1 for the same."
     if oldest < WAITS_FROM:
         return (
             f"Kafka Streams {oldest} does not wait for a window to close before a record comes out of a join "
@@ -216,7 +267,7 @@ SYSTEM = System(
 def system(trial: Trial) -> System:
     """The topology; its changelogs keep records for as long as the parameters say."""
     own = values(trial)
-    return replace(SYSTEM, kept={"KSTREAM-.*(THIS|OTHER)-.*": joined(2 * own["window"] + own["grace"])})
+    return replace(SYSTEM, kept={"KSTREAM-.*(THIS|OTHER)-.*": joined(_before(own) + own["window"] + own["grace"])})
 
 
 SCENARIO = Scenario(

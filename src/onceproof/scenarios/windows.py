@@ -14,6 +14,11 @@ restored, Kafka Streams has forgotten its time (KAFKA-20099): if the first recor
 counted, and a window that has come out comes out again. So those that are too late come before the fault only, but in
 the variant `LATE`, which must be red on every release. A last record of each partition closes the windows before it.
 
+A session that an older record has extended is in the changelog with the time of that record. 4.4.0 restores what is
+young enough by that time, and not by the end of the session, under at-least-once: so a session is left out that is
+still open, and the next record of its key begins another one (variant `EXTENDED`). It is exercised when sessions were
+extended so, and the store was restored.
+
 A trial is *exercised* when the fault bit while some of the records that flowed were committed and others were still to
 come: the youngest window of a task is always open, and it was closed afterwards.
 """
@@ -47,10 +52,11 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import OTHER, refuse_group, start_other
+from onceproof.scenarios.befalling import OTHER, refuse_at_least_once, refuse_group, start_other
 from onceproof.scenarios.internal_topics import windowed
 
 NAME = "instance-1"
+STORE = "windowed-sums"
 KINDS = ("tumbling", "hopping", "session")  # a fact is the place of one
 RATE = 2_000.0  # records/s while the fault strikes
 LASTS = 15.0  # seconds for which records last when an instance joins
@@ -63,6 +69,18 @@ OUT_OF_ORDER = 0.3  # share of the others
 # --- variants ------------------------------------------------------------------------------------------------
 
 KILLED = {"fault": instance_kill.FAULT.name}
+AT_LEAST_ONCE = "at_least_once"
+EXTENDED: dict[str, Any] = {
+    "kind": "session",
+    "size": 6_000,
+    "grace": 1,
+    "stores": "in-memory",
+    "caching": True,
+    "guarantee": AT_LEAST_ONCE,
+    "extended": 200,
+    "first": 4_000,
+    "records": 10_000,
+}
 PARAMETERS = {
     "kind": Parameter("tumbling", "kind of the windows", choices=KINDS),
     "suppressed": Parameter(True, "whether results are held back until their window has closed"),
@@ -76,6 +94,8 @@ PARAMETERS = {
     "standbys": Parameter(0, "standby replicas", least=0),
     "stores": Parameter("rocksdb", "kind of the store of the windows", choices=("rocksdb", "in-memory")),
     "caching": Parameter(False, "whether it is cached"),
+    "extended": Parameter(0, "sessions that an older record extends, just before the instance is restarted", least=0),
+    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", AT_LEAST_ONCE)),
     **MEMBERSHIP,
     **TRANSACTIONAL_STORES,
     **parameters_of(*OF_GROUPS, *OF_DISK),
@@ -106,6 +126,11 @@ VARIANTS = variants_of(
         "As REBALANCED; most records that flow are too late, so that one comes first in a moved task (KAFKA-20099).",
         {"late": 0.9},
     ),
+    Variant(
+        "EXTENDED",
+        "Sessions in memory, cached, without transactions; older records extend some, then the instance is restarted.",
+        EXTENDED,
+    ),
     ROLLING,
 )
 
@@ -124,7 +149,44 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
         return "of a cached store not every update comes out; take suppressed=true with caching=true."
     if (own["first"] + own["records"] + 1) * MOST >= 1 << SUM_BITS:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
-    return refuse_group(cell, own, on_disk=on_disk)
+    if own["extended"] and (reason := _refuse_extended(own)):
+        return reason
+    return refuse_at_least_once(own) or refuse_group(cell, own, on_disk=on_disk)
+
+
+def _refuse_extended(own: Mapping[str, Any]) -> str | None:
+    """Of sessions that could not be extended as they must be."""
+    if own["kind"] != "session" or not own["caching"] or chosen(own):
+        return "extended is for sessions that are cached, without a fault; take kind=session and caching=true, or 0."
+    if own["first"] > own["size"] * 2 // 3:
+        return f"the first records must be older than all others; take first={own['size'] * 2 // 3} or fewer."
+    return None
+
+
+def _extended(own: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
+    """Records of sessions that are over; those that begin the sessions, and older ones that extend them; one of each
+    partition that is younger; and, after the restart, one more of each of the sessions, and of others.
+    """
+    gap, keys, many = own["size"], own["keys"], own["extended"]
+    sessions, others = range(keys, keys + many), keys + many  # keys
+    begun, older, restart = gap * 5 // 3, gap * 5 // 6, gap * 2  # times
+
+    def drawn(key: int, at: int) -> Stamped:
+        return Stamped(key, rng.randint(1, MOST), at)
+
+    return [
+        *(drawn(rng.randrange(keys), at) for at in range(own["first"])),
+        *(drawn(key, begun) for key in sessions),
+        *(drawn(key, older) for key in sessions),
+        *(drawn(others + place, restart - gap // 12) for place in range(own["partitions"])),
+        *(drawn(key, restart) for key in sessions),
+        *(drawn(rng.randrange(keys), at) for at in range(restart + 1, restart + 1 + own["records"])),
+    ]
+
+
+def _before_restart(own: Mapping[str, Any]) -> int:
+    """The number of records that are processed before the instance is restarted."""
+    return int(own["first"] + 2 * own["extended"] + own["partitions"])
 
 
 def generated(trial: Trial) -> list[Stamped]:
@@ -134,6 +196,9 @@ def generated(trial: Trial) -> list[Stamped]:
     """
     own, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
     open_for = own["size"] + own["grace"]
+    if own["extended"]:
+        made = _extended(own, rng)
+        return [*made, *_closing(own, made[-1].at + 2 * open_for)]
     for now in range(own["first"] + own["records"]):
         at, late = now, TOO_LATE if now < own["first"] else own["late"]
         if now >= 4 * open_for and rng.random() < late:
@@ -141,8 +206,13 @@ def generated(trial: Trial) -> list[Stamped]:
         elif rng.random() < OUT_OF_ORDER:
             at -= rng.randrange(own["grace"])
         made.append(Stamped(rng.randrange(own["keys"]), rng.randint(1, MOST), at))
-    end = len(made) + 2 * open_for
-    return [*made, *(Stamped(own["keys"] + place, 1, end) for place in range(own["partitions"]))]
+    return [*made, *_closing(own, len(made) + 2 * open_for)]
+
+
+def _closing(own: Mapping[str, Any], end: int) -> list[Stamped]:
+    """The last record of each partition; their keys, which are neighbours, have no other."""
+    first = own["keys"] + own["extended"] + own["partitions"] if own["extended"] else own["keys"]
+    return [Stamped(first + place, 1, end) for place in range(own["partitions"])]
 
 
 def workload(trial: Trial) -> Workload:
@@ -169,10 +239,11 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     own = values(trial)
     return {
-        "processing.guarantee": "exactly_once_v2",
+        "processing.guarantee": own["guarantee"],
         "num.standby.replicas": str(own["standbys"]),
         "num.stream.threads": "1",
-        "commit.interval.ms": "100",
+        # The cache is not to be flushed between a record and the older one; and a probe of a changelog waits for a poll.
+        **({"commit.interval.ms": "3600000", "poll.ms": "1000"} if own["extended"] else {"commit.interval.ms": "100"}),
         **membership(own),
         **transactional_stores(own),
     }
@@ -187,6 +258,8 @@ def drive(lab: Lab) -> Exercise:
     lab.measure(**facts(own))
     begin = int(lab.now() * 1_000) - made[-1].at  # the youngest record is made now
     times = [begin + record.at for record in made]
+    if own["extended"]:
+        return _restarted(lab, times)
     first, last = own["first"], own["partitions"]
 
     def produce(name: str, of: slice, rate: float | None = None) -> Any:
@@ -236,6 +309,33 @@ def drive(lab: Lab) -> Exercise:
         lab.close_instances()
     reason = f"{told} {seen:,} of {len(made):,} records were committed before, so that windows were open."
     return Exercise(is_open, reason, all_steps_tried=bool(bit))
+
+
+def _restarted(lab: Lab, times: list[int]) -> Exercise:
+    """Have sessions extended, start the only instance again, and have them go on."""
+    own, records = lab.parameters, lab.workload.second
+    before = _before_restart(own)
+    with lab.phase("first"):
+        instance = lab.start_instance(NAME)
+        lab.produce("first", records[:before], timestamps=times[:before])
+        lab.await_(f"{before:,} records to be processed", lambda: instance.processed >= before)
+    with lab.phase("restart"):
+        lab.stop_instance(NAME, leave_group=True)
+        known = len(lab.events)
+        again = lab.start_instance(NAME)
+        lab.await_("the instance to be back", lambda: runs_its_task(again))
+        restored = sum(event["event"] == "restore" and event["store"] == STORE for event in lab.events[known:])
+    with lab.phase("flow"):
+        lab.produce("flow", records[before:], timestamps=times[before:])
+        rest = len(records) - before
+        lab.await_(f"{rest:,} records to be processed", lambda: again.processed >= rest)
+    with lab.phase("leave"):
+        lab.close_instances()
+    reason = (
+        f"{own['extended']:,} sessions were extended by older records; {NAME} was closed cleanly and started again, and "
+        f"restored {restored} of {own['partitions']} partitions of the store."
+    )
+    return Exercise(restored > 0, reason, all_steps_tried=True)
 
 
 def facts(own: Mapping[str, Any]) -> dict[str, int]:

@@ -27,7 +27,10 @@ final class StreamJoin {
         String kind = settings.oneOf("join", "outer", "left", "inner");
         settings.flag("caching"); // the DSL does not cache the windows of a join
         Duration window = Duration.ofMillis(settings.count("window.ms"));
-        JoinWindows windows = windows(window, Duration.ofMillis(settings.count("grace.ms")));
+        JoinWindows symmetric = windows(window, Duration.ofMillis(settings.count("grace.ms")));
+        JoinWindows windows = settings.optionalCount("before.ms")
+                .map(before -> symmetric.before(Duration.ofMillis(before)))
+                .orElse(symmetric);
         StreamsBuilder builder = new StreamsBuilder();
         KStream<Integer, Integer> input = builder.stream(
                 settings.text("input.topic"), Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT));
