@@ -29,7 +29,7 @@ def main(names: list[str]) -> None:
     releases = list(map(Release.parse, names)) or published_releases(settings.installation)
     kept: list[dict[str, Any]] = json.loads(FILE.read_text()) if FILE.exists() else []
     known = {(row["before"], row["after"]) for row in kept}
-    for pair in pairwise(releases):
+    for pair in reversed(list(pairwise(releases))):  # the newest first
         if tuple(map(str, pair)) in known:
             continue
         one, other = (

@@ -61,7 +61,7 @@ PARAMETERS = {
     "keys": Parameter(200, "keys of the records", least=1),
     "records": Parameter(6_000, "records of both streams, a millisecond apart", least=2),
     "window": Parameter(100, "ms that records which are joined may be apart", least=1),
-    "before": Parameter(-1, "ms that one of the right stream may be the older one; -1: as window", least=-1),
+    "before": Parameter(0, "ms that one of the right stream may be the older one; 0: as window", least=0),
     "grace": Parameter(20, "ms for which a window waits for late records", least=1),
     "lead": Parameter(60_000, "ms that all tasks but the first are ahead in the second half", least=1),
     "join": Parameter("outer", "kind of the join", choices=JOINS),
@@ -123,11 +123,11 @@ def workload(trial: Trial) -> Workload:
 
 def _before(own: Mapping[str, Any]) -> int:
     """How much older one of the right stream may be, in ms."""
-    return int(own["window"] if own["before"] < 0 else own["before"])
+    return int(own["before"] or own["window"])
 
 
 def _is_asymmetric(own: Mapping[str, Any]) -> bool:
-    return _before(own) != own["window"]
+    return bool(_before(own) != own["window"])
 
 
 def _in_step(own: Mapping[str, Any]) -> int:
@@ -238,8 +238,8 @@ def _befallen(lab: Lab, fault: Fault) -> Exercise:
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """Refuses a release that does not wait for windows to close, a fault without transactions, or a restart."""
     oldest = min(cell.streams, cell.running)
-    if own["before"] == 0 or own["before"] > own["window"]:
-        return f"before is {own['before']}, but must be from 1 to window ({own['window']}), or -1 for the same."
+    if own["before"] > own["window"]:
+        return f"before is {own['before']}, but may be window ({own['window']}) at most; 0 is for the same."
     if oldest < WAITS_FROM:
         return (
             f"Kafka Streams {oldest} does not wait for a window to close before a record comes out of a join "

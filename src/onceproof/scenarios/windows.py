@@ -164,8 +164,9 @@ def _refuse_extended(own: Mapping[str, Any]) -> str | None:
 
 
 def _extended(own: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
-    """Records of sessions that are over; those that begin the sessions, and older ones that extend them; one of each
-    partition that is younger; and, after the restart, one more of each of the sessions, and of others.
+    """Old sessions; records that begin sessions, and older ones that extend them; a younger one of each partition.
+
+    After the restart one more of each of the sessions, and others.
     """
     gap, keys, many = own["size"], own["keys"], own["extended"]
     sessions, others = range(keys, keys + many), keys + many  # keys
@@ -242,7 +243,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "processing.guarantee": own["guarantee"],
         "num.standby.replicas": str(own["standbys"]),
         "num.stream.threads": "1",
-        # The cache is not to be flushed between a record and the older one; and a probe of a changelog waits for a poll.
+        # The cache is not to be flushed between a record and the older one; a probe of a changelog waits for a poll.
         **({"commit.interval.ms": "3600000", "poll.ms": "1000"} if own["extended"] else {"commit.interval.ms": "100"}),
         **membership(own),
         **transactional_stores(own),
@@ -332,7 +333,7 @@ def _restarted(lab: Lab, times: list[int]) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
-        f"{own['extended']:,} sessions were extended by older records; {NAME} was closed cleanly and started again, and "
+        f"{own['extended']:,} sessions were extended by older records; {NAME} was closed cleanly, started again, and "
         f"restored {restored} of {own['partitions']} partitions of the store."
     )
     return Exercise(restored > 0, reason, all_steps_tried=True)
