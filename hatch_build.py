@@ -1,4 +1,4 @@
-"""Puts into the wheel what stands beside the package in the repository: jars, jobs, suites, DAGs, plugin, an example.
+"""Puts into the wheel what stands beside the package in the repository: jars, jobs, suites, DAGs, an example.
 
 An editable install has none of it, since the repository is there. Jars are built with a JDK and Maven, unless they are
 there and newer than their sources.
@@ -15,7 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 INSIDE = "onceproof/_project"  # where `onceproof.installation` looks for it
 JAVA = ("streams_app", "streams_agent")  # whose sources are shipped, too
 RESOLVER = "resolver"
-FOLDERS = ("spark_jobs", "expectations", "dags", "plugins", "examples/wordcount")
+FOLDERS = ("spark_jobs", "expectations", "dags", "examples/wordcount")
 NOT_SHIPPED = {"__pycache__", "target"}
 
 

@@ -79,4 +79,4 @@ def applications() -> None:
     run_application.expand(folder=named_applications())
 
 
-applications()
+graph = applications()

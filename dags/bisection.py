@@ -56,4 +56,4 @@ def bisect() -> None:
     find_boundaries()
 
 
-bisect()
+graph = bisect()

@@ -96,4 +96,4 @@ def explore() -> None:
     search.expand(streams=releases())
 
 
-explore()
+graph = explore()

@@ -74,4 +74,4 @@ def qualification() -> None:
     qualify.expand(streams=releases())
 
 
-qualification()
+graph = qualification()

@@ -47,7 +47,7 @@ from onceproof.pipeline import alerting, steps
 from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
 from onceproof.settings import get_settings
-from onceproof.spark import compiled_for, connector_jars
+from onceproof.spark import compiled_for, connector_jars, spark_environment
 
 RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw an arrow from `plan` to every task
 # Continues whatever became of single cells, but not if there is no plan.
@@ -55,6 +55,7 @@ GOES_ON = {"trigger_rule": TriggerRule.ALL_DONE_MIN_ONE_SUCCESS}
 VERDICTS = Asset(name="onceproof_verdicts", uri="onceproof://verdicts")
 NEWLY_RED = Asset(name="onceproof_newly_red", uri="onceproof://newly-red")
 NOTIFY = "onceproof_notify"  # the connection that decides where
+SPARK = "spark_default"
 NAMED = {"map_index_template": "{{ task.op_kwargs['item']['title'] }}"}
 
 
@@ -166,13 +167,29 @@ def notify(title: str, body: str) -> None:
             print(f"The notification by {NOTIFY} was not sent to all ({reason.splitlines()[0]}): check the connection.")
 
 
+def require_spark() -> None:
+    """Check that the connection to Spark exists: without one the provider takes YARN for the master.
+
+    Raises:
+        UsageError: it does not.
+    """
+    try:
+        Connection.get(SPARK)
+    except AirflowNotFoundException:
+        raise UsageError(
+            f"There is no connection {SPARK}, which names the Spark master: add it as docs/installing.md says."
+        ) from None
+
+
 class CollectAndCheck(SparkSubmitOperator):
     """Our Spark application, which is told through a pipe how given brokers are reached."""
 
     def execute(self, context: Any) -> None:
         """Run it to its end."""
         run = RunFolder(Path(self.application_args[-1]))
-        self.env_vars = compiled_for(sum(1 for _ in run.trials()))
+        with one_sentence():
+            require_spark()
+        self.env_vars = spark_environment(get_settings()) | compiled_for(sum(1 for _ in run.trials()))
         self.application_args = ["--owner", str(os.getpid()), *self.application_args]
         if read_json(run.run_file).get("connection") is None:
             super().execute(context)
@@ -191,6 +208,7 @@ def collect_and_check() -> SparkSubmitOperator:
     jobs, host = get_settings().project / "spark_jobs", get_settings().host
     return CollectAndCheck(
         task_id="collect_and_check",
+        conn_id=SPARK,
         name="onceproof collect_and_check",
         application=str(jobs / "collect_and_check.py"),
         application_args=["--early", "--run-folder", RUN],
@@ -248,4 +266,4 @@ def regression() -> None:
     planned >> [added, ended, checked, judged]
 
 
-regression()
+graph = regression()

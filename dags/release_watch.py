@@ -80,4 +80,4 @@ def release_watch() -> None:
     qualified >> [planted, triggered] >> record(found)
 
 
-release_watch()
+graph = release_watch()

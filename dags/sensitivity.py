@@ -69,4 +69,4 @@ def sensitivity() -> None:
     sense.expand(streams=releases())
 
 
-sensitivity()
+graph = sensitivity()

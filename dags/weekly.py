@@ -45,4 +45,4 @@ def weekly() -> None:
     )
 
 
-weekly()
+graph = weekly()

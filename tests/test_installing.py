@@ -68,7 +68,6 @@ def test_all_of_the_package_and_what_stands_beside_it_is_in_the_wheel(wheel):
         "spark_jobs",
         "expectations",
         "dags",
-        "plugins",
         "examples/wordcount",
         "streams_app/src/main",
         "streams_agent/src/main",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,6 @@ def airflow_environment(
     url = f"http://127.0.0.1:{port}"
     ours = {
         "AIRFLOW__CORE__DAGS_FOLDER": settings.project / "dags",
-        "AIRFLOW__CORE__PLUGINS_FOLDER": settings.project / "plugins",
         "AIRFLOW__CORE__LOAD_EXAMPLES": False,
         "AIRFLOW__CORE__EXECUTOR": ",".join(["LocalExecutor", *filter(None, [settings.lab_executor])]),
         # Four short tasks at once fill two cores; what needs the machine is limited by a pool. Spark mostly waits.
@@ -87,6 +87,8 @@ def airflow_environment(
     }
     if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in given):  # itself, or its folder
         ours["AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS"] = "onceproof.pipeline.sqlite.CONNECT_ARGS"
+    if not entry_points(group="airflow.plugins", name="onceproof"):  # a checkout that is not installed
+        ours["AIRFLOW__CORE__PLUGINS_FOLDER"] = settings.project / "plugins"
     environment = {name: str(value) for name, value in ours.items()} | dict(given)
     # These are not a matter of taste: with others the parts would not find each other.
     environment |= {

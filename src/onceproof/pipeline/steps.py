@@ -6,6 +6,7 @@ Failures are written down where the judge finds them, so that one cell's failure
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cache
@@ -475,6 +476,8 @@ def end_trials(run: RunFolder) -> None:
 
 def validate(run: RunFolder) -> None:
     """Run the Great Expectations suites on the tables and build the Data Docs."""
+    if (project := str(get_settings().project)) not in sys.path:  # in an Airflow that is not ours
+        sys.path.insert(0, project)
     from expectations.checkpoints import validate as validate_run
 
     validate_run(run, get_settings().artifacts / "data-docs-vendor")
