@@ -10,6 +10,9 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.advice import asking
+from onceproof.atlas import shipped
+from onceproof.harness import harness_version
+from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.release import Release
 from onceproof.pipeline import run as pipeline
@@ -17,6 +20,7 @@ from onceproof.results.database import store_run
 from onceproof.settings import get_settings
 from tests.conftest import HERE
 from tests.page.conftest import SCRIPT, VERDICTS, make_run
+from tests.specimens.atlas import measured_as
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -24,8 +28,9 @@ README = (ROOT / "README.md").read_text()
 
 @pytest.fixture
 def advise(tmp_path, monkeypatch):
-    """The command, in this process, over the test's own home."""
+    """The command, in this process, over the test's own home, with nothing in the atlas."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
+    monkeypatch.setattr(shipped, "shipped", lambda: ())
     get_settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(cli.app, ["advise", *arguments])
     get_settings.cache_clear()
@@ -51,7 +56,7 @@ def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_kn
     )
     assert "onceproof advise 3.4.1 3.5.0 --run" in done.stdout
     assert "KAFKA-17455" in done.stdout
-    assert "? 3.5.0: crash. No cell was run here." in done.stdout
+    assert "? 3.5.0: crash. No cell was run here, and the atlas has none." in done.stdout
 
 
 def test_the_readme_shows_what_is_printed(advise):
@@ -163,3 +168,23 @@ def test_the_page_as_a_file_stands_for_itself_and_escapes_everything(advise, tmp
     assert "<script" not in text
     assert 'src="' not in text
     assert set(re.findall(r'href="(?!https://)([^"]*)"', text)) <= {"data:,"}
+
+
+def test_a_fresh_machine_answers_with_what_is_shipped(advise, monkeypatch):
+    cell = Cell("scan", "DEFAULT_CONFIG", Release.parse("3.5.0"), Release.parse("4.4.0"))
+    current, older = harness_version(), "0.0.1+00000000"
+    monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", cell, harness=current),))
+    told = json.loads(advise("3.4.1", "3.5.0", "--json").stdout)
+    [found] = told["measured"]
+    assert (found["by"], found["is_current"]) == (
+        f"measured by Onceproof {current.partition('+')[0]} on 2026-11-01",
+        True,
+    )
+    assert not [gap for gap in told["not_looked_at"] if gap["what"] == "3.5.0: scan"]
+    monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", cell, harness=older),))
+    printed = advise("3.4.1", "3.5.0").stdout
+    assert (
+        "The last verdict is clean (DEFAULT_CONFIG), measured by Onceproof 0.0.1 on 2026-11-01, by an earlier"
+        in printed
+    )
+    assert "measured by Onceproof 0.0.1 on 2026-11-01 (earlier harness)" in printed

@@ -26,10 +26,11 @@ class Answer(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a source is: a row of the registry, a cell of a run, or something that can be read elsewhere."""
+    """What a source is: a row of the registry, a cell of a run here or of the atlas, or what can be read elsewhere."""
 
     ISSUE = "issue"
     CELL = "cell"
+    ATLAS = "atlas"
     DOCUMENT = "document"
 
 
@@ -87,6 +88,7 @@ class MeasuredCell:
     run: str
     created: str
     is_current: bool  # by the harness as it is; if not, it counts for nothing now
+    by: str | None = None  # of what was not measured here but is shipped: by which version of Onceproof, and when
 
 
 @dataclass(frozen=True)

@@ -319,7 +319,7 @@ def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> t
 
 
 def _source(one: Measured) -> Source:
-    return Source(Kind.CELL, one.cell.key, one.run)
+    return Source(Kind.ATLAS if one.by else Kind.CELL, one.cell.key, one.run)
 
 
 def _cell(one: Measured) -> MeasuredCell:
@@ -341,6 +341,7 @@ def _cell(one: Measured) -> MeasuredCell:
         one.run,
         one.created,
         one.is_current,
+        one.by,
     )
 
 
@@ -361,7 +362,7 @@ def _gaps(question: Question) -> Iterator[Gap]:
         cells = [cell for scenario in question.catalogue if (cell := _missing(question, scenario, *way))]
         if cells:
             names = ", ".join(cell.scenario for cell in cells)
-            why = "No cell that counts was run here; the answer does not wait for it."
+            why = "No cell that counts was run here or is in the atlas; the answer does not wait for it."
             yield Gap(f"{cells[0].releases}: {names}", why, False, None, (RESULTS,))
     yield from _of_own(question)
     yield from _features(question)
@@ -437,9 +438,10 @@ def _tried(question: Question, cell: Cell) -> list[Measured]:
 def _needed(question: Question, cell: Cell) -> Gap:
     what = f"{cell.releases}{', rolling' if question.rolls(cell) else ''}: {cell.scenario}"
     if not (tried := _tried(question, cell)):
-        return Gap(what, "No cell was run here.", True, cell.key, (RESULTS,))
+        return Gap(what, "No cell was run here, and the atlas has none.", True, cell.key, (RESULTS,))
     last = tried[0]
-    why = f"The last verdict is {last.verdict} ({last.cell.variant})"
+    by = f", {last.by}" if last.by else ""
+    why = f"The last verdict is {last.verdict} ({last.cell.variant}){by}"
     why += "." if last.is_current else ", by an earlier harness: what it finds now is not known."
     return Gap(what, why, True, cell.key, (_source(last),))
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from onceproof.advice.advising import OwnRun, Question
+from onceproof.atlas.shipped import known_cells, shipped_releases
 from onceproof.harness import harness_versions
 from onceproof.installation import Installation
 from onceproof.lab.applications import uses_on
@@ -17,7 +18,6 @@ from onceproof.model.known_issues import registry
 from onceproof.model.matrices import MATRICES
 from onceproof.model.matrix import Request, by_registry
 from onceproof.model.release import CLAIMED, Release
-from onceproof.results.measured import measured
 from onceproof.results.seen import judged_releases, seen_releases
 from onceproof.scenarios import CATALOGUE
 from onceproof.scenarios.declared import Application as Declared
@@ -37,20 +37,19 @@ def ask(
         HarnessError: the database refuses.
     """
     releases = (current, target)
-    cells = measured(url, releases, harness_versions())
+    cells = known_cells(url, releases, harness_versions())
     return Question(current, target, registry(), CATALOGUE, cells, application, known_releases(url), own)
 
 
 def known_releases(url: str) -> list[Release]:
-    """The releases that are named here, newest first: by the registry, a matrix, a run or `release_watch`.
+    """The releases that are named here, newest first: by the registry, a matrix, a run, the atlas or `release_watch`.
 
     Raises:
         HarnessError: the database refuses.
     """
     planned = {Release.parse(text) for matrix in MATRICES.values() for text in matrix.releases()}
-    return sorted(
-        {*by_registry(registry()).releases, *planned, *judged_releases(url), *seen_releases(url)}, reverse=True
-    )
+    seen = {*judged_releases(url), *seen_releases(url), *shipped_releases()}
+    return sorted({*by_registry(registry()).releases, *planned, *seen}, reverse=True)
 
 
 def check_releases(releases: Iterable[Release], url: str, installation: Installation) -> None:

@@ -15,6 +15,7 @@ import typer
 from onceproof.cli import (
     advising,
     applications,
+    atlas,
     comparing,
     exploring,
     installation,
@@ -45,6 +46,7 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM
 for module in (  # in the order of the help
     advising,
     comparing,
+    atlas,
     applications,
     trials,
     verifying,

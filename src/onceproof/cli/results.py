@@ -28,10 +28,11 @@ def releases(
     pre_releases: Annotated[bool, typer.Option("--pre-releases", help="Also candidates, such as 4.4.0-rc1.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the published releases of Kafka Streams, what was run on each, and what `release_watch` saw.
+    """List the published releases of Kafka Streams, what was run on each or is in the atlas, and what was seen.
 
     Exit: 0, 4 Maven could not be asked.
     """
+    from onceproof.atlas.shipped import shipped_releases
     from onceproof.lab.releases import published_releases
     from onceproof.results.database import runs_of_releases
     from onceproof.results.seen import Seen, seen_releases
@@ -40,11 +41,12 @@ def releases(
         report("published releases")
         published = published_releases(get_settings().installation, pre_releases)
     url = get_settings().database_url
-    runs, seen = runs_of_releases(url), seen_releases(url)
+    runs, seen, there = runs_of_releases(url), seen_releases(url), shipped_releases()
     rows = [
         {
             "release": str(release),
             **runs.get(str(release), {"cells": 0, "last_run": None}),
+            "in_atlas": there.get(release, 0),
             **seen.get(release, Seen(release)).to_dict(),
         }
         for release in published
@@ -52,10 +54,11 @@ def releases(
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table("release", "cells run", "last run", "release_watch", box=None)
+    table = Table("release", "cells run", "last run", "in the atlas", "release_watch", box=None)
     for release, row in zip(published, rows, strict=True):
         watched = seen[release].told if release in seen else ""
-        table.add_row(row["release"], str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]", Text(watched))
+        counts = str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]", str(row["in_atlas"] or "")
+        table.add_row(row["release"], *counts, Text(watched))
     out.print(table)
 
 
@@ -72,8 +75,9 @@ def history(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the runs and what each of them changed; with --cell, the verdicts of cells over time."""
-    from onceproof.results.history import cells_over_time, changes, stored_runs
+    """Show the runs and what each of them changed; with --cell, the verdicts of cells, here and in the atlas."""
+    from onceproof.atlas.shipped import shipped_runs
+    from onceproof.results.history import cells_over_time, changes, newest_first, stored_runs
 
     if export is not None or import_ is not None:
         _transfer(export, import_)
@@ -84,6 +88,8 @@ def history(
         changed = changes(runs)
         told = [one.to_dict(changed[one.id]) for one in runs[:limit]]
     else:
+        stored = {run.id for run in runs}
+        runs = newest_first([*runs, *(run for run in shipped_runs() if run.id not in stored)])
         told = [
             {**found.to_dict(), "cell": found.key, "verdicts": [{"created": r.created, **c.to_dict()} for r, c in past]}
             for found, past in (cells_over_time(runs, cell, limit) if runs else {}).items()

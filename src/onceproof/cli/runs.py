@@ -169,6 +169,12 @@ def run(
         str | None,
         typer.Option(metavar="RUN", help="Resume this interrupted run; `last` is the newest."),
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="Only the I-th of N parts of the cells, for several machines; `atlas merge` joins them."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say which cells and how many trials that makes, and how long it takes.")
     ] = False,
@@ -211,6 +217,8 @@ def run(
         if request != Request():
             raise UsageError(f"--resume {resume} resumes that run as it was requested; leave the other options out.")
         request = requested
+    if shard is not None:
+        request = _of_shard(request, shard, resume)
     if dry_run:
         from onceproof.pipeline.estimate import estimate, table
 
@@ -254,6 +262,17 @@ def run(
         for cell, folder in places(verdicts):
             out.print(f"  {cell}: {folder}", markup=False, soft_wrap=True)
     raise typer.Exit(code)
+
+
+def _of_shard(request: Request, shard: str, resume: str | None) -> Request:
+    from onceproof.atlas.plan import Shard, sharded
+    from onceproof.pipeline.steps import published_here
+    from onceproof.scenarios.cover import exact
+
+    wanted = Shard.parse(shard)
+    if resume is not None:
+        raise UsageError(f"--resume {resume} resumes that run as it was requested; leave the other options out.")
+    return sharded(exact(request, published_here, registry(), CATALOGUE), wanted)
 
 
 def _export(run: RunFolder, junit: Path | None, summary: Path | None) -> None:

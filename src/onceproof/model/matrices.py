@@ -18,6 +18,8 @@ from onceproof.model.release import Release
 BROKER = "3.9.1"  # of single trials: serves every Kafka Streams release from 3.0 to 4.x
 BROKERS = "3.9"  # of a matrix that names none
 FIRST_BAD, LAST_BAD, FIRST_GOOD = "first-bad", "last-bad", "first-good"
+EVERY, EACH_LINE, NEXT_LINE = "every", "each-line", "next-line"  # of what is published, from 3.0.0 on
+OF_BLOCKS = (FIRST_BAD, LAST_BAD, FIRST_GOOD, EVERY, EACH_LINE, NEXT_LINE)
 MAX_TRIALS = 100
 BUDGET = 6  # trials of a cell, at most
 RISK = 0.05  # that a claimed green misses a bug, at most
@@ -32,7 +34,7 @@ class Block:
     """Cells of one scenario: every variant on every release, and on every pair of releases with a restart between.
 
     With each of the brokers; if none are given, those of the matrix. A release may be a word (`model.published`), or
-    one of `first-bad`, `last-bad` and `first-good`: `model.matrix.resolved` puts exact releases in their place.
+    one of blocks (`OF_BLOCKS`): `model.matrix.resolved` puts exact releases in their place.
     """
 
     scenario: str
@@ -170,6 +172,8 @@ def _block(data: Mapping[str, Any], where: str) -> Block:
     for release in chain(values.get("streams", ()), *pairs):
         if not _is_relative(release):
             Release.parse(release)
+    if NEXT_LINE in chain(*(pair for pair in pairs if EACH_LINE not in pair), values.get("streams", ())):
+        raise UsageError(f"{where}: {NEXT_LINE} has a meaning beside {EACH_LINE} alone, as a pair of `restarts`.")
     for release in values.get("brokers", ()):
         if not _is_relative(release):
             Release.of_brokers(release)
@@ -178,7 +182,7 @@ def _block(data: Mapping[str, Any], where: str) -> Block:
 
 def _is_relative(text: str) -> bool:
     """Whether it is a word, of what is published or of the registry."""
-    return is_word(text) or text in (FIRST_BAD, LAST_BAD, FIRST_GOOD)
+    return is_word(text) or text in OF_BLOCKS
 
 
 # What a field may hold, as a check and in words.

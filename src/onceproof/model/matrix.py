@@ -3,18 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError, choice
 from onceproof.model.known_issues import LATER, OF_BROKERS, KnownIssue, Registry
 from onceproof.model.matrices import (
     DEFAULT_MATRIX,
+    EACH_LINE,
+    EVERY,
     FIRST_BAD,
     FIRST_GOOD,
     LAST_BAD,
     MATRICES,
     MAX_TRIALS,
+    NEXT_LINE,
     Block,
     Matrix,
 )
@@ -96,11 +99,25 @@ def resolved(request: Request, ask: Callable[[], Published], known: Registry) ->
     def exact(texts: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(str(asked().resolve(text)) if is_word(text) else text for text in texts))
 
+    def several(text: str) -> list[str]:
+        found = {EVERY: lambda: asked().releases, EACH_LINE: asked_lines}.get(text)
+        return [text] if found is None else list(map(str, found()))
+
+    def asked_lines() -> tuple[Release, ...]:
+        return asked().newest_of_lines
+
     def named(texts: Iterable[str], block: Block, *, brokers: bool = False) -> tuple[str, ...]:
-        return exact(name for text in texts for name in _meant(text, block, known, brokers=brokers))
+        each = [one for text in texts for one in several(text)]
+        return exact(name for text in each for name in _meant(text, block, known, brokers=brokers))
+
+    def paired(one: str, other: str, block: Block) -> Iterable[tuple[str, str]]:
+        if NEXT_LINE not in (one, other):
+            return product(named([one], block), named([other], block))
+        ups = pairwise(map(str, asked_lines()))
+        return ups if other == NEXT_LINE else ((newer, older) for older, newer in ups)
 
     def of(block: Block) -> Block:
-        pairs = [pair for one, other in block.restarts for pair in product(named([one], block), named([other], block))]
+        pairs = [pair for one, other in block.restarts for pair in paired(one, other, block)]
         return replace(
             block,
             streams=() if request.streams else named(block.streams, block),

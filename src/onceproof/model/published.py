@@ -30,6 +30,11 @@ class Published:
         """Those of the releases that are final: candidates and builds are left out."""
         return cls(tuple(sorted({release for release in releases if not release.is_candidate})), source)
 
+    @property
+    def newest_of_lines(self) -> tuple[Release, ...]:
+        """The newest patch of each line, in order."""
+        return tuple({release.line: release for release in self.releases}.values())  # in order: the last stays
+
     def resolve(self, word: str) -> Release:
         """The release that a word stands for.
 
@@ -41,7 +46,7 @@ class Published:
         """
         if not is_word(word):
             return Release.of_brokers(word)
-        newest_of = {(release.major, release.minor): release for release in self.releases}  # in order: the last stays
+        newest_of = {(release.major, release.minor): release for release in self.newest_of_lines}
         if not newest_of:
             raise UsageError(f"{word} means nothing here: no published release of Kafka is known, {self.source}.")
         lines = sorted(newest_of)

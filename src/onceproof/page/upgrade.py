@@ -75,7 +75,7 @@ def write_advice(advice: Advice, runs: Path, target: Path) -> None:
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name a file for the advice.")
     told = encoded(advice)
-    for run in sorted({cell.run for cell in advice.measured}):
+    for run in sorted({cell.run for cell in advice.measured if cell.by is None}):
         told = Redaction.of(RunFolder(runs / run)).data(told)
     values = {"look": LIKE[advice.answer], "uses": as_toml(advice.application or {}), "style": inline("page.css")}
     page = render("advice.html", _Nowhere("#"), advice=told, **values)
@@ -145,7 +145,7 @@ def _issues(of: Iterable[tuple[str, Sequence[Issue]]]) -> Table:
 
 def _measured(advice: Advice) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="\nMeasured", title_justify="left")
-    for name in ("streams", "scenario", "verdict", "red/counted", "excludes", "run"):
+    for name in ("streams", "scenario", "verdict", "red/counted", "excludes", "run, or who measured it"):
         table.add_column(name, no_wrap=True)
     for cell in advice.measured:
         verdict = Verdict(cell.verdict)
@@ -155,6 +155,6 @@ def _measured(advice: Advice) -> Table:
             styled(verdict, f"{verdict.sign} {verdict}"),
             f"{cell.red}/{cell.counted}",
             "" if cell.excluded_rate is None else f"≥ {cell.excluded_rate:.0%}".replace("%", " %"),
-            cell.run + ("" if cell.is_current else " (earlier harness)"),
+            (cell.by or cell.run) + ("" if cell.is_current else " (earlier harness)"),
         )
     return table

@@ -208,7 +208,7 @@ def stored_runs(url: str) -> list[JudgedRun]:
         cells: dict[str, list[JudgedCell]] = defaultdict(list)
         for row in connection.execute(select(CellRow.__table__).order_by(CellRow.id)).mappings():
             cells[row["run_id"]].append(JudgedCell.from_dict(row["run_id"], dict(row)))
-    return _newest_first([JudgedRun(*run, cells=tuple(cells[run.id])) for run in runs])
+    return newest_first([JudgedRun(*run, cells=tuple(cells[run.id])) for run in runs])
 
 
 def seconds_by_scenario(url: str) -> dict[str, list[float]]:
@@ -228,7 +228,8 @@ def seconds_by_scenario(url: str) -> dict[str, list[float]]:
     return dict(found)
 
 
-def _newest_first(runs: Sequence[JudgedRun]) -> list[JudgedRun]:
+def newest_first(runs: Sequence[JudgedRun]) -> list[JudgedRun]:
+    """The runs, the newest first."""
     return sorted(runs, key=lambda run: (run.created, run.id), reverse=True)
 
 
@@ -251,4 +252,4 @@ def changes_against(run: RunFolder, stored: Sequence[JudgedRun]) -> list[Change]
     cells = tuple(JudgedCell.from_dict(run.run_id, vars(row)) for row in VerdictRow.read_all(run.verdicts_file))
     now = JudgedRun(run.run_id, plan["created"], plan["matrix"], str(run.path), cells)
     others = [other for other in stored if other.id != now.id]
-    return changes(_newest_first([now, *others]))[now.id]
+    return changes(newest_first([now, *others]))[now.id]

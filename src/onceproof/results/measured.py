@@ -29,6 +29,7 @@ class Measured:
     run: str
     created: str
     is_current: bool  # its trials were driven and read by the harness as it is
+    by: str | None = None  # of what was not measured here: by which version of Onceproof, and when
 
     @property
     def is_decided(self) -> bool:

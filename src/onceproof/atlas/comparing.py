@@ -1,0 +1,60 @@
+"""What an atlas covers, and what is different between two of them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from onceproof.atlas.measurement import Measurement, standing
+from onceproof.model.cell import Cell
+from onceproof.model.release import Release
+from onceproof.model.verdict import Verdict
+from onceproof.results.history import Change, JudgedCell, compare
+
+WORSE = ("newly red", "newly unexplained")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Of a release the cells that are measured, of those that there could be, and how many have each verdict."""
+
+    release: Release
+    measured: int
+    possible: int
+    current: int  # of the measured ones, those of the present harness
+    counts: Mapping[Verdict, int]
+
+
+def differences(
+    old: Iterable[Measurement], new: Iterable[Measurement], harness: str
+) -> tuple[list[Change], list[Cell]]:
+    """What changed from one atlas to another, cell by cell, the worst first; and the cells that are gone."""
+    before, after = standing(old, harness), standing(new, harness)
+    changes = compare([_judged(one) for one in after.values()], {cell: [_judged(one)] for cell, one in before.items()})
+    return changes, [cell for cell in before if cell not in after]
+
+
+def is_worse(changes: Iterable[Change]) -> bool:
+    """Whether a cell is newly red, or its red is no longer explained."""
+    return any(change.kind in WORSE for change in changes)
+
+
+def _judged(one: Measurement) -> JudgedCell:
+    """As the history has it, without seconds: two machines differ in them."""
+    return JudgedCell(one.run, one.cell, one.verdict, one.red, one.exercised, None, one.issues)
+
+
+def coverage(measurements: Iterable[Measurement], possible: Iterable[Cell], harness: str) -> list[Coverage]:
+    """What is measured of each release, the newest first; a cell belongs to the release that runs at its end."""
+    found = standing(measurements, harness)
+    cells = {*possible, *found}
+    number = Counter(cell.running for cell in cells)
+    return [
+        _covered(release, [one for cell, one in found.items() if cell.running == release], number[release], harness)
+        for release in sorted(number, reverse=True)
+    ]
+
+
+def _covered(release: Release, own: list[Measurement], possible: int, harness: str) -> Coverage:
+    verdicts = Counter(one.verdict for one in own)
+    counts = {verdict: verdicts[verdict] for verdict in Verdict if verdict in verdicts}
+    return Coverage(release, len(own), possible, sum(one.harness == harness for one in own), counts)

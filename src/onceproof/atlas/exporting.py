@@ -1,0 +1,121 @@
+"""From judged runs to measurements that may leave the machine."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onceproof.atlas.measurement import ControlSeen, Measurement, merged
+from onceproof.model.anomaly import Witness, first_of_each
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import Outcome, Reading, VerdictRow
+from onceproof.model.json_file import decoded, encoded, read_json
+from onceproof.model.known_issues import registry
+from onceproof.model.run_folder import RunFolder
+from onceproof.model.sensitivity import commit_of
+from onceproof.model.verdict import Verdict
+from onceproof.results.controls import near_controls
+from onceproof.results.redaction import Redaction
+
+WITNESSES = 3  # of a cell
+GREEN = (Verdict.CLEAN, Verdict.PROVISIONAL, Verdict.FIXED)
+SEVERAL = " and "  # between versions or machines, if trials of a cell had several
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What runs gave, and what was left out, each with the reason."""
+
+    measurements: tuple[Measurement, ...]
+    left_out: Mapping[str, str]  # `run cell`
+
+
+def exported(runs: Iterable[RunFolder]) -> Exported:
+    """The measurements of judged runs, without paths, hosts and people.
+
+    Left out are errors, which say nothing about Kafka, builds, and brokers of which the release is only claimed.
+
+    Raises:
+        HarnessError: a run is incomplete or damaged.
+    """
+    found: list[Measurement] = []
+    left_out: dict[str, str] = {}
+    for run in runs:
+        created = str(read_json(run.run_file)["created"])
+        trials, rows = run.trials_by_cell(), VerdictRow.read_all(run.verdicts_file)
+        redaction = Redaction.of(run)
+        for row in rows:
+            if reason := _refused(row):
+                left_out[f"{run.run_id} {row.cell}"] = reason
+            else:
+                one = _measurement(run, created, row, trials.get(row.as_cell, ()), rows)
+                found.append(decoded(Measurement, redaction.data(encoded(one))))
+    return Exported(merged(found), left_out)
+
+
+def _refused(row: VerdictRow) -> str | None:
+    """Why a verdict does not belong into an atlas, if it does not."""
+    cell = row.as_cell
+    if row.verdict is Verdict.ERROR:
+        return "the harness failed, which says nothing about Kafka"
+    if any(release.commit for release in (cell.streams, cell.running, cell.broker)):
+        return "a build is not published"
+    return "the release of its brokers is only claimed" if cell.broker.is_claimed else None
+
+
+def _measurement(
+    run: RunFolder, created: str, row: VerdictRow, trials: Sequence[Trial], rows: Sequence[VerdictRow]
+) -> Measurement:
+    outcomes = [outcome for trial in trials if (outcome := run.outcome(trial))]
+    return Measurement(
+        cell=row.as_cell,
+        run=run.run_id,
+        created=created,
+        verdict=row.verdict,
+        sentence=row.sentence,
+        commit=_together(commit_of(row.as_cell, outcome.attested) for outcome in outcomes),
+        harness=_together(outcome.harness for outcome in outcomes),
+        machine=_together(outcome.machine for outcome in outcomes),
+        trials=row.trials,
+        exercised=row.counted,
+        red=row.red,
+        anomalies=row.anomalies,
+        issues=row.issues,
+        witnesses=tuple(_witnesses(run, trials)),
+        controls=tuple(_controls(row, rows)) if row.verdict in GREEN else (),
+        plants=row.plants,
+        excluded_rate=row.excluded_rate,
+        missed=row.missed,
+        arithmetic=row.arithmetic,
+        seeds=row.seeds,
+        seconds=row.seconds,
+    )
+
+
+def _together(values: Iterable[str | None]) -> str:
+    """The value that trials share, or all that they have."""
+    return SEVERAL.join(sorted({value for value in values if value}))
+
+
+def _witnesses(run: RunFolder, trials: Sequence[Trial]) -> list[Witness]:
+    """A few: one of each anomaly first."""
+    files = [run.trial(trial).reader_file for trial in trials if _is_read(run.outcome(trial))]
+    found = [witness for file in files for witness in Reading.read(file).witnesses]
+    first = first_of_each(found, 1)
+    return [*first, *(witness for witness in found if witness not in first)][:WITNESSES]
+
+
+def _is_read(outcome: Outcome | None) -> bool:
+    return outcome is not None and outcome.says_something
+
+
+def _controls(row: VerdictRow, rows: Sequence[VerdictRow]) -> Iterable[ControlSeen]:
+    """The affected cells nearest to a green that were red as expected in its run."""
+    by_cell: dict[Cell, VerdictRow] = {one.as_cell: one for one in rows}
+    for cell in near_controls(row.as_cell, by_cell, registry()):
+        if (control := by_cell[cell]).verdict is Verdict.KNOWN:
+            yield ControlSeen(cell.key, control.red, control.counted)
+
+
+def to_json(measurements: Iterable[Measurement]) -> list[dict[str, Any]]:
+    """Measurements for other programs, each with the key of its cell and who measured it."""
+    return [{"key": one.cell.key, **encoded(one), "version": one.version} for one in measurements]

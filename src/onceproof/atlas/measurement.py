@@ -1,0 +1,140 @@
+"""A cell as one run measured it, and which of several such measurements of a cell stands."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from onceproof.model.anomaly import Witness
+from onceproof.model.cell import Cell
+from onceproof.model.errors import UsageError
+from onceproof.model.verdict import Standing, Verdict
+
+RED = (Verdict.REGRESSION, Verdict.KNOWN)
+UNDECIDED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
+
+
+@dataclass(frozen=True)
+class ControlSeen:
+    """An affected cell of the same run, which was `red` in as many of its exercised trials."""
+
+    cell: str  # its key
+    red: int
+    exercised: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A verdict with what it rests on, without anything that belongs to one machine."""
+
+    cell: Cell
+    run: str
+    created: str  # of the run, ISO 8601
+    verdict: Verdict
+    sentence: str
+    commit: str  # of Kafka Streams, as its instances attested it; of both releases, if there are two
+    harness: str  # version of what drove its trials; of several, all of them
+    machine: str  # what kind it is, with its JDK
+    trials: int
+    exercised: int
+    red: int
+    anomalies: Mapping[str, int] = field(default_factory=dict)
+    issues: tuple[str, ...] = ()  # keys of the registry
+    witnesses: tuple[Witness, ...] = ()  # a few
+    controls: tuple[ControlSeen, ...] = ()  # of a green: the affected cells nearest to it that were red in the run
+    plants: tuple[Standing, ...] = ()  # of a green: bugs planted into the release itself that support it
+    excluded_rate: float | None = None  # of a green: bugs that show so often, or oftener, are excluded with 95 %
+    missed: float | None = None  # of the procedure that called it green: the probability that it misses a bug, at most
+    arithmetic: str = ""  # the same in words
+    seeds: tuple[int, ...] = ()
+    seconds: float | None = None  # mean of its trials
+
+    @property
+    def version(self) -> str:
+        """The version of Onceproof that measured it, for example `0.1.0`."""
+        return self.harness.partition("+")[0]
+
+    @property
+    def day(self) -> str:
+        """When, for example `2026-11-27`."""
+        return self.created[:10]
+
+    @property
+    def told(self) -> str:
+        """Who measured it, and when."""
+        return f"measured by Onceproof {self.version} on {self.day}"
+
+    @property
+    def is_red(self) -> bool:
+        """Whether it shows an anomaly."""
+        return self.verdict in RED
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it says something about Kafka."""
+        return self.verdict not in UNDECIDED
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Where it stands in a file: by scenario, variant and release."""
+        cell = self.cell
+        restart = str(cell.restart_on or "")
+        return (cell.scenario, cell.variant, cell.streams, restart, cell.broker, self.created, self.run)
+
+
+def merged(*parts: Iterable[Measurement]) -> tuple[Measurement, ...]:
+    """All measurements of several atlases, in order, those that say nothing more left out (`thinned`).
+
+    Raises:
+        UsageError: two of them contradict each other about one cell of one run.
+    """
+    found: dict[tuple[Cell, str], Measurement] = {}
+    for one in chain.from_iterable(parts):
+        other = found.setdefault((one.cell, one.run), one)
+        if other != one:
+            raise UsageError(
+                f"Two of the atlases contradict each other about {one.cell.key} in run {one.run} ({other.verdict} and "
+                f"{one.verdict}): export that run again, and leave out what was exported before."
+            )
+    return thinned(found.values())
+
+
+def thinned(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
+    """Of each cell and harness the newest red one and the newest that decided otherwise; the newest if none decided.
+
+    A red is proof, so no later green takes its place. Whatever else was measured adds nothing that people look up.
+    """
+    together: dict[tuple[Cell, str], list[Measurement]] = defaultdict(list)
+    for one in measurements:
+        together[one.cell, one.harness].append(one)
+    kept = (one for of_cell in together.values() for one in _telling(of_cell))
+    return tuple(sorted(kept, key=lambda one: one.place))
+
+
+def _telling(of_cell: list[Measurement]) -> list[Measurement]:
+    newest_first = sorted(of_cell, key=lambda one: (one.created, one.run), reverse=True)
+    red = [one for one in newest_first if one.is_red]
+    other = [one for one in newest_first if one.is_decided and not one.is_red]
+    return [*red[:1], *other[:1]] or newest_first[:1]
+
+
+def standing(measurements: Iterable[Measurement], harness: str) -> dict[Cell, Measurement]:
+    """Of each cell the measurement that stands.
+
+    Decided before undecided, by this harness before others, red before green, then the newest.
+    """
+    found: dict[Cell, Measurement] = {}
+    for one in measurements:
+        other = found.get(one.cell)
+        if other is None or _weight(one, harness) > _weight(other, harness):
+            found[one.cell] = one
+    return found
+
+
+def _weight(one: Measurement, harness: str) -> tuple[object, ...]:
+    return one.is_decided, is_current(one, harness), one.is_red, one.created, one.run
+
+
+def is_current(one: Measurement, harness: str) -> bool:
+    """Whether the harness of this version would drive and read its trials in the same way."""
+    return one.harness == harness

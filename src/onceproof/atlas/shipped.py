@@ -1,0 +1,85 @@
+"""The evidence in the package, and how it stands beside what was measured here: one's own results come first."""
+
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+
+from onceproof.atlas.file import read_atlas
+from onceproof.atlas.measurement import Measurement, is_current, standing
+from onceproof.model.cell import Cell
+from onceproof.model.release import Release
+from onceproof.results.history import JudgedCell, JudgedRun
+from onceproof.results.measured import Measured, measured
+
+EVIDENCE = Path(__file__).with_name("evidence.sqlite")
+SHIPPED = "shipped"  # in place of the folder of a run
+
+
+@cache
+def shipped() -> tuple[Measurement, ...]:
+    """The measurements in the package.
+
+    Raises:
+        UsageError: the file is missing or damaged.
+    """
+    return read_atlas(EVIDENCE)
+
+
+def known_cells(url: str, releases: Collection[Release], harness: str) -> list[Measured]:
+    """Of each cell that stays among these releases one verdict: what was measured here, else what is shipped.
+
+    A shipped verdict takes the place of one's own where only the shipped one counts for this harness, or decides.
+
+    Raises:
+        HarnessError: the database refuses.
+    """
+    own = {one.cell: one for one in measured(url, releases, harness)}
+    there = [one for one in shipped() if {one.cell.streams, one.cell.running} <= set(releases)]
+    for cell, one in standing(there, harness).items():
+        other = as_measured(one, harness)
+        if cell not in own or _weight(other) > _weight(own[cell]):
+            own[cell] = other
+    return list(own.values())
+
+
+def _weight(one: Measured) -> tuple[bool, bool]:
+    return one.is_decided, one.is_current
+
+
+def as_measured(one: Measurement, harness: str) -> Measured:
+    """A measurement as the results database would give it."""
+    return Measured(
+        one.cell,
+        one.verdict,
+        one.sentence,
+        one.red,
+        one.exercised,
+        one.excluded_rate,
+        one.missed,
+        one.issues,
+        one.run,
+        one.created,
+        is_current(one, harness),
+        one.told,
+    )
+
+
+def shipped_releases() -> dict[Release, int]:
+    """The releases of which cells are shipped, and how many."""
+    cells: dict[Release, set[Cell]] = {}
+    for one in shipped():
+        for release in {one.cell.streams, one.cell.running}:
+            cells.setdefault(release, set()).add(one.cell)
+    return {release: len(of_release) for release, of_release in sorted(cells.items())}
+
+
+def shipped_runs() -> list[JudgedRun]:
+    """The runs whose verdicts are shipped, newest first, as the history has them."""
+    runs: dict[tuple[str, str], list[JudgedCell]] = {}
+    for one in shipped():
+        judged = JudgedCell(one.run, one.cell, one.verdict, one.red, one.exercised, one.seconds, one.issues)
+        runs.setdefault((one.created, one.run), []).append(judged)
+    return [
+        JudgedRun(run, created, SHIPPED, SHIPPED, tuple(cells))
+        for (created, run), cells in sorted(runs.items(), reverse=True)
+    ]

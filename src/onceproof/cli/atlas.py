@@ -1,0 +1,141 @@
+"""Commands for the atlas: verdicts that leave the machine that reached them."""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from onceproof.cli.asking import JsonOption
+from onceproof.cli.panels import Panel
+from onceproof.cli.terminal import err, out, print_written
+from onceproof.model.errors import ExitCode, UsageError
+from onceproof.settings import get_settings
+
+atlas = typer.Typer(no_args_is_help=True, help="Verdicts as a file: what is shipped, exported, merged: docs/atlas.md.")
+group = typer.Typer()
+group.add_typer(atlas, name="atlas", rich_help_panel=Panel.UPGRADE)
+FileArgument = Annotated[Path | None, typer.Argument(metavar="FILE", help="By default the one that is shipped.")]
+
+
+@atlas.command("export")
+def export(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN", show_default=False, help="By default all judged runs that are here.")
+    ] = [],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The atlas to write.")] = Path("atlas.sqlite"),
+) -> None:
+    """Write the verdicts of runs into a file that anybody can read, without paths, hosts and people.
+
+    The same runs give the same bytes. Exit: 0, 2 usage, 4 error.
+    """
+    from onceproof.atlas.exporting import exported
+    from onceproof.atlas.file import write_atlas
+    from onceproof.results.evidence.case import find_run
+
+    folder = get_settings().runs
+    names = runs or [path.parent.name for path in sorted(folder.glob("*/verdicts.json"))]
+    if not names:
+        raise UsageError(f"There is nothing to export: {folder} has no judged run; `onceproof run` makes one.")
+    found = exported(find_run(folder, name) for name in dict.fromkeys(names))
+    for what, why in found.left_out.items():
+        err.print(f"{what} is left out: {why}.", markup=False, soft_wrap=True, highlight=False)
+    if not found.measurements:
+        raise UsageError("There is nothing to export: no verdict of these runs belongs into an atlas.")
+    _written(output, write_atlas(output, found.measurements), len(found.measurements))
+
+
+@atlas.command("merge")
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Atlases, of several machines or nights.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The atlas to write.")],
+) -> None:
+    """Make one atlas of several, whichever comes first.
+
+    Of each cell and harness the newest red verdict stays, and the newest other one. Exit: 0, 2 usage, 4 error.
+    """
+    from onceproof.atlas.file import read_atlas, write_atlas
+    from onceproof.atlas.measurement import merged
+
+    found = merged(*map(read_atlas, files))
+    _written(output, write_atlas(output, found), len(found))
+
+
+def _written(file: Path, checksum: str, number: int) -> None:
+    print_written(file)
+    measurements = "1 measurement" if number == 1 else f"{number} measurements"
+    out.print(f"{measurements}, checksum {checksum}", markup=False, soft_wrap=True, highlight=False)
+
+
+@atlas.command("diff")
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="An atlas, or `shipped`.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="An atlas, or `shipped`.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Print the cells whose verdict is another one, for a release note or an alert.
+
+    Exit: 0 nothing is newly red, 1 a cell is newly red or its red is no longer explained, 2 usage.
+    """
+    from onceproof.atlas.comparing import differences, is_worse
+    from onceproof.harness import harness_version
+    from onceproof.results.history import NEW
+    from onceproof.results.table import change_line
+
+    changes, gone = differences(_read(old), _read(new), harness_version())
+    told = [change.to_dict() for change in changes]
+    if as_json:
+        print(json.dumps({"changes": told, "gone": [cell.key for cell in gone]}))
+    else:
+        for line in [change_line(change) for change in told if change["change"] != NEW]:
+            out.print(line, markup=False, soft_wrap=True, highlight=False)
+        new_cells = sum(change["change"] == NEW for change in told)
+        changed = len(told) - new_cells
+        counts = f"{changed} changed, {new_cells} new, {len(gone)} gone"
+        out.print(f"{counts}.", markup=False, highlight=False)
+    raise typer.Exit(ExitCode.ANOMALY if is_worse(changes) else ExitCode.OK)
+
+
+@atlas.command("show")
+def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
+    """Print what is measured: by release the cells that are measured, of those of the matrix `atlas`.
+
+    Exit: 0, 2 usage.
+    """
+    from onceproof.atlas.comparing import coverage
+    from onceproof.atlas.plan import possible_cells
+    from onceproof.harness import harness_version
+
+    found = _read(file)
+    rows = coverage(found, possible_cells(get_settings().installation), harness_version())
+    if as_json:
+        print(json.dumps({"measurements": len(found), "releases": [_row(row) for row in rows]}))
+        return
+    table = Table("release", "measured", "possible", "by this harness", "verdicts", box=None)
+    for row in rows:
+        numbers = (str(row.measured), str(row.possible), str(row.current))
+        counts = "  ".join(f"{verdict.sign} {count}" for verdict, count in row.counts.items())
+        table.add_row(str(row.release), *numbers, Text(counts))
+    out.print(table)
+    measured, possible = sum(row.measured for row in rows), sum(row.possible for row in rows)
+    days = sorted({one.day for one in found})
+    when = f", measured from {days[0]} to {days[-1]}" if days else ""
+    told = f"{measured} of {possible} cells{when}, by Onceproof {', '.join(sorted({one.version for one in found}))}."
+    out.print(told if found else "It has no cell.", markup=False, soft_wrap=True, highlight=False)
+
+
+def _row(row: Any) -> dict[str, Any]:
+    counts = {str(verdict): count for verdict, count in row.counts.items()}
+    numbers = {"measured": row.measured, "possible": row.possible, "current": row.current}
+    return {"release": str(row.release), **numbers, "verdicts": counts}
+
+
+def _read(file: Path | None) -> Collection[Any]:
+    """The measurements of a file, or of the one that is shipped."""
+    from onceproof.atlas.file import read_atlas
+    from onceproof.atlas.shipped import SHIPPED, shipped
+
+    return shipped() if file is None or str(file) == SHIPPED else read_atlas(file)
