@@ -12,6 +12,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import Matrix
 from onceproof.model.matrix import Request, by_registry, expand
+from onceproof.model.published import Published
 from onceproof.scenarios import CATALOGUE
 from onceproof.scenarios.cover import exact
 
@@ -20,8 +21,13 @@ MATRIX = "atlas"
 
 def possible_cells(installation: Installation) -> tuple[Cell, ...]:
     """The cells of the matrix `atlas` that can be run, by what is known to be published; nobody is asked."""
-    known = remembered_releases(installation) or by_registry(registry())
+    known = known_published(installation)
     return expand(exact(Request(MATRIX), lambda: known, registry(), CATALOGUE), CATALOGUE).cells
+
+
+def known_published(installation: Installation) -> Published:
+    """What is known to be published without asking anybody."""
+    return remembered_releases(installation) or by_registry(registry())
 
 
 @dataclass(frozen=True)

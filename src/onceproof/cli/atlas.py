@@ -127,6 +127,30 @@ def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
     out.print(told if found else "It has no cell.", markup=False, soft_wrap=True, highlight=False)
 
 
+@atlas.command("site")
+def site(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder, or one with an earlier site.")],
+    file: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="An atlas; by default the one that is shipped.")
+    ] = None,
+    url: Annotated[str, typer.Option(metavar="URL", help="Where it will be, for the feed.")] = "",
+) -> None:
+    """Write the atlas as static pages, which need no server: releases, known issues, upgrades, a search and a feed.
+
+    Exit: 0, 2 usage, 4 error.
+    """
+    from onceproof.atlas.plan import known_published, possible_cells
+    from onceproof.harness import harness_version
+    from onceproof.model.known_issues import registry
+    from onceproof.page.atlas import Atlas, write_site
+
+    installation = get_settings().installation
+    known, possible = known_published(installation), possible_cells(installation)
+    found = Atlas(tuple(_read(file)), known.releases, possible, registry(), harness_version(), url)
+    size = write_site(found, folder)
+    out.print(f"{folder / 'index.html'}, {size / 2**20:.1f} MiB in all", markup=False, soft_wrap=True, highlight=False)
+
+
 def _row(row: Any) -> dict[str, Any]:
     counts = {str(verdict): count for verdict, count in row.counts.items()}
     numbers = {"measured": row.measured, "possible": row.possible, "current": row.current}

@@ -1,0 +1,337 @@
+"""The atlas as static pages: releases, known issues, upgrades. They need no server, and work under any prefix.
+
+Nothing in them runs but the search, and nothing is loaded from elsewhere: `POLICY`.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from onceproof.advice.advice import Advice
+from onceproof.advice.advising import Question, advise
+from onceproof.atlas.exporting import to_json
+from onceproof.atlas.measurement import Measurement, is_current, standing
+from onceproof.atlas.shipped import as_measured
+from onceproof.model.application import told
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import encoded, replacing
+from onceproof.model.known_issues import LATER, KnownIssue, Registry
+from onceproof.model.matrices import BROKER
+from onceproof.model.release import Release
+from onceproof.model.verdict import Verdict
+from onceproof.page.rendering import FOLDER, Links, as_json, render
+from onceproof.page.upgrade import LIKE
+from onceproof.scenarios import CATALOGUE, SCENARIOS
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+)
+FILES = ("page.css", "atlas.css", "atlas.js")
+MARKER = "atlas.json"  # by which a folder is known to hold such a site
+# What people want to know of several variants, the first of these.
+ORDER = (
+    *(Verdict.REGRESSION, Verdict.KNOWN, Verdict.FIXED, Verdict.INCONCLUSIVE),
+    *(Verdict.PROVISIONAL, Verdict.CLEAN, Verdict.AVOIDED, Verdict.ERROR),
+)
+NEWS = 50  # entries of the feed
+
+
+@dataclass(frozen=True)
+class AtlasLinks(Links):
+    """Where things are in the site; nothing of a run is there."""
+
+    def release(self, release: object) -> str:
+        """What is known of a release."""
+        return f"{self.base}releases/{quote(str(release))}.html"
+
+    def issue(self, key: str) -> str:
+        """A known issue."""
+        return f"{self.base}issues/{slug(key)}.html"
+
+    def way(self, current: object, target: object) -> str:
+        """Advice on going from one release to another."""
+        return f"{self.base}upgrades/{quote(f'{current}-{target}')}.html"
+
+    def static(self, name: str) -> str:
+        """A file beside the first page."""
+        return f"{self.base}{name}"
+
+    def _of_run(self, run: str, *path: str) -> str | None:  # noqa: ARG002 - nothing of a run is in the site
+        return None
+
+
+def slug(key: str) -> str:
+    """The key of an issue as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-")
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """All that the site shows.
+
+    Attributes:
+        measurements: of the atlas.
+        releases: that are published, in order.
+        possible: cells that could be measured.
+        registry: the known issues.
+        harness: the version of the present harness.
+        url: where the site will be, for the feed; empty if that is not known.
+    """
+
+    measurements: Sequence[Measurement]
+    releases: Sequence[Release]
+    possible: Collection[Cell]
+    registry: Registry
+    harness: str
+    url: str = ""
+
+    @cached_property
+    def standing(self) -> Mapping[Cell, Measurement]:
+        """Of each cell the measurement that stands."""
+        return standing(self.measurements, self.harness)
+
+    @cached_property
+    def shown(self) -> Sequence[Release]:
+        """The releases with a page, the newest first."""
+        measured = {release for cell in self.standing for release in (cell.streams, cell.running)}
+        return sorted({*self.releases, *measured}, reverse=True)
+
+    def of(self, release: Release) -> list[Measurement]:
+        """What was measured of a release alone, or last on the way to it, by scenario and variant."""
+        found = (one for cell, one in self.standing.items() if cell.running == release)
+        return sorted(found, key=lambda one: (list(SCENARIOS).index(one.cell.scenario), one.place))
+
+    def issues_of(self, release: Release) -> list[KnownIssue]:
+        """The known issues that a release has."""
+        return [issue for issue in self.registry.issues if issue.is_in(release)]
+
+    @cached_property
+    def ways(self) -> Sequence[tuple[Release, Release]]:
+        """The upgrades with a page: to the newest patch of the line and of the next one, to the newest, as measured."""
+        newest = {release.line: release for release in self.releases}
+        following = dict(pairwise(newest))
+        found = {(cell.streams, cell.restart_on) for cell in self.standing if cell.restart_on}
+        for release in self.releases:
+            lines = (release.line, following.get(release.line), self.releases[-1].line)
+            found |= {(release, newest[line]) for line in lines if line}
+        return sorted((one, other) for one, other in found if other is not None and one != other)
+
+    def advice(self, current: Release, target: Release) -> Advice:
+        """The answer, from the registry and the atlas alone."""
+        way = {current, target}
+        there = [one for cell, one in self.standing.items() if {cell.streams, cell.running} <= way]
+        cells = [as_measured(one, self.harness) for one in there]
+        return advise(Question(current, target, self.registry, CATALOGUE, cells, None, self.releases))
+
+
+def write_site(atlas: Atlas, folder: Path) -> int:
+    """Write the site into a folder, in place of an earlier one.
+
+    Returns:
+        its size in bytes.
+
+    Raises:
+        UsageError: the folder holds something else.
+        HarnessError: the disk is full or read-only.
+    """
+    _check_folder(folder)
+    written = {folder / name for name in FILES}
+    for name in FILES:
+        with replacing(folder / name, named=True) as draft:
+            shutil.copyfile(FOLDER / "static" / name, draft)
+    for name, text in pages(atlas):
+        written.add(folder / name)
+        with replacing(folder / name, named=True) as draft:
+            draft.write_text(text, encoding="utf-8")
+    for file in set(folder.glob("*/*.html")) - written:
+        file.unlink()  # of an earlier site
+    return sum(file.stat().st_size for file in written)
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: name a folder for the site.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARKER).exists():
+        raise UsageError(f"{folder} holds something else than a site of the atlas: name an empty folder, or a new one.")
+
+
+def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
+    """The files of the site that are made, by their paths within it."""
+    top, below = AtlasLinks("./"), AtlasLinks("../")
+    yield "index.html", _page("atlas/index.html", top, **_index(atlas))
+    yield "atlas.json", as_json({"schema": 1, "measurements": to_json(atlas.measurements)})
+    yield "index.js", f"const ENTRIES = {json.dumps(_entries(atlas, top))};\n"
+    yield "feed.xml", _page("atlas/feed.xml", top, **_feed(atlas))
+    for release in atlas.shown:
+        values = _release(atlas, release)
+        yield f"releases/{release}.html", _page("atlas/release.html", below, **values)
+    for issue in atlas.registry.issues:
+        yield f"issues/{slug(issue.key)}.html", _page("atlas/issue.html", below, **_issue(atlas, issue))
+    for current, target in atlas.ways:
+        advice = atlas.advice(current, target)
+        shown = {"advice": encoded(advice), "look": LIKE[advice.answer], "uses": []}
+        yield f"upgrades/{current}-{target}.html", _page("atlas/upgrade.html", below, **shown)
+
+
+def _page(template: str, links: AtlasLinks, **values: Any) -> str:
+    return render(template, links, policy=POLICY, **values)
+
+
+def _index(atlas: Atlas) -> dict[str, Any]:
+    scenarios = [(name, one.title) for name, one in SCENARIOS.items()]
+    rows = [
+        {
+            "release": str(release),
+            "issues": len(atlas.issues_of(release)),
+            "squares": [_square(atlas, release, name) for name, _ in scenarios],
+        }
+        for release in atlas.shown
+    ]
+    by = sorted({one.version for one in atlas.measurements})
+    days = sorted({one.day for one in atlas.measurements})
+    older = sum(not is_current(one, atlas.harness) for one in atlas.standing.values())
+    return {
+        "scenarios": scenarios,
+        "rows": rows,
+        "issues": [(issue.key, issue.title, _affected(issue)) for issue in atlas.registry.issues],
+        "measured": len(atlas.standing),
+        "possible": len({*atlas.possible, *atlas.standing}),
+        "by": by,
+        "days": days,
+        "older": older,
+    }
+
+
+def _square(atlas: Atlas, release: Release, scenario: str) -> dict[str, Any] | None:
+    """What a scenario showed on a release, the verdict that people want to know first.
+
+    Where it was not measured it is what the registry expects; None if that is nothing.
+    """
+    own = [one for cell, one in atlas.standing.items() if _alone(cell) == (scenario, release)]
+    if not own:
+        expected = ", ".join(issue.key for issue in atlas.issues_of(release) if issue.provoked.get(scenario))
+        title = f"{release}, {scenario}: not measured; expected by the registry: {expected}"
+        return {"verdict": str(Verdict.KNOWN), "number": 0, "title": title} if expected else None
+    verdict = min((one.verdict for one in own), key=ORDER.index)
+    issues = sorted({key for one in own if one.is_red for key in one.issues})
+    variants = ", ".join(f"{one.cell.variant} {one.verdict}" for one in own)
+    about = f" ({', '.join(issues)})" if issues else ""
+    return {"verdict": str(verdict), "number": len(own), "title": f"{release}, {scenario}: {variants}{about}"}
+
+
+def _alone(cell: Cell) -> tuple[str, Release | None]:
+    """The scenario and the release of a cell that stays on it."""
+    return cell.scenario, None if cell.restart_on else cell.streams
+
+
+def _release(atlas: Atlas, release: Release) -> dict[str, Any]:
+    own, issues = atlas.of(release), atlas.issues_of(release)
+    showing = {key for one in own if one.is_red for key in one.issues}
+    at = atlas.shown.index(release)
+    newer, older = [atlas.shown[n] if 0 <= n < len(atlas.shown) else None for n in (at - 1, at + 1)]
+    possible = {cell for cell in atlas.possible if cell.running == release} | {one.cell for one in own}
+    return {
+        "release": str(release),
+        "issues": [_told(issue, issue.key in showing) for issue in issues],
+        "regressions": [_measured(atlas, one) for one in own if one.verdict is Verdict.REGRESSION],
+        "cells": [_measured(atlas, one) for one in own],
+        "possible": len(possible),
+        "missing": sorted({cell.scenario for cell in possible} - {one.cell.scenario for one in own}),
+        "neighbours": [_neighbour(atlas, release, other) for other in (older, newer) if other],
+        "onwards": [str(other) for one, other in atlas.ways if one == release],
+        "hither": [str(one) for one, other in atlas.ways if other == release],
+    }
+
+
+def _neighbour(atlas: Atlas, release: Release, other: Release) -> dict[str, Any]:
+    """What the release has that its neighbour has not, and the other way round."""
+    own, others = atlas.issues_of(release), atlas.issues_of(other)
+    return {
+        "release": str(other),
+        "is_older": other < release,
+        "worse": [issue.key for issue in own if issue not in others],
+        "better": [issue.key for issue in others if issue not in own],
+    }
+
+
+def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, Any]:
+    cells = [one for cell, one in atlas.standing.items() if issue.concerns(cell.scenario, cell.variant)]
+    cells.sort(key=lambda one: (issue.key not in one.issues, one.place))
+    return {
+        "issue": _told(issue, False),
+        "sources": issue.sources,
+        "cells": [_measured(atlas, one) for one in cells],
+        "command": next((_command(one) for one in cells if issue.key in one.issues and one.is_red), _usual(issue)),
+        "releases": [str(release) for release in atlas.shown if issue.is_in(release)],
+    }
+
+
+def _usual(issue: KnownIssue) -> str | None:
+    """The command that shows an issue which was not measured; None where no variant does."""
+    where = next(((name, variants[0]) for name, variants in issue.provoked.items() if variants), None)
+    if where is None or not issue.is_in(issue.affected[-1][0]):
+        return None
+    return Trial("", Cell(*where, issue.affected[-1][0], Release.parse(BROKER)), 1, 1).command
+
+
+def _command(one: Measurement) -> str:
+    return Trial(one.run, one.cell, 1, one.seeds[0] if one.seeds else 1).command
+
+
+def _told(issue: KnownIssue, is_shown: bool) -> dict[str, Any]:
+    return {
+        "key": issue.key,
+        "title": issue.title,
+        "url": issue.url,
+        "symptom": issue.symptom,
+        "condition": issue.condition,
+        "remedy": issue.remedy,
+        "needs": [told(name, values) for name, values in issue.needs.items()],
+        "affected": _affected(issue),
+        "fixed": [str(release) for release in issue.fixed],
+        "is_shown": is_shown,
+    }
+
+
+def _affected(issue: KnownIssue) -> str:
+    ends = (
+        str(first) if first == last else f"{first} and later" if last == LATER else f"{first} to {last}"
+        for first, last in issue.affected
+    )
+    return ", ".join(ends)
+
+
+def _measured(atlas: Atlas, one: Measurement) -> dict[str, Any]:
+    return {
+        **encoded(one),
+        "releases": one.cell.releases,
+        "running": str(one.cell.running),
+        "told": one.told,
+        "is_current": is_current(one, atlas.harness),
+        "command": _command(one),
+    }
+
+
+def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
+    """What can be searched: kind, title, address, and further words that lead to it."""
+    found = [["release", str(release), links.release(release), ""] for release in atlas.shown]
+    for issue in atlas.registry.issues:
+        words = f"{issue.symptom} {issue.condition} {' '.join(issue.provoked)} {_affected(issue)}"
+        found.append(["issue", f"{issue.key}: {issue.title}", links.issue(issue.key), words])
+    for current, target in atlas.ways:
+        found.append(["upgrade", f"{current} to {target}", links.way(current, target), "from"])
+    return found
+
+
+def _feed(atlas: Atlas) -> dict[str, Any]:
+    newest = sorted(atlas.standing.values(), key=lambda one: (one.created, one.place), reverse=True)[:NEWS]
+    created = newest[0].created if newest else "1970-01-01T00:00:00+00:00"
+    return {"entries": [_measured(atlas, one) for one in newest], "updated": created, "url": atlas.url.rstrip("/")}
