@@ -32,9 +32,7 @@ def main(names: list[str]) -> None:
     for pair in reversed(list(pairwise(releases))):  # the newest first
         if tuple(map(str, pair)) in known:
             continue
-        one, other = (
-            net_of(settings.installation, settings.project / "examples", release, print) for release in pair
-        )
+        one, other = (net_of(settings.installation, settings.project / "examples", release, print) for release in pair)
         comparisons = compare_releases(settings.installation, pair, (one, other))
         kept.append(
             {

@@ -172,7 +172,7 @@ def test_the_page_as_a_file_stands_for_itself_and_escapes_everything(advise, tmp
 
 def test_a_fresh_machine_answers_with_what_is_shipped(advise, monkeypatch):
     cell = Cell("scan", "DEFAULT_CONFIG", Release.parse("3.5.0"), Release.parse("4.4.0"))
-    current, older = harness_version(), "0.0.1+00000000"
+    current, older = harness_version("scan"), "0.0.1+00000000"
     monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", cell, harness=current),))
     told = json.loads(advise("3.4.1", "3.5.0", "--json").stdout)
     [found] = told["measured"]

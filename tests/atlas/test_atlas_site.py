@@ -17,7 +17,7 @@ from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.page.atlas import POLICY, Atlas, slug, write_site
 from tests.page.conftest import SCRIPT, chromium, tab  # noqa: F401 - fixtures
-from tests.specimens.atlas import EARLIER, HARNESS, a_cell, measured_as
+from tests.specimens.atlas import EARLIER, NOW, a_cell, measured_as
 
 RELEASES = tuple(map(Release.parse, ("3.3.2", "3.4.0", "3.4.1", "3.5.0", "4.3.1", "4.4.0")))
 MEASURED = (
@@ -26,7 +26,7 @@ MEASURED = (
     measured_as("regression", a_cell("4.4.0"), sentence="Nobody knows."),
     measured_as("clean", a_cell("3.4.1 → 4.4.0", "ROLLING")),
 )
-ATLAS = Atlas(MEASURED, RELEASES, [one.cell for one in MEASURED], registry(), HARNESS, "https://atlas.example/x/")
+ATLAS = Atlas(MEASURED, RELEASES, [one.cell for one in MEASURED], registry(), NOW, "https://atlas.example/x/")
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_the_same_atlas_gives_the_same_site_and_what_is_gone_is_removed(site, tm
     files = {file.relative_to(site): file.read_bytes() for file in site.rglob("*") if file.is_file()}
     again = {f.relative_to(tmp_path / "other"): f.read_bytes() for f in (tmp_path / "other").rglob("*") if f.is_file()}
     assert again == files
-    write_site(Atlas((), RELEASES[:3], (), registry(), HARNESS), tmp_path / "other")
+    write_site(Atlas((), RELEASES[:3], (), registry(), NOW), tmp_path / "other")
     assert not (tmp_path / "other" / "releases" / "4.4.0.html").exists()
     assert (tmp_path / "other" / "releases" / "3.4.1.html").exists()
 

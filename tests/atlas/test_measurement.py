@@ -7,7 +7,7 @@ import pytest
 from onceproof.atlas.comparing import coverage, differences, is_worse
 from onceproof.atlas.measurement import merged, standing, thinned
 from onceproof.model.errors import UsageError
-from tests.specimens.atlas import EARLIER, HARNESS, a_cell, measured_as
+from tests.specimens.atlas import EARLIER, NOW, THEN, a_cell, measured_as
 
 CELL = a_cell()
 
@@ -16,7 +16,7 @@ def test_a_red_is_not_replaced_by_a_later_green():
     red, green, later = measured_as("known", day=1), measured_as("clean", day=2), measured_as("clean", day=3)
     for order in permutations((red, green, later)):
         assert thinned(order) == (red, later)
-        assert standing(order, HARNESS) == {CELL: red}
+        assert standing(order, NOW) == {CELL: red}
 
 
 def test_undecided_stays_only_where_nothing_decided():
@@ -28,13 +28,13 @@ def test_undecided_stays_only_where_nothing_decided():
 def test_each_harness_has_its_own_and_the_present_one_stands():
     old, now = measured_as("known", harness=EARLIER, day=2), measured_as("clean")
     assert thinned([old, now]) == (now, old)
-    assert standing([old, now], HARNESS)[CELL] == now
-    assert standing([old, now], EARLIER)[CELL] == old
+    assert standing([old, now], NOW)[CELL] == now
+    assert standing([old, now], THEN)[CELL] == old
 
 
 def test_what_decided_earlier_stands_before_what_did_not():
     old, now = measured_as("clean", harness=EARLIER), measured_as("inconclusive", day=2)
-    assert standing([old, now], HARNESS)[CELL] == old
+    assert standing([old, now], NOW)[CELL] == old
 
 
 def test_a_merge_is_the_same_whichever_comes_first():
@@ -50,7 +50,7 @@ def test_one_run_cannot_have_two_verdicts_of_a_cell():
 
 
 def kinds(old, new):
-    changes, gone = differences(old, new, HARNESS)
+    changes, gone = differences(old, new, NOW)
     return [change.kind for change in changes], len(gone), is_worse(changes)
 
 
@@ -83,5 +83,5 @@ def test_coverage_counts_cells_of_those_that_there_could_be():
         a_cell("3.3.2 → 3.4.0", "ROLLING"),
     ]
     found = [measured_as("known"), measured_as("clean", day=2, harness=EARLIER), measured_as("clean", a_cell("3.6.0"))]
-    told = {str(one.release): (one.measured, one.possible, one.current) for one in coverage(found, possible, HARNESS)}
+    told = {str(one.release): (one.measured, one.possible, one.current) for one in coverage(found, possible, NOW)}
     assert told == {"3.6.0": (1, 1, 1), "3.5.0": (0, 1, 0), "3.4.0": (1, 3, 1)}

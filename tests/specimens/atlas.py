@@ -7,9 +7,11 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
 from onceproof.model.verdict import Standing, Verdict
+from onceproof.scenarios import SCENARIOS
 
 BROKER = Release(4, 4, 0)
 HARNESS, EARLIER = "0.2.0+aaaaaaaa", "0.1.0+bbbbbbbb"
+NOW, THEN = (dict.fromkeys(SCENARIOS, version) for version in (HARNESS, EARLIER))  # by scenario
 WITNESS = Witness("duplicate-id", 0, 7, (14,), ("output/0@50",), "one key", "2 keys: 7, 9")
 
 

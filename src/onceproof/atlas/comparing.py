@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from onceproof.atlas.measurement import Measurement, standing
+from onceproof.atlas.measurement import Measurement, is_current, standing
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
@@ -25,7 +25,7 @@ class Coverage:
 
 
 def differences(
-    old: Iterable[Measurement], new: Iterable[Measurement], harness: str
+    old: Iterable[Measurement], new: Iterable[Measurement], harness: Mapping[str, str]
 ) -> tuple[list[Change], list[Cell]]:
     """What changed from one atlas to another, cell by cell, the worst first; and the cells that are gone."""
     before, after = standing(old, harness), standing(new, harness)
@@ -43,7 +43,9 @@ def _judged(one: Measurement) -> JudgedCell:
     return JudgedCell(one.run, one.cell, one.verdict, one.red, one.exercised, None, one.issues)
 
 
-def coverage(measurements: Iterable[Measurement], possible: Iterable[Cell], harness: str) -> list[Coverage]:
+def coverage(
+    measurements: Iterable[Measurement], possible: Iterable[Cell], harness: Mapping[str, str]
+) -> list[Coverage]:
     """What is measured of each release, the newest first; a cell belongs to the release that runs at its end."""
     found = standing(measurements, harness)
     cells = {*possible, *found}
@@ -54,7 +56,7 @@ def coverage(measurements: Iterable[Measurement], possible: Iterable[Cell], harn
     ]
 
 
-def _covered(release: Release, own: list[Measurement], possible: int, harness: str) -> Coverage:
+def _covered(release: Release, own: list[Measurement], possible: int, harness: Mapping[str, str]) -> Coverage:
     verdicts = Counter(one.verdict for one in own)
     counts = {verdict: verdicts[verdict] for verdict in Verdict if verdict in verdicts}
-    return Coverage(release, len(own), possible, sum(one.harness == harness for one in own), counts)
+    return Coverage(release, len(own), possible, sum(is_current(one, harness) for one in own), counts)

@@ -118,7 +118,7 @@ def _telling(of_cell: list[Measurement]) -> list[Measurement]:
     return [*red[:1], *other[:1]] or newest_first[:1]
 
 
-def standing(measurements: Iterable[Measurement], harness: str) -> dict[Cell, Measurement]:
+def standing(measurements: Iterable[Measurement], harness: Mapping[str, str]) -> dict[Cell, Measurement]:
     """Of each cell the measurement that stands.
 
     Decided before undecided, by this harness before others, red before green, then the newest.
@@ -131,10 +131,10 @@ def standing(measurements: Iterable[Measurement], harness: str) -> dict[Cell, Me
     return found
 
 
-def _weight(one: Measurement, harness: str) -> tuple[object, ...]:
+def _weight(one: Measurement, harness: Mapping[str, str]) -> tuple[object, ...]:
     return one.is_decided, is_current(one, harness), one.is_red, one.created, one.run
 
 
-def is_current(one: Measurement, harness: str) -> bool:
+def is_current(one: Measurement, harness: Mapping[str, str]) -> bool:
     """Whether the harness of this version would drive and read its trials in the same way."""
-    return one.harness == harness
+    return one.harness == harness.get(one.cell.scenario)

@@ -1,6 +1,6 @@
 """The evidence in the package, and how it stands beside what was measured here: one's own results come first."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def shipped() -> tuple[Measurement, ...]:
     return read_atlas(EVIDENCE)
 
 
-def known_cells(url: str, releases: Collection[Release], harness: str) -> list[Measured]:
+def known_cells(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
     """Of each cell that stays among these releases one verdict: what was measured here, else what is shipped.
 
     A shipped verdict takes the place of one's own where only the shipped one counts for this harness, or decides.
@@ -46,7 +46,7 @@ def _weight(one: Measured) -> tuple[bool, bool]:
     return one.is_decided, one.is_current
 
 
-def as_measured(one: Measurement, harness: str) -> Measured:
+def as_measured(one: Measurement, harness: Mapping[str, str]) -> Measured:
     """A measurement as the results database would give it."""
     return Measured(
         one.cell,

@@ -81,11 +81,11 @@ def diff(
     Exit: 0 nothing is newly red, 1 a cell is newly red or its red is no longer explained, 2 usage.
     """
     from onceproof.atlas.comparing import differences, is_worse
-    from onceproof.harness import harness_version
+    from onceproof.harness import harness_versions
     from onceproof.results.history import NEW
     from onceproof.results.table import change_line
 
-    changes, gone = differences(_read(old), _read(new), harness_version())
+    changes, gone = differences(_read(old), _read(new), harness_versions())
     told = [change.to_dict() for change in changes]
     if as_json:
         print(json.dumps({"changes": told, "gone": [cell.key for cell in gone]}))
@@ -107,10 +107,10 @@ def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
     """
     from onceproof.atlas.comparing import coverage
     from onceproof.atlas.plan import possible_cells
-    from onceproof.harness import harness_version
+    from onceproof.harness import harness_versions
 
     found = _read(file)
-    rows = coverage(found, possible_cells(get_settings().installation), harness_version())
+    rows = coverage(found, possible_cells(get_settings().installation), harness_versions())
     if as_json:
         print(json.dumps({"measurements": len(found), "releases": [_row(row) for row in rows]}))
         return
@@ -140,13 +140,13 @@ def site(
     Exit: 0, 2 usage, 4 error.
     """
     from onceproof.atlas.plan import known_published, possible_cells
-    from onceproof.harness import harness_version
+    from onceproof.harness import harness_versions
     from onceproof.model.known_issues import registry
     from onceproof.page.atlas import Atlas, write_site
 
     installation = get_settings().installation
     known, possible = known_published(installation), possible_cells(installation)
-    found = Atlas(tuple(_read(file)), known.releases, possible, registry(), harness_version(), url)
+    found = Atlas(tuple(_read(file)), known.releases, possible, registry(), harness_versions(), url)
     size = write_site(found, folder)
     out.print(f"{folder / 'index.html'}, {size / 2**20:.1f} MiB in all", markup=False, soft_wrap=True, highlight=False)
 

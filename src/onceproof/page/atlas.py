@@ -82,7 +82,7 @@ class Atlas:
         releases: that are published, in order.
         possible: cells that could be measured.
         registry: the known issues.
-        harness: the version of the present harness.
+        harness: the version of the present harness, by scenario.
         url: where the site will be, for the feed; empty if that is not known.
     """
 
@@ -90,7 +90,7 @@ class Atlas:
     releases: Sequence[Release]
     possible: Collection[Cell]
     registry: Registry
-    harness: str
+    harness: Mapping[str, str]
     url: str = ""
 
     @cached_property
