@@ -48,6 +48,7 @@ FEATURES = {
         Feature("grouped_tables", YES_OR_NO, "whether it groups a KTable and aggregates it (KTable.groupBy)"),
         Feature("windows", YES_OR_NO, "whether it aggregates by windows or sessions"),
         Feature("punctuators", YES_OR_NO, "whether it schedules punctuations"),
+        Feature("skipped_records", YES_OR_NO, "whether it skips records, by an exception handler or by negative times"),
     )
 }
 

@@ -72,7 +72,8 @@ class Topology:
     def uses(self, config: Mapping[str, str]) -> dict[str, tuple[Value, ...]]:
         """What it uses under a configuration of Kafka Streams: for each feature the values that apply.
 
-        Nothing is said of quotas, which brokers have, and of punctuators where there is user code.
+        Nothing is said of quotas, which brokers have, of skipped records, which user code may skip, and of punctuators
+        where there is user code.
         """
         is_cached = any(layer.startswith("Caching") for layers in self.kinds.values() for layer in layers)
         uses: dict[str, tuple[Value, ...]] = {

@@ -428,6 +428,7 @@ class Scenario:
             "grouped_tables": ("grouped" in system.promises,),
             "windows": ("windows" in system.promises,),
             "punctuators": ("punctuate.ms" in app,),
+            "skipped_records": (any(name.endswith("exception.handler") for name in config),),
         }
 
     def variant(self, name: str) -> Variant:
