@@ -15,12 +15,13 @@ import time
 from benchmarks.detection import RUN, named, shared_brokers
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.trial import run_trial
-from onceproof.lab.witness import ALIKE, witness
+from onceproof.lab.witness import witness
 from onceproof.model.cell import Trial
 from onceproof.model.files import TrialPlan
 from onceproof.model.published import NEWEST
 from onceproof.model.run_folder import TrialFolder
 from onceproof.pipeline.steps import published_here
+from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
 CELLS = (
@@ -88,7 +89,7 @@ def row(name: str, trial: Trial, folder: TrialFolder, cluster: EmbeddedCluster) 
     exercised = "" if outcome.exercised else f"  not exercised: {outcome.reason}"
     keys = f"{len(told[newest]):,}"
     return (
-        f"{name:48} {ALIKE[trial.cell.scenario]:8} {keys:>7} {differing[0]:>13} {differing[1]:>7} "
+        f"{name:48} {scenario(trial.cell.scenario).alike or '':8} {keys:>7} {differing[0]:>13} {differing[1]:>7} "
         f"{outcome.seconds['total']:>8.1f} {seconds:>10.1f}{exercised}"
     )
 

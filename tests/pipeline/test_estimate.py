@@ -6,8 +6,9 @@ from onceproof.advice import asking
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Request
 from onceproof.model.release import Release
-from onceproof.pipeline.estimate import AFTERWARDS, SECONDS, START, about, estimate, table
+from onceproof.pipeline.estimate import AFTERWARDS, START, about, estimate, table
 from onceproof.results import history
+from onceproof.scenarios import SCENARIOS
 
 ENUMERATOR = {"scenarios": ("enumerator",), "streams": ("3.3.1", "3.4.1"), "variants": ("DEFAULT_CONFIG",)}
 
@@ -15,8 +16,13 @@ ENUMERATOR = {"scenarios": ("enumerator",), "streams": ("3.3.1", "3.4.1"), "vari
 def test_a_control_of_which_nothing_is_known_gets_its_trials(lab, home):
     told = estimate(Request("seed", **ENUMERATOR, risk=0.05))
     [row] = told["scenarios"]
-    assert (told["cells"], told["trials"], row["seconds"], row["measured"]) == (2, 8, SECONDS["enumerator"], 0)
-    seconds = START + 8 * (SECONDS["enumerator"] / 2 + AFTERWARDS)  # two at once
+    assert (told["cells"], told["trials"], row["seconds"], row["measured"]) == (
+        2,
+        8,
+        SCENARIOS["enumerator"].seconds,
+        0,
+    )
+    seconds = START + 8 * (SCENARIOS["enumerator"].seconds / 2 + AFTERWARDS)  # two at once
     assert told["hours"] == pytest.approx(seconds / 3600, abs=0.005)
     assert not (home / "runs").exists()  # nothing was begun
     assert estimate(Request("seed", **ENUMERATOR))["trials"] == 2  # at the risk of the matrix

@@ -5,6 +5,10 @@ partition one after the other, commits after each, and knows neither brokers nor
 faults; so what it puts out is what the application must have put out, whatever befell it. On the release of the trial
 it tells what was broken on brokers only; on the newest one it tells, too, what the release always does wrong.
 
+It is not asked about scenarios whose output has the partition of its task, of which the driver knows none
+(`enumerator`, `idle-task`), that are about the speed of a producer (`quota`) or about brokers (`migration`), or that
+hang the driver, too (`far-future`) or are refused by it (`dead-letters`): they have no `alike`.
+
 It writes a file to the disk for each record, which takes as long as the trial itself; so it is asked by
 `benchmarks/witness.py` and by tests, and not in each trial of a run.
 """
@@ -19,35 +23,16 @@ from onceproof.lab.reader import Reader, Source
 from onceproof.lab.replay import Row, in_turn, replay, write_rows
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison
+from onceproof.model.errors import UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.readers.application import compare_with
 from onceproof.readers.kafka import decode_integer
+from onceproof.scenarios import scenario
 from onceproof.scenarios.declared import GUARANTEE
 
-# How much of each key's output must be the same, by scenario: all records, in whatever order; the last value, where
-# what comes in between depends on how two tasks or a record cache take turns; that there is one, where what comes out
-# tells when a punctuation came. Not those whose output tells the partition of its task, of which the driver knows none
-# (`enumerator`, `idle-task`), that are about the speed of a producer (`quota`) or about brokers (`migration`), or hang
-# the driver or are refused by it, too (`far-future`, `dead-letters`).
-ALIKE: Mapping[str, str] = {
-    "multirunner": "records",
-    "crash": "records",
-    "at-least-once": "records",
-    "global-join": "records",
-    "scan": "records",
-    "stream-join": "records",
-    "split-batch": "records",
-    "corrupted-task": "records",
-    "windows": "records",
-    "as-of-join": "records",
-    "foreign-key-join": "final",
-    "grouped-table": "final",
-    "table-join": "final",
-    "punctuators": "keys",
-}
 # A left or outer join looks only once a second of the wall clock for what is due alone, and the driver's stands still.
 CONFIG = {"__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0"}
 
@@ -58,10 +43,13 @@ def witness(
     """What each release makes of the committed input of a trial that has ended, compared with the committed output.
 
     Raises:
-        UsageError: a release has no TopologyTestDriver here.
+        UsageError: a release has no TopologyTestDriver here, or the scenario is none that it can be asked about.
         HarnessError: the topics cannot be read, or the driver failed.
     """
-    alike = ALIKE[plan.trial.cell.scenario]
+    name = plan.trial.cell.scenario
+    alike = scenario(name).alike
+    if alike is None:
+        raise UsageError(f"The TopologyTestDriver cannot be asked about {name}: see `lab/witness.py` for those it can.")
     at_least = plan.streams_config[GUARANTEE] == "at_least_once"
     records = _committed(plan, cluster)
     write_rows(folder.replay_file, _rows(plan.topic("input"), records["input"]))

@@ -14,29 +14,6 @@ from onceproof.settings import get_settings
 
 # As in `steps`: heavy modules are imported by the verb that needs them.
 
-# Seconds of a trial on 2 cores (docs/figures.md), used until this installation has measured its own.
-SECONDS = {
-    "enumerator": 12.0,
-    "multirunner": 11.0,
-    "crash": 14.0,
-    "quota": 45.0,
-    "at-least-once": 7.0,
-    "global-join": 8.0,
-    "scan": 7.0,
-    "foreign-key-join": 7.0,
-    "idle-task": 24.0,
-    "corrupted-task": 9.0,
-    "split-batch": 10.0,
-    "dead-letters": 12.0,
-    "grouped-table": 27.0,
-    "stream-join": 6.0,
-    "table-join": 40.0,
-    "windows": 25.0,
-    "as-of-join": 20.0,
-    "punctuators": 28.0,
-    "migration": 38.0,
-}
-OTHER = 15.0  # of a scenario without a figure
 LATER = "~"  # than the id of every run
 START, AFTERWARDS = 60.0, 1.0  # Airflow and the brokers; of each trial what Spark and Great Expectations take
 
@@ -68,7 +45,7 @@ def estimate(request: Request) -> dict[str, Any]:
             "cells": cells[name],
             "trials": sum(number for cell, number in trials.items() if cell.scenario == name),
             "planted": planted[name],
-            "seconds": round(median(measured[name]) if measured.get(name) else SECONDS.get(name, OTHER), 1),
+            "seconds": round(median(measured[name]) if measured.get(name) else SCENARIOS[name].seconds, 1),
             "measured": len(measured.get(name, ())),
         }
         for name in cells

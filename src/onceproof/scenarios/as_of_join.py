@@ -336,4 +336,6 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("RESTARTED", "4.3.1"),
     refusal=refusal,
+    seconds=20,
+    alike="records",
 )

@@ -476,4 +476,6 @@ SCENARIO = Scenario(
     observe=observe,
     positive_control=("DEFAULT_CONFIG", "4.3.1"),
     refusal=refusal,
+    seconds=7,
+    alike="records",
 )

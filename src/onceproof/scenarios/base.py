@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from onceproof.faults import OF_DISK, chosen, refuse_fault, rolling_bounce
 from onceproof.faults.base import Ground, Instance
@@ -341,6 +341,11 @@ def refuse_no_state_updater(cell: Cell, own: Mapping[str, Any]) -> str | None:
     return None
 
 
+# All records, in whatever order; the last value, where what comes in between depends on how two tasks or a record cache
+# take turns; that there is one, where what comes out depends on when a punctuation came.
+Alike = Literal["records", "final", "keys"]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One system under test. Its functions of a trial find the parameters with `values`."""
@@ -368,6 +373,13 @@ class Scenario:
     mostly_waits: bool = False
     # Whether each of its trials has brokers of its own, as it does to them what other trials would feel.
     own_brokers: bool = False
+    # Seconds of a trial on 2 cores (docs/figures.md), until an installation has measured its own.
+    seconds: float = 15.0
+    # How much of each key's output must be what Kafka's TopologyTestDriver puts out (`lab.witness`); None where it
+    # cannot be asked.
+    alike: Alike | None = None
+    # What its application uses in each trial (`model.application`), beside what `uses` sees in its configuration.
+    features: frozenset[str] = frozenset()
 
     def values(self, trial: Trial) -> dict[str, Any]:
         """The value of each parameter in a trial."""
@@ -422,9 +434,9 @@ class Scenario:
             "transactional_stores": (own.get(TRANSACTIONAL, False) not in (False, "no"),),
             "state_updater": ("__state.updater.enabled__" not in config,),
             "protocol": (config.get(PROTOCOL, "classic"),),
-            "quotas": (self.name == "quota",),
+            "quotas": ("quotas" in self.features,),
             "joins": system.joins,
-            "global_tables": (self.name == "global-join",),
+            "global_tables": ("global_tables" in self.features,),
             "grouped_tables": ("grouped" in system.promises,),
             "windows": ("windows" in system.promises,),
             "punctuators": ("punctuate.ms" in app,),

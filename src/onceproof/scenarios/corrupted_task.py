@@ -171,4 +171,6 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.6.1"),
     observe=multirunner.observe,
+    seconds=9,
+    alike="records",
 )

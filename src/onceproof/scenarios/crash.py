@@ -728,4 +728,6 @@ SCENARIO = Scenario(
     positive_control=("DEFAULT_CONFIG", "4.1.2"),
     observe=observe,
     refusal=refusal,
+    seconds=14,
+    alike="records",
 )

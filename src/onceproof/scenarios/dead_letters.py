@@ -237,4 +237,5 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.9.0"),
     refusal=refusal,
+    seconds=12.0,
 )

@@ -410,4 +410,5 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.3.1"),
     refusal=refusal,
+    seconds=12,
 )

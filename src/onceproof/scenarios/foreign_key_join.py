@@ -333,4 +333,6 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.9.0"),
     refusal=refusal,
+    seconds=7,
+    alike="final",
 )

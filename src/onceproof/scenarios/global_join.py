@@ -270,4 +270,7 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "4.0.0"),
     refusal=refusal,
+    seconds=8,
+    alike="records",
+    features=frozenset({"global_tables"}),
 )

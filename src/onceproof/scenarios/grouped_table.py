@@ -176,4 +176,6 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.4.1", "4.3.1"),
     refusal=refusal,
+    seconds=27,
+    alike="final",
 )

@@ -176,4 +176,5 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.8.1"),
     refusal=refusal,
+    seconds=24,
 )

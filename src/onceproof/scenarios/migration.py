@@ -196,4 +196,5 @@ SCENARIO = Scenario(
     control_broker="4.2.0",
     refusal=refusal,
     own_brokers=True,
+    seconds=38,
 )

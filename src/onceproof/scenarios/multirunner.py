@@ -361,4 +361,6 @@ SCENARIO = Scenario(
     positive_control=("SEED_PROGRAM", "3.3.1"),
     observe=observe,
     refusal=refusal,
+    seconds=11,
+    alike="records",
 )

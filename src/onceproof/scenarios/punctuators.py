@@ -253,4 +253,6 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("KILLED", "4.1.2"),
     refusal=refusal,
+    seconds=28,
+    alike="keys",
 )

@@ -447,4 +447,6 @@ SCENARIO = Scenario(
     observe=observe,
     refusal=refusal,
     mostly_waits=True,
+    seconds=45,
+    features=frozenset({"quotas"}),
 )

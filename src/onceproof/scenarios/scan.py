@@ -153,4 +153,6 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.9.0"),
+    seconds=7,
+    alike="records",
 )

@@ -151,4 +151,6 @@ SCENARIO = Scenario(
     config=config,
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.9.1"),
+    seconds=10,
+    alike="records",
 )

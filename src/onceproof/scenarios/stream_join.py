@@ -283,4 +283,6 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.4.0"),
     refusal=refusal,
+    seconds=6,
+    alike="records",
 )

@@ -193,4 +193,6 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "4.1.2"),
     refusal=refusal,
+    seconds=40,
+    alike="final",
 )

@@ -378,4 +378,6 @@ SCENARIO = Scenario(
     drive=drive,
     positive_control=("LATE", "4.3.1"),
     refusal=refusal,
+    seconds=25,
+    alike="records",
 )
