@@ -672,7 +672,7 @@ def test_only_later_runs_with_a_plan_are_unfinished(settings):
 
 def test_the_plugin_costs_the_tasks_nothing(project, tmp_path):
     """Every process of Airflow imports it, including each task's."""
-    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": str(project / "plugins")}
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": f"{project}/plugins:{project}/src"}
     heavy = "import sys; print([name for name in ('fastapi', 'plotly', 'pyarrow', 'pandas') if name in sys.modules])"
     loaded = [
         subprocess.run(

@@ -78,3 +78,12 @@ def test_for_a_few_trials_spark_compiles_quickly_and_with_room_for_the_code():
     assert options[1].startswith("-XX:ReservedCodeCacheSize=")
     assert options[2:] == ["-Dmine=1"]
     assert compiled_for(21, {}) == {}
+
+
+def test_the_page_is_registered_once(tmp_path, monkeypatch):
+    """By the entry point of what is installed, or by the folder of a checkout that is not."""
+    monkeypatch.setattr("onceproof.pipeline.environment.entry_points", lambda **_: ["onceproof"])
+    assert "AIRFLOW__CORE__PLUGINS_FOLDER" not in environment(Settings(home=tmp_path))
+    monkeypatch.setattr("onceproof.pipeline.environment.entry_points", lambda **_: [])
+    folder = environment(Settings(home=tmp_path))["AIRFLOW__CORE__PLUGINS_FOLDER"]
+    assert (Path(folder) / "onceproof_page.py").exists()

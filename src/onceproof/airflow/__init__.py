@@ -31,12 +31,16 @@ def dags(*wanted: str) -> dict[str, Any]:
         UsageError: an extra is not installed, there is no such DAG, or the variable has something else in it.
     """
     require(PIPELINE, "A DAG of Onceproof")
-    from airflow.sdk import Variable
+    from airflow.sdk import Variable, get_parsing_context
 
     take_settings(Variable.get(VARIABLE, default=None, deserialize_json=True))
-    files = sorted((get_settings().project / "dags").glob("*.py"))
-    graphs = [_module(file).graph for file in files]
-    found = {graph.dag_id: graph for graph in graphs}
+    needed = get_parsing_context().dag_id  # by the process of a task, which is spared the others
+    found: dict[str, Any] = {}
+    for file in sorted((get_settings().project / "dags").glob("*.py")):
+        graph = _module(file).graph
+        if graph.dag_id == needed:
+            return {needed: graph}
+        found[graph.dag_id] = graph
     if unknown := set(wanted) - found.keys():
         raise UsageError(f"There is no DAG {', '.join(sorted(unknown))}: choose among {', '.join(sorted(found))}.")
     return {name: graph for name, graph in found.items() if not wanted or name in wanted}
