@@ -15,11 +15,15 @@ PAGES := $(wildcard *.md docs/*.md docs/*/*.md streams_app/*.md)
 ARGS ?=
 REPEAT ?=
 SECRETS ?= secrets
+RELEASE := dist
+PYTHONS ?= 3.11
+CYCLONEDX_PYTHON := cyclonedx-bom==7.5.0
+CYCLONEDX_MAVEN := org.cyclonedx:cyclonedx-maven-plugin:2.9.3:makeBom
 export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit coverage test-java benchmarks lock clean prerequisites docs docs-serve
+.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit coverage test-java benchmarks lock release clean prerequisites docs docs-serve
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +110,20 @@ lock: $(VENV)/.installed ## Resolve the Python environment anew from pyproject.t
 	  pyproject.toml --output-file requirements.lock
 	@$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --all-extras --group deploy \
 	  --constraint requirements.lock pyproject.toml --output-file requirements-image.lock
+
+release: setup ## Build sdist, wheel, SBOMs and checksums into dist/, and test the installed wheel outside of here
+	@rm -rf $(RELEASE)
+	@echo "Building the sdist, and the wheel from it"
+	@$(BIN)/uv build --quiet --out-dir $(RELEASE)
+	@$(BIN)/uv tool run --quiet --from $(CYCLONEDX_PYTHON) cyclonedx-py requirements requirements-image.lock \
+	  --pyproject pyproject.toml --output-reproducible --output-file $(RELEASE)/onceproof.cdx.json
+	@for part in streams_app streams_agent resolver; do \
+	  $(MVN) -f $$part/pom.xml $(CYCLONEDX_MAVEN) -DoutputFormat=json -DoutputName=$$part.cdx \
+	    -DoutputDirectory=$(CURDIR)/$(RELEASE) || exit $$?; done
+	@cd $(RELEASE) && rm -f .gitignore && sha256sum * > SHA256SUMS
+	@ONCEPROOF_TEST_WHEEL=$$(ls $(CURDIR)/$(RELEASE)/*.whl) ONCEPROOF_TEST_PYTHONS=$(PYTHONS) \
+	  $(BIN)/pytest -q tests/test_installed.py
+	@cat $(RELEASE)/SHA256SUMS
 
 clean: down ## Remove what was set up and built; the runs stay
 	@rm -rf $(VENV) .onceproof/artifacts .onceproof/airflow streams_app/target streams_agent/target resolver/target
