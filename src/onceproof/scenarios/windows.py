@@ -156,8 +156,11 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 def _refuse_extended(own: Mapping[str, Any]) -> str | None:
     """Of sessions that could not be extended as they must be."""
-    if own["kind"] != "session" or not own["caching"] or chosen(own):
-        return "extended is for sessions that are cached, without a fault; take kind=session and caching=true, or 0."
+    if own["kind"] != "session" or not own["caching"] or own["guarantee"] != AT_LEAST_ONCE or chosen(own):
+        return (
+            "extended is for cached sessions without transactions and without a fault; take kind=session, caching=true "
+            "and guarantee=at_least_once, or extended=0."
+        )
     if own["first"] > own["size"] * 2 // 3:
         return f"the first records must be older than all others; take first={own['size'] * 2 // 3} or fewer."
     return None
