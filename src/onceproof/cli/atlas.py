@@ -9,10 +9,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from onceproof.cli.asking import JsonOption
+from onceproof.cli.asking import JsonOption, exact_releases
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_written
 from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.json_file import check_target, replacing, write_json
+from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
 atlas = typer.Typer(no_args_is_help=True, help="Verdicts as a file: what is shipped, exported, merged: docs/atlas.md.")
@@ -149,6 +151,41 @@ def site(
     found = Atlas(tuple(_read(file)), known.releases, possible, registry(), harness_versions(), url)
     size = write_site(found, folder)
     out.print(f"{folder / 'index.html'}, {size / 2**20:.1f} MiB in all", markup=False, soft_wrap=True, highlight=False)
+
+
+@group.command("badge", rich_help_panel=Panel.UPGRADE)
+def badge(
+    release: Annotated[str, typer.Argument(metavar="V", help="A release, or newest, previous, a line.")],
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as a picture.")] = None,
+    endpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the answer of an endpoint for shields.io.")
+    ] = None,
+) -> None:
+    """Print what is known of a release in a line, or write it as a badge: by the registry, your runs and the atlas.
+
+    Exit: 0, 2 usage, 4 error.
+    """
+    from onceproof.advice.asking import check_releases
+    from onceproof.atlas.shipped import known_cells
+    from onceproof.harness import harness_version
+    from onceproof.model.known_issues import registry
+    from onceproof.page.badge import Badge
+
+    for target in (svg, endpoint):
+        check_target(target)
+    wanted = Release.parse(*exact_releases([release]))
+    check_releases([wanted], get_settings().database_url, get_settings().installation)
+    cells = known_cells(get_settings().database_url, [wanted], harness_version())
+    made = Badge.of(wanted, [one.verdict for one in cells if one.is_decided], registry())
+    if svg is not None:
+        with replacing(svg, named=True) as draft:
+            draft.write_text(made.svg(), encoding="utf-8")
+        print_written(svg)
+    if endpoint is not None:
+        write_json(endpoint, made.endpoint(), named=True)
+        print_written(endpoint)
+    if svg is None and endpoint is None:
+        out.print(f"{made.label}: {made.message}", markup=False, soft_wrap=True, highlight=False)
 
 
 def _row(row: Any) -> dict[str, Any]:

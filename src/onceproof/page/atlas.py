@@ -27,6 +27,7 @@ from onceproof.model.known_issues import LATER, KnownIssue, Registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
+from onceproof.page.badge import Badge
 from onceproof.page.rendering import FOLDER, Links, as_json, render
 from onceproof.page.upgrade import LIKE
 from onceproof.scenarios import CATALOGUE, SCENARIOS
@@ -35,6 +36,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 FILES = ("page.css", "atlas.css", "atlas.js")
+FOLDERS = ("releases", "issues", "upgrades", "badges")
 MARKER = "atlas.json"  # by which a folder is known to hold such a site
 # What people want to know of several variants, the first of these.
 ORDER = (
@@ -151,7 +153,7 @@ def write_site(atlas: Atlas, folder: Path) -> int:
         written.add(folder / name)
         with replacing(folder / name, named=True) as draft:
             draft.write_text(text, encoding="utf-8")
-    for file in set(folder.glob("*/*.html")) - written:
+    for file in {file for name in FOLDERS for file in folder.glob(f"{name}/*")} - written:
         file.unlink()  # of an earlier site
     return sum(file.stat().st_size for file in written)
 
@@ -173,6 +175,9 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
     for release in atlas.shown:
         values = _release(atlas, release)
         yield f"releases/{release}.html", _page("atlas/release.html", below, **values)
+        badge = Badge.of(release, [one.verdict for one in atlas.of(release) if one.is_decided], atlas.registry)
+        yield f"badges/{release}.svg", badge.svg()
+        yield f"badges/{release}.json", as_json(badge.endpoint())
     for issue in atlas.registry.issues:
         yield f"issues/{slug(issue.key)}.html", _page("atlas/issue.html", below, **_issue(atlas, issue))
     for current, target in atlas.ways:
