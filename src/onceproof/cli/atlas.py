@@ -57,7 +57,7 @@ def merge(
 ) -> None:
     """Make one atlas of several, whichever comes first.
 
-    Of each cell and harness the newest red verdict stays, and the newest other one. Exit: 0, 2 usage, 4 error.
+    The newest red verdict of each cell and harness stays, and the newest other one. Exit: 0, 2 usage, 4 error.
     """
     from onceproof.atlas.file import read_atlas, write_atlas
     from onceproof.atlas.measurement import merged
