@@ -170,6 +170,7 @@ def test_a_person_finds_a_release_an_issue_and_an_upgrade(site, tab):  # noqa: F
     expect(tab.get_by_role("heading", level=1)).to_have_text("Kafka Streams 3.4.0")
     tab.get_by_role("row", name="KAFKA-14172").get_by_role("link").click()
     expect(tab.get_by_text("see it yourself")).to_be_visible()
+    tab.get_by_role("link", name="enumerator DEFAULT_CONFIG").first.click()
     tab.get_by_text("Evidence").first.click()
     expect(tab.get_by_text("one key").first).to_be_visible()
     tab.get_by_role("link", name="Onceproof atlas").click()

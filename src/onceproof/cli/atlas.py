@@ -12,6 +12,7 @@ from rich.text import Text
 from onceproof.cli.asking import JsonOption, exact_releases
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_written
+from onceproof.model.cell import is_run_id
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.json_file import check_target, replacing, write_json
 from onceproof.model.release import Release
@@ -39,7 +40,8 @@ def export(
     from onceproof.results.evidence.case import find_run
 
     folder = get_settings().runs
-    names = runs or [path.parent.name for path in sorted(folder.glob("*/verdicts.json"))]
+    judged = (path.parent.name for path in sorted(folder.glob("*/verdicts.json")))
+    names = runs or list(filter(is_run_id, judged))
     if not names:
         raise UsageError(f"There is nothing to export: {folder} has no judged run; `onceproof run` makes one.")
     found = exported(find_run(folder, name) for name in dict.fromkeys(names))

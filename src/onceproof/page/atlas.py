@@ -43,6 +43,7 @@ ORDER = (
     *(Verdict.REGRESSION, Verdict.KNOWN, Verdict.FIXED, Verdict.INCONCLUSIVE),
     *(Verdict.PROVISIONAL, Verdict.CLEAN, Verdict.AVOIDED, Verdict.ERROR),
 )
+CITED = 4  # cells and sources of a sentence
 NEWS = 50  # entries of the feed
 
 
@@ -182,8 +183,15 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
         yield f"issues/{slug(issue.key)}.html", _page("atlas/issue.html", below, **_issue(atlas, issue))
     for current, target in atlas.ways:
         advice = atlas.advice(current, target)
-        shown = {"advice": encoded(advice), "look": LIKE[advice.answer], "uses": []}
+        shown = {"advice": _brief(encoded(advice)), "look": LIKE[advice.answer], "uses": []}
         yield f"upgrades/{current}-{target}.html", _page("atlas/upgrade.html", below, **shown)
+
+
+def _brief(told: Any) -> Any:
+    """What JSON holds, with the first of the cells and sources that a sentence rests on: the release pages have all."""
+    if isinstance(told, dict):
+        return {name: _brief(one[:CITED] if name in ("cells", "sources") else one) for name, one in told.items()}
+    return [_brief(one) for one in told] if isinstance(told, list) else told
 
 
 def _page(template: str, links: AtlasLinks, **values: Any) -> str:
@@ -224,12 +232,13 @@ def _square(atlas: Atlas, release: Release, scenario: str) -> dict[str, Any] | N
     if not own:
         expected = ", ".join(issue.key for issue in atlas.issues_of(release) if issue.provoked.get(scenario))
         title = f"{release}, {scenario}: not measured; expected by the registry: {expected}"
-        return {"verdict": str(Verdict.KNOWN), "number": 0, "title": title} if expected else None
+        return {"verdict": str(Verdict.KNOWN), "rate": "", "title": title} if expected else None
     verdict = min((one.verdict for one in own), key=ORDER.index)
     issues = sorted({key for one in own if one.is_red for key in one.issues})
     variants = ", ".join(f"{one.cell.variant} {one.verdict}" for one in own)
     about = f" ({', '.join(issues)})" if issues else ""
-    return {"verdict": str(verdict), "number": len(own), "title": f"{release}, {scenario}: {variants}{about}"}
+    rate = f"{sum(one.is_red for one in own)}/{len(own)}"
+    return {"verdict": str(verdict), "rate": rate, "title": f"{release}, {scenario}: {variants}{about}"}
 
 
 def _alone(cell: Cell) -> tuple[str, Release | None]:
@@ -317,6 +326,7 @@ def _affected(issue: KnownIssue) -> str:
 def _measured(atlas: Atlas, one: Measurement) -> dict[str, Any]:
     return {
         **encoded(one),
+        "key": one.cell.key,
         "releases": one.cell.releases,
         "running": str(one.cell.running),
         "told": one.told,
