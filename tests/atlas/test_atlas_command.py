@@ -10,7 +10,9 @@ from onceproof import cli
 from onceproof.atlas import shipped
 from onceproof.atlas.file import read_atlas, write_atlas
 from onceproof.model.errors import UsageError
+from onceproof.model.matrix import Request
 from onceproof.settings import get_settings
+from tests.atlas.test_plan import KNOWN, cells_of
 from tests.page.conftest import NEWEST, OLDER, VERDICTS, make_run
 from tests.specimens.atlas import a_cell, measured_as
 
@@ -101,6 +103,21 @@ def test_what_is_no_atlas_is_refused(onceproof, tmp_path):
         done = onceproof("atlas", *arguments)
         assert isinstance(done.exception, UsageError)
         assert "is no atlas" in str(done.exception)
+
+
+def test_a_shard_of_a_matrix_is_estimated(onceproof, monkeypatch):
+    monkeypatch.setattr("onceproof.pipeline.steps.published_here", lambda: KNOWN)
+    monkeypatch.setattr("onceproof.pipeline.estimate._check_releases", lambda expansion: None)
+    parts = [
+        json.loads(onceproof("run", "--matrix", "atlas", "--dry-run", "--json", "--shard", shard).stdout)
+        for shard in ("1/2", "2/2")
+    ]
+    whole = {cell.key for cell in cells_of(Request("atlas"))}
+    assert set(parts[0]["keys"]) | set(parts[1]["keys"]) >= whole
+    assert max(part["cells"] for part in parts) < 0.6 * len(whole)
+    done = onceproof("run", "--matrix", "atlas", "--dry-run", "--shard", "3/2")
+    assert isinstance(done.exception, UsageError)
+    assert "is no shard" in str(done.exception)
 
 
 def test_the_history_of_a_cell_has_what_is_shipped(onceproof, monkeypatch):

@@ -214,11 +214,11 @@ def run(
     interrupted = None
     if resume is not None:
         interrupted, requested = pipeline.find_interrupted(resume)
-        if request != Request():
+        if request != Request() or shard is not None:
             raise UsageError(f"--resume {resume} resumes that run as it was requested; leave the other options out.")
         request = requested
     if shard is not None:
-        request = _of_shard(request, shard, resume)
+        request = _of_shard(request, shard)
     if dry_run:
         from onceproof.pipeline.estimate import estimate, table
 
@@ -264,14 +264,12 @@ def run(
     raise typer.Exit(code)
 
 
-def _of_shard(request: Request, shard: str, resume: str | None) -> Request:
+def _of_shard(request: Request, shard: str) -> Request:
     from onceproof.atlas.plan import Shard, sharded
     from onceproof.pipeline.steps import published_here
     from onceproof.scenarios.cover import exact
 
     wanted = Shard.parse(shard)
-    if resume is not None:
-        raise UsageError(f"--resume {resume} resumes that run as it was requested; leave the other options out.")
     return sharded(exact(request, published_here, registry(), CATALOGUE), wanted)
 
 
