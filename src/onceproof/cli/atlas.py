@@ -169,7 +169,7 @@ def badge(
     """
     from onceproof.advice.asking import check_releases
     from onceproof.atlas.shipped import known_cells
-    from onceproof.harness import harness_version
+    from onceproof.harness import harness_versions
     from onceproof.model.known_issues import registry
     from onceproof.page.badge import Badge
 
@@ -177,7 +177,7 @@ def badge(
         check_target(target)
     wanted = Release.parse(*exact_releases([release]))
     check_releases([wanted], get_settings().database_url, get_settings().installation)
-    cells = known_cells(get_settings().database_url, [wanted], harness_version())
+    cells = known_cells(get_settings().database_url, [wanted], harness_versions())
     made = Badge.of(wanted, [one.verdict for one in cells if one.is_decided], registry())
     if svg is not None:
         with replacing(svg, named=True) as draft:
