@@ -4,6 +4,7 @@
 """
 
 import inspect
+import json
 import re
 import textwrap
 import tomllib
@@ -382,9 +383,45 @@ def planted() -> str:
     )
 
 
+def compared() -> str:
+    """What changes from each release to the next, of the topologies of the net."""
+    rows = json.loads((ROOT / "docs" / "compared_releases.json").read_text())
+    lines = ["| from | to | topologies | that differ | changed without effects |", "|---|---|---|---|---|"]
+    parts = []
+    for row in rows:
+        differ = sum(change["topologies"] for change in row["changes"])
+        heading = f"{row['before']} to {row['after']}"
+        told = f"[{differ}](#{anchor(heading)})" if differ else "0"
+        lines.append(f"| {row['before']} | {row['after']} | {row['compared']} | {told} | {row['noted']} |")
+        if differ:
+            parts.append(f"## {heading}")
+            parts += [_of_change(change) for change in row["changes"]]
+    return page(
+        "Topologies that change between releases",
+        "`onceproof compare A B` builds some hundred topologies on two releases, with and without optimization, gives "
+        "them the same records, and compares sub-topologies, stores, internal topics and results. "
+        "`python docs/compare_releases.py` has done that for each published release and the next one.",
+        ["\n".join(lines), *parts],
+    )
+
+
+def _of_change(change: Mapping[str, Any]) -> str:
+    """A change that several topologies have in common, with those that show it."""
+    where = " All of them are optimized (`topology.optimization=all`)." if change["optimized"] else ""
+    several = f"{change['topologies']} topologies" if change["topologies"] > 1 else "One topology"
+    effects = "; ".join(change["effects"])
+    return "\n\n".join(
+        [
+            paragraph(f"**{several}**: {effects}.{where} The first:"),
+            bullets([*(code(name) for name in change["named"][:1]), *(literal(told) for told in change["told"])]),
+        ]
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/cli.md": cli,
     "docs/reference/settings.md": settings,
+    "docs/compared-releases.md": compared,
     "docs/reference/scenarios.md": scenarios,
     "docs/reference/faults.md": faults,
     "docs/reference/promises.md": promises,

@@ -11,6 +11,7 @@ from onceproof.advice.advising import OwnRun, Question, advise, better_targets, 
 from onceproof.advice.asking import own_runs, requests
 from onceproof.model.application import FEATURES, Application
 from onceproof.model.cell import Cell
+from onceproof.model.compared import Change, Comparison, Effect
 from onceproof.model.errors import UsageError
 from onceproof.model.files import Planted
 from onceproof.model.json_file import encoded
@@ -120,6 +121,7 @@ def all_of(current, target, application=None):
 
 
 FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10391, again (no JIRA)"
+ASYMMETRIC = "KAFKA-15417"
 SAME_KEY = "KIP-213, same key (no JIRA)"  # which the fix of KAFKA-16407 brought
 OTHERS = BUFFERS, OWNED, PAUSES, REVOKED = "CVE-2026-35554", "KAFKA-20827", "KAFKA-20764", "KAFKA-16876"
 
@@ -145,7 +147,7 @@ def keys(issues):
             [],
             [
                 *("KAFKA-18943", FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"),
-                *("KAFKA-19479", "KAFKA-16017", BUFFERS, REVOKED),
+                *(ASYMMETRIC, "KAFKA-19479", "KAFKA-16017", BUFFERS, REVOKED),
             ],
         ),
         (
@@ -155,13 +157,13 @@ def keys(issues):
             [],
             [
                 *("KAFKA-18943", FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"),
-                *("KAFKA-19479", "KAFKA-16017", BUFFERS, REVOKED),
+                *(ASYMMETRIC, "KAFKA-19479", "KAFKA-16017", BUFFERS, REVOKED),
             ],
         ),
         (
             "3.3.1",
             "3.8.1",
-            ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862", "KAFKA-16017"],
+            ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862", ASYMMETRIC, "KAFKA-16017"],
             [
                 "KAFKA-19510",
                 "KAFKA-18943",
@@ -200,6 +202,8 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
         "KIP-213 (no JIRA)",
         "KIP-889 (no JIRA)",
         "KIP-889, restored (no JIRA)",
+        "KIP-923, restored (no JIRA)",
+        "KIP-923 (no JIRA)",
         "KAFKA-20099 (documented)",
         "at_least_once (documented)",
         "at_least_once, again (documented)",
@@ -355,11 +359,11 @@ def test_where_no_release_mends_an_issue_nothing_else_that_looks_like_it_is_seen
 
 
 def test_where_nothing_later_is_better_the_newest_on_the_way_is():
-    released = [*RELEASES, Release.parse("4.2.2"), Release.parse("4.2.3-rc0")]
+    released = [*RELEASES, Release.parse("4.2.2"), Release.parse("4.2.3-rc0")]  # 4.2.2 gains KAFKA-13499
     advice = advise(replace(question("3.9.1", "4.3.1"), releases=released))
-    assert advice.better_targets == ("4.2.2",)
+    assert advice.better_targets == ("4.2.1",)
     assert advice.to_do[0].text == (
-        "Rather go to 4.2.2, which gains nothing that is known; 4.3.1 gains KAFKA-20808 and "
+        "Rather go to 4.2.1, which gains nothing that is known; 4.3.1 gains KAFKA-20808 and "
         "KAFKA-20808, other segments (no JIRA) and KAFKA-21034."
     )
     assert better_targets(question("4.2.1", "4.3.1")) == []  # on the way there is 4.3.0, which gains as much
@@ -437,6 +441,7 @@ def test_an_at_least_once_application_hears_of_its_own_cells_only():
         ("scan", "AT_LEAST_ONCE"),
         ("foreign-key-join", "AT_LEAST_ONCE"),
         ("stream-join", "AT_LEAST_ONCE"),
+        ("windows", "EXTENDED"),
         ("split-batch", "DEFAULT_CONFIG"),
     }
     out = {one.what: one.why for one in advise(question("3.4.1", "3.5.0", application=own)).left_out}
@@ -483,3 +488,15 @@ def test_brokers_that_are_to_blame_are_told_to_whom_they_concern():
     assert told(Application({"protocol": ("classic",)})) == []
     gained = advise(question("4.2.1", "4.2.0"))
     assert "KAFKA-20254" not in {issue.key for issue in (*gained.gained, *gained.left_behind)}
+
+
+def test_what_changes_of_the_topology_of_ones_own_application_is_against_it():
+    lost = Change("store", "store kept is gone", (Effect.LOSES,))
+    noted = Change("processors", "a filter is merged", ())
+    asked = replace(question("3.9.1", "4.3.1"), topology=Comparison("app", (noted, lost)))
+    advice = advise(asked)
+    [against] = [said for said in advice.against if "topology" in said.text]
+    assert against.text == "Your topology changes: store kept is gone (state is lost)."
+    assert any(said.text.startswith("Your topology changes. A rolling deployment cannot keep") for said in advice.to_do)
+    same = advise(replace(asked, topology=Comparison("app", (noted,))))
+    assert not any("topology" in said.text for said in (*same.against, *same.to_do))

@@ -444,3 +444,30 @@ def test_a_key_that_came_in_with_several_values_explains_what_became_of_it():
 )
 def test_a_value_that_a_key_came_in_with_explains_what_became_of_that_key(key, expected):
     assert explained(witness("lost-record", "input/0@0", key=key), scene(), "KAFKA-19208") is expected
+
+
+RESTORED = {"t": 1, "source": "instance-1", "event": "restore", "store": "x", "partition": 0, "from": 3, "end": 9}
+
+
+@pytest.mark.parametrize(
+    ("issue", "scenario", "variant", "parameter", "anomaly", "events", "expected"),
+    [
+        ("KIP-923, restored (no JIRA)", "as-of-join", "GRACE", "grace", "lost-record", [RESTORED], True),
+        ("KIP-923, restored (no JIRA)", "as-of-join", "GRACE", "grace", "wrong-value", [RESTORED], False),
+        ("KIP-923, restored (no JIRA)", "as-of-join", "GRACE", None, "lost-record", [RESTORED], False),
+        ("KIP-923, restored (no JIRA)", "as-of-join", "GRACE", "grace", "lost-record", [], False),
+        ("KIP-923 (no JIRA)", "as-of-join", "GRACE_RESTARTED", "grace", "lost-record", [{"event": "reopened"}], True),
+        ("KIP-923 (no JIRA)", "as-of-join", "GRACE_RESTARTED", "grace", "lost-record", [], False),
+        ("KAFKA-13499, out of order (no JIRA)", "windows", "EXTENDED", "extended", "lost-record", [RESTORED], True),
+        ("KAFKA-13499, out of order (no JIRA)", "windows", "EXTENDED", "extended", "wrong-value", [RESTORED], False),
+        ("KAFKA-13499, out of order (no JIRA)", "windows", "EXTENDED", "extended", "lost-record", [], False),
+        ("KAFKA-15417", "stream-join", "ASYMMETRIC", "before", "early-alone", [], True),
+        ("KAFKA-15417", "stream-join", "ASYMMETRIC", "before", "lost-alone", [], False),
+        ("KAFKA-15417", "stream-join", "ASYMMETRIC", None, "early-alone", [], False),
+    ],
+)
+def test_what_waits_or_is_restored_by_time_explains_no_more_than_it_can_do(
+    issue, scenario, variant, parameter, anomaly, events, expected
+):
+    told = scene(*events, **({parameter: 1} if parameter else {}))
+    assert explained(witness(anomaly, "input/0@3"), told, issue, variant, scenario) is expected

@@ -82,3 +82,35 @@ def test_what_cannot_be_run_is_refused(streams, variant, own, reason):
     told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (told or "").startswith(reason or "")
     assert (told is None) == (reason is None)
+
+
+def test_who_waits_asks_once_for_a_key_whose_version_is_there_and_is_let_out_in_the_end():
+    trial = an_as_of_trial("GRACE", first=500, records=400)
+    made, own = generated(trial), SCENARIO.values(trial)
+    changes, asking, closing = made[:500], made[500:900], made[900:]
+    assert [record.at for record in made[:900]] == list(range(900))
+    assert all(record.value < 0 for record in changes)
+    assert {record.key for record in asking} <= {record.key for record in changes}
+    assert len({record.key for record in asking}) == 400
+    assert len(closing) == own["partitions"]
+    assert all(record.at > 899 + own["grace"] for record in closing)
+    assert facts(own) == {"retention": 120_000, "waits": 1}
+    assert facts(SCENARIO.values(an_as_of_trial())) == {"retention": 6_000}
+
+
+@pytest.mark.parametrize(
+    ("streams", "own", "reason"),
+    [
+        ("3.6.0", {}, None),
+        ("3.5.2", {}, "joins of Kafka Streams 3.5.2 do not wait (KIP-923); take 3.6.0 or later, or grace=0."),
+        ("4.3.1", {"stores": "rocksdb"}, "only a join with a versioned table waits (KIP-923)"),
+        ("4.3.1", {"ended": 0.5}, "with a grace period all records come in order"),
+        ("4.3.1", {"records": 20_001}, "with a grace period each key is asked for once, within the history"),
+        ("4.3.1", {"retention": 41_000}, "with a grace period each key is asked for once, within the history"),
+    ],
+)
+def test_a_wait_that_cannot_be_is_refused(streams, own, reason):
+    trial = an_as_of_trial("GRACE", streams, **own)
+    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (told or "").startswith(reason or "")
+    assert (told is None) == (reason is None)

@@ -8,7 +8,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_stream_join as check
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.stream_join import PARAMETERS, SCENARIO, workload
+from onceproof.scenarios.stream_join import PARAMETERS, SCENARIO, facts, workload
 from tests.conftest import a_trial
 from tests.specimens.stream_join import SPECIMENS
 
@@ -71,3 +71,15 @@ def test_faults_that_would_break_the_promise_are_refused(streams, asked, refused
     else:
         with pytest.raises(UsageError, match=refused):
             SCENARIO.validate(trial)
+
+
+def test_in_a_join_that_is_not_symmetric_all_partitions_stay_in_step():
+    trial = a_trial("4.3.1", "ASYMMETRIC", scenario="stream-join", records=200)
+    assert [abs(value) for _, value in workload(trial).second] == [*range(1, 201), 521, 521]
+    assert SCENARIO.app(trial)["before.ms"] == 20
+    assert facts(SCENARIO.values(trial)) == {"window": 300, "before": 20, "grace": 20, "join": 2}
+    symmetric = a_trial("4.3.1", scenario="stream-join")
+    assert "before.ms" not in SCENARIO.app(symmetric)
+    assert facts(SCENARIO.values(symmetric))["before"] == 100
+    with pytest.raises(UsageError, match=r"before is 301, but may be window \(300\) at most"):
+        SCENARIO.validate(a_trial("4.3.1", "ASYMMETRIC", scenario="stream-join", before=301))

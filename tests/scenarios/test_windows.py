@@ -77,3 +77,34 @@ def test_what_cannot_be_run_is_refused(variant, own, reason):
     told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (told or "").startswith(reason or "")
     assert (told is None) == (reason is None)
+
+
+def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_after_it():
+    trial = a_windows_trial("EXTENDED", extended=30, first=400, records=500)
+    made, own = generated(trial), SCENARIO.values(trial)
+    begun, older, youngest = made[400:430], made[430:460], made[460:464]
+    again, others = made[464:494], made[494:994]
+    assert [r.key for r in begun] == [r.key for r in older] == [r.key for r in again] == list(range(50, 80))
+    assert older[0].at < begun[0].at < youngest[0].at < again[0].at < others[0].at
+    assert begun[0].at - older[0].at <= own["size"]  # one session
+    assert older[0].at < youngest[0].at - own["size"] - own["grace"]  # older than the retention
+    assert begun[0].at > youngest[0].at - own["size"] - own["grace"]  # and still open
+    assert max(record.at for record in made[:400]) < older[0].at
+    assert {partition_of_key(record.key, 4) for record in youngest} == set(range(4))
+    assert len({record.key for record in made[994:]} - {record.key for record in made[:994]}) == 4
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        ({}, None),
+        ({"guarantee": "exactly_once_v2"}, "extended is for cached sessions without transactions"),
+        ({"caching": False}, "extended is for cached sessions without transactions"),
+        ({"first": 5_000}, "the first records must be older than all others; take first=4000 or fewer."),
+    ],
+)
+def test_sessions_that_cannot_be_extended_are_refused(own, reason):
+    trial = a_windows_trial("EXTENDED", **own)
+    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (told or "").startswith(reason or "")
+    assert (told is None) == (reason is None)

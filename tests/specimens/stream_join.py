@@ -25,6 +25,7 @@ class Specimen:
     join: str = "outer"
     exactly_once: bool = True
     ended: bool = True  # the drive
+    before: int = 10  # ms that the right one may be older
     witnesses: list[Witness] = field(default_factory=list)
 
     @property
@@ -36,7 +37,7 @@ class Specimen:
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know besides the records."""
-        own = {"window": 10, "grace": 5, "join": JOINS.index(self.join)}
+        own = {"window": 10, "before": self.before, "grace": 5, "join": JOINS.index(self.join)}
         return {"partitions": 2, "exactly_once": int(self.exactly_once), "ended": int(self.ended), **own}
 
 
@@ -178,6 +179,15 @@ LOOK_ALIKES = [
         name="a window that closes with the next millisecond is open",
         input=[*HEALTHY.input[:6], (0, 6, 9, 7, 146), *HEALTHY.input[7:]],
         output=results({(0, 6): None}),
+    ),
+    replace(
+        HEALTHY,
+        name="a right record that is too old is no match in a window that is not symmetric",
+        before=6,
+        output=[
+            *results({(0, 1): (0, 1, 1, 3, 0, 112), (1, 1): (1, 1, 2, 0, 9, 115)}),
+            (1, 2, 2, 10, 0, 125),
+        ],
     ),
     Specimen(name="empty topics", input=[], output=[]),
 ]

@@ -8,6 +8,7 @@ from onceproof.advice.advice import SCHEMA, Advice, Answer, Gap, Issue, Kind, Le
 from onceproof.advice.uses import needs_of, never_used, promises_looked_at, unused
 from onceproof.model.application import Application, told
 from onceproof.model.cell import Cell
+from onceproof.model.compared import Comparison
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import Judgement
 from onceproof.model.known_issues import LATER, OF_BROKERS, KnownIssue, Registry
@@ -23,6 +24,7 @@ RESTARTS = Source(Kind.DOCUMENT, "docs/scenarios/crash.md, own runs with a resta
 SCENARIOS = Source(Kind.DOCUMENT, "docs/scenarios")
 RUNS = Source(Kind.DOCUMENT, "docs/applications.md, own runs of the application")
 RESULTS = Source(Kind.DOCUMENT, "the results database")
+COMPARED = Source(Kind.DOCUMENT, "onceproof compare, of your topology on both releases")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Question:
     releases: Collection[Release] = ()  # that one might go to instead
     own: tuple[OwnRun, ...] | None = None  # of the application of one's own that is asked about
     takes: str | None = None  # how long what is lacking would take, for people
+    topology: Comparison | None = None  # what changes of the topology of the application of one's own
 
     def __post_init__(self) -> None:
         """Refuse a pointless question.
@@ -186,6 +189,8 @@ def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]
     current, target = question.current, question.target
     if reason := question.refusal(current, target):
         yield Said(f"{target} cannot go on with the state of {current}: {reason}", (GUIDE, RESTARTS))
+    for change in question.topology.grave if question.topology else ():
+        yield Said(f"Your topology changes: {change.told} ({'; '.join(change.effects)}).", (COMPARED,))
     for issue in gained:
         yield Said(f"{target} has {issue.key}, which {current} has not: {issue.symptom}", _row(question, issue))
     for issue in _carried(question):
@@ -237,6 +242,8 @@ def _to_do(
     for issue in _carried(question):
         text = f"Close the application cleanly before the change: a crash on {current} survives it ({issue.key})."
         yield Said(text, _row(question, issue, carried=True))
+    if question.topology and question.topology.grave:
+        yield Said(f"Your topology changes. {question.topology.advice}", (COMPARED,))
     for issue in way:
         yield Said(f"On the way, against {issue.key}: {issue.remedy}", _row(question, issue))
     empty = "stop each instance and empty its state directory, so that its stores are restored from the changelogs."

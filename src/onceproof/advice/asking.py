@@ -9,9 +9,11 @@ from onceproof.atlas.shipped import known_cells, shipped_releases
 from onceproof.harness import harness_versions
 from onceproof.installation import Installation
 from onceproof.lab.applications import uses_on
+from onceproof.lab.comparing import compare_application
 from onceproof.lab.releases import published_releases, remembered_releases
 from onceproof.model.application import Application, parse_application
 from onceproof.model.cell import Cell, is_run_id
+from onceproof.model.compared import Comparison
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import AppAnswer
 from onceproof.model.known_issues import registry
@@ -29,8 +31,11 @@ def ask(
     url: str,
     application: Application | None = None,
     own: tuple[OwnRun, ...] | None = None,
+    topology: Comparison | None = None,
 ) -> Question:
-    """The question, with all that is known here; `own` are the runs of the application of one's own that it is about.
+    """The question, with all that is known here.
+
+    Of an application of one's own `own` are its runs, and `topology` is what changes of its topology.
 
     Raises:
         UsageError: both releases are the same.
@@ -38,7 +43,8 @@ def ask(
     """
     releases = (current, target)
     cells = known_cells(url, releases, harness_versions())
-    return Question(current, target, registry(), CATALOGUE, cells, application, known_releases(url), own)
+    known = known_releases(url)
+    return Question(current, target, registry(), CATALOGUE, cells, application, known, own, topology=topology)
 
 
 def known_releases(url: str) -> list[Release]:
@@ -96,6 +102,18 @@ def found_application(installation: Installation, folder: Path, release: Release
     corrected = declared.declares.corrected
     found = {} if declared.declares.command else uses_on(installation, declared, release)
     return Application({**found, **corrected}) if found or corrected else None
+
+
+def changes_of(installation: Installation, folder: Path, way: tuple[Release, Release]) -> Comparison | None:
+    """What changes of the topology of an application from one release to another; None of a command, which hides it.
+
+    Raises:
+        UsageError: the folder has no application, or its topology cannot be built on a release.
+        HarnessError: Java could not be run.
+    """
+    if Declared.read(folder).declares.command or way[0] == way[1]:
+        return None
+    return compare_application(installation, folder, way)
 
 
 def own_runs(folder: Path, runs: Path, releases: Collection[Release]) -> tuple[OwnRun, ...]:

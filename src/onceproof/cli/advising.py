@@ -51,7 +51,7 @@ def advise_(
     Exit: 0 nothing known against it, 1 something, 2 usage, 3 not enough was checked, 4 error.
     """
     from onceproof.advice.advising import advise, lacking
-    from onceproof.advice.asking import ask, check_releases, found_application, own_runs, read_application
+    from onceproof.advice.asking import ask, changes_of, check_releases, found_application, own_runs, read_application
     from onceproof.model.application import template as application_template
     from onceproof.page.upgrade import terminal, write_advice
     from onceproof.pipeline.estimate import about
@@ -69,12 +69,14 @@ def advise_(
     described = read_application(application) if application and not is_own else None
     own = own_runs(application, get_settings().runs, way) if application and is_own else None
     check_releases(way, url, get_settings().installation)
+    changes = None
     if application and is_own:
         described = found_application(get_settings().installation, application, way[1])
-    question = ask(*way, url, described, own)
+        changes = changes_of(get_settings().installation, application, way)
+    question = ask(*way, url, described, own, changes)
     if run_ and (cells := lacking(question)):
         _run_cells(cells)
-        question = ask(*way, url, described, own)
+        question = ask(*way, url, described, own, changes)
     if cells := lacking(question):
         question = replace(question, takes=about(_hours(_estimated(cells))))
     advice = advise(question)

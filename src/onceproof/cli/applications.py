@@ -176,6 +176,8 @@ def run(
             controls=controls,
             given=given,
         )
+        for warning in wanted.warnings:
+            err.print(warning, markup=False, soft_wrap=True)
         with interruptible(), progress(wanted.title) as report:
             answer = verbs.apply(wanted, report)
         if as_json:

@@ -12,7 +12,7 @@ import typer
 from onceproof.cli.asking import JsonOption, exact_releases
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_written
-from onceproof.model.compared import SCHEMA, Comparison
+from onceproof.model.compared import CompareAnswer, Comparison
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.json_file import encoded, write_json
 from onceproof.model.release import Release
@@ -73,7 +73,7 @@ def _versions(one: Path, other: Path, streams: str, keep: Path | None, *, as_jso
     if keep is not None:
         write_json(keep, encoded(replace(shape, tried=False, failed=None, outputs={}, kept={})), named=True)
     if as_json:
-        _print_json([comparison], one=str(one), other=str(other), streams=str(release))
+        print(json.dumps(encoded(CompareAnswer.of([comparison], str(one), str(other), str(release)))))
     else:
         out.print(f"{one} to {other} on Kafka Streams {release}:", markup=False, soft_wrap=True)
         _print(comparison)
@@ -97,7 +97,7 @@ def _releases(releases: tuple[Release, Release], application: Path | None, *, as
         comparisons = compare_releases(settings.installation, releases, (nets[0], nets[1]))
     one, other = map(str, releases)
     if as_json:
-        _print_json(comparisons, one=one, other=other, streams=None)
+        print(json.dumps(encoded(CompareAnswer.of(comparisons, one, other))))
     elif application is not None:
         out.print(f"{application} from Kafka Streams {one} to {other}:", markup=False, soft_wrap=True)
         _print(comparisons[0])
@@ -135,25 +135,3 @@ def _print_net(comparisons: Sequence[Comparison], one: str, other: str) -> None:
             _print(replace(comparison, changes=comparison.grave))
     if more := sum(max(0, number - EACH) for number in shown.values()):
         out.print(f"{more} more are like these; --json has all.")
-
-
-def _print_json(comparisons: Sequence[Comparison], *, one: str, other: str, streams: str | None) -> None:
-    changed = [comparison for comparison in comparisons if comparison.changes]
-    answer = {
-        "schema": SCHEMA,
-        "before": one,
-        "after": other,
-        "streams": streams,
-        "compared": len(comparisons),
-        "differing": sum(bool(comparison.grave) for comparison in comparisons),
-        "changed": [
-            {
-                **encoded(comparison),
-                "loses_state": comparison.loses_state,
-                "rolls": comparison.rolls,
-                "advice": comparison.advice,
-            }
-            for comparison in changed
-        ],
-    }
-    print(json.dumps(answer))

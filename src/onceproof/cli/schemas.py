@@ -12,6 +12,8 @@ from onceproof.campaigns.search.log import Exploration
 from onceproof.campaigns.verify_fix.answer import FixAnswer
 from onceproof.cli.panels import Panel
 from onceproof.cli.trials import TrialAnswer
+from onceproof.model.compared import SCHEMA as COMPARISON
+from onceproof.model.compared import CompareAnswer
 from onceproof.model.files import VerdictRow
 from onceproof.model.judged import AppAnswer
 
@@ -23,6 +25,7 @@ class Published(StrEnum):
 
     ADVISE = "advise"  # advise --json
     APP_RUN = "app-run"  # app run --json
+    COMPARE = "compare"  # compare --json
     EXPLORE = "explore"  # explore --json
     TRIAL = "trial"  # trial --json
     VERIFY_FIX = "verify-fix"  # verify-fix --json
@@ -32,6 +35,7 @@ class Published(StrEnum):
 FORMS: dict[Published, tuple[int, Any]] = {
     Published.ADVISE: (ADVICE, Advice),
     Published.APP_RUN: (AppAnswer.schema, AppAnswer),
+    Published.COMPARE: (COMPARISON, CompareAnswer),
     Published.EXPLORE: (Exploration.schema, Exploration),
     Published.TRIAL: (TrialAnswer.schema, TrialAnswer),
     Published.VERIFY_FIX: (FixAnswer.schema, FixAnswer),
@@ -51,12 +55,13 @@ def schema(of: Published) -> dict[str, Any]:
 @group.command(name="schema", rich_help_panel=Panel.OPERATE)
 def schema_(
     of: Annotated[
-        Published, typer.Argument(metavar="NAME", help="advise, app-run, explore, trial, verdicts or verify-fix.")
+        Published,
+        typer.Argument(metavar="NAME", help="advise, app-run, compare, explore, trial, verdicts or verify-fix."),
     ],
 ) -> None:
-    """Print the JSON schema of what `advise`, `app run`, `explore`, `trial` or `verify-fix` print with `--json`.
+    """Print the JSON schema of what a command prints with `--json`, or that of `verdicts.json`.
 
-    Or that of `verdicts.json`.
+    These commands have one: `advise`, `app run`, `compare`, `explore`, `trial` and `verify-fix`.
 
     Exit: 0, 2 usage.
     """

@@ -100,6 +100,44 @@ class Comparison:
         return ExitCode.ANOMALY if lost else ExitCode.OK
 
 
+@dataclass(frozen=True)
+class Compared:
+    """A topology that changes, and what follows: as `compare --json` has it."""
+
+    name: str
+    changes: tuple[Change, ...]
+    loses_state: bool
+    rolls: bool
+    advice: str
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> "Compared":
+        """Of a comparison."""
+        return cls(comparison.name, comparison.changes, comparison.loses_state, comparison.rolls, comparison.advice)
+
+
+@dataclass(frozen=True)
+class CompareAnswer:
+    """What changes between two releases, or two versions on a release: the form of `compare --json`."""
+
+    schema: int
+    before: str  # a release, or a folder or file
+    after: str
+    streams: str | None  # the release on which two versions were compared
+    compared: int  # topologies
+    differing: int  # of them, those with a change that has effects
+    changed: tuple[Compared, ...]
+
+    @classmethod
+    def of(
+        cls, comparisons: Collection[Comparison], before: str, after: str, streams: str | None = None
+    ) -> "CompareAnswer":
+        """Of all comparisons."""
+        changed = tuple(Compared.of(comparison) for comparison in comparisons if comparison.changes)
+        differing = sum(bool(comparison.grave) for comparison in comparisons)
+        return cls(SCHEMA, before, after, streams, len(comparisons), differing, changed)
+
+
 def compare(before: Shape, after: Shape, *, steady: bool = True) -> Comparison:
     """The changes from one shape to another.
 

@@ -14,8 +14,8 @@ restored, Kafka Streams has forgotten its time (KAFKA-20099): if the first recor
 counted, and a window that has come out comes out again. So those that are too late come before the fault only, but in
 the variant `LATE`, which must be red on every release. A last record of each partition closes the windows before it.
 
-A session that an older record has extended is in the changelog with the time of that record. 4.4.0 restores what is
-young enough by that time, and not by the end of the session, under at-least-once: so a session is left out that is
+A session that an older record has extended is in the changelog with the time of that record. Under at-least-once 4.2.2
+and 4.4.0 restore what is young enough by that time, and not by the end of the session: so a session is left out that is
 still open, and the next record of its key begins another one (variant `EXTENDED`). It is exercised when sessions were
 extended so, and the store was restored.
 

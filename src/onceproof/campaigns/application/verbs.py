@@ -1,6 +1,6 @@
 """The verb of DAG `applications`, and of `app run`: a user application on releases."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ class AppRun:
     settings: Mapping[str, Any]  # parameters that were set
     asked: tuple["Asked", ...]  # by release
     given: "GivenCluster | None" = None  # that allow all of it
+    warnings: tuple[str, ...] = ()  # what changes of its topology on the way to the other release, a sentence each
 
     @property
     def title(self) -> str:
@@ -125,7 +126,22 @@ def app_run(
                 check_plantable(installation, plant(name), release)
     if given is not None:
         check_access(given, *(wanted.whole for wanted in asked))
-    return AppRun(application, brokers, chosen, asked, given)
+    return AppRun(application, brokers, chosen, asked, given, tuple(_warnings(application, cells)))
+
+
+def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
+    """What changes of its topology on the way to another release, and what to do about it, a sentence for each way."""
+    from onceproof.lab.comparing import compare_application
+
+    if application.declares.command:
+        return
+    for cell in cells:
+        if cell.restart_on is None or cell.restart_on == cell.streams:
+            continue
+        changes = compare_application(get_settings().installation, application.folder, (cell.streams, cell.restart_on))
+        if changes.grave:
+            told = "; ".join(change.told for change in changes.grave)
+            yield f"Its topology changes between {cell.streams} and {cell.restart_on}: {told}. {changes.advice}"
 
 
 def default_releases(application: Application, newest: Release) -> list[Release]:
