@@ -129,6 +129,7 @@ def test_the_history_of_a_cell_has_what_is_shipped(onceproof, monkeypatch):
 
 def test_what_is_shipped_is_sound_and_of_published_releases():
     found = read_atlas(shipped.EVIDENCE)
+    assert found
     assert not [one for one in found if one.cell.streams.commit or one.cell.broker.is_claimed]
     assert all(one.commit and one.harness and one.machine for one in found)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from onceproof.atlas import shipped
 from onceproof.harness import harness_version
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.run_folder import RunFolder
@@ -34,7 +35,8 @@ def test_it_tells_what_is_gained_left_and_measured_and_leads_to_the_cells(client
     assert "<option selected>3.4.1</option>" in page.text
 
 
-def test_commands_in_sentences_are_code_and_what_is_missing_has_the_command_that_runs_it(client):
+def test_commands_in_sentences_are_code_and_what_is_missing_has_the_command_that_runs_it(client, monkeypatch):
+    monkeypatch.setattr(shipped, "shipped", lambda: ())
     page = client.get("/upgrade?current=4.2.1&target=4.4.0").text
     assert "<code>onceproof advise 4.2.1 4.4.0 --run</code> runs the missing cells" in page
     assert "<code>KafkaStreams.start()</code> fails" in page

@@ -86,6 +86,7 @@ def _measurement(
         excluded_rate=row.excluded_rate,
         missed=row.missed,
         arithmetic=row.arithmetic,
+        unqualified=row.unqualified,
         seeds=row.seeds,
         seconds=row.seconds,
     )

@@ -46,6 +46,7 @@ class Measurement:
     excluded_rate: float | None = None  # of a green: bugs that show so often, or oftener, are excluded with 95 %
     missed: float | None = None  # of the procedure that called it green: the probability that it misses a bug, at most
     arithmetic: str = ""  # the same in words
+    unqualified: str = ""  # why the harness may have been blind on these releases; empty if they qualified
     seeds: tuple[int, ...] = ()
     seconds: float | None = None  # mean of its trials
 

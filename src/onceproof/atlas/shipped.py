@@ -8,7 +8,7 @@ from onceproof.atlas.file import read_atlas
 from onceproof.atlas.measurement import Measurement, is_current, standing
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
-from onceproof.results.history import JudgedCell, JudgedRun
+from onceproof.results.history import JudgedCell, JudgedRun, is_named
 from onceproof.results.measured import Measured, measured
 
 EVIDENCE = Path(__file__).with_name("evidence.sqlite")
@@ -73,13 +73,14 @@ def shipped_releases() -> dict[Release, int]:
     return {release: len(of_release) for release, of_release in sorted(cells.items())}
 
 
-def shipped_runs() -> list[JudgedRun]:
-    """The runs whose verdicts are shipped, newest first, as the history has them."""
+def shipped_runs(text: str, stored: Collection[str]) -> list[JudgedRun]:
+    """The runs whose verdicts on cells of this name (`results.history.is_named`) are shipped, as the history has them.
+
+    Without those that are stored here.
+    """
     runs: dict[tuple[str, str], list[JudgedCell]] = {}
     for one in shipped():
-        judged = JudgedCell(one.run, one.cell, one.verdict, one.red, one.exercised, one.seconds, one.issues)
-        runs.setdefault((one.created, one.run), []).append(judged)
-    return [
-        JudgedRun(run, created, SHIPPED, SHIPPED, tuple(cells))
-        for (created, run), cells in sorted(runs.items(), reverse=True)
-    ]
+        if one.run not in stored and is_named(one.cell, text):
+            judged = JudgedCell(one.run, one.cell, one.verdict, one.red, one.exercised, one.seconds, one.issues)
+            runs.setdefault((one.run, one.created), []).append(judged)
+    return [JudgedRun(run, created, SHIPPED, SHIPPED, tuple(cells)) for (run, created), cells in runs.items()]

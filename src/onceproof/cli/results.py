@@ -88,8 +88,7 @@ def history(
         changed = changes(runs)
         told = [one.to_dict(changed[one.id]) for one in runs[:limit]]
     else:
-        stored = {run.id for run in runs}
-        runs = newest_first([*runs, *(run for run in shipped_runs() if run.id not in stored)])
+        runs = newest_first([*runs, *shipped_runs(cell, {run.id for run in runs})])
         told = [
             {**found.to_dict(), "cell": found.key, "verdicts": [{"created": r.created, **c.to_dict()} for r, c in past]}
             for found, past in (cells_over_time(runs, cell, limit) if runs else {}).items()
