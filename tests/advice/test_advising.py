@@ -146,7 +146,16 @@ def keys(issues):
             [],
             [],
             [
-                *("KAFKA-18943", FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"),
+                *(
+                    "KAFKA-18943",
+                    FAR_FUTURE,
+                    "KAFKA-17299",
+                    "KAFKA-17455",
+                    "KAFKA-18326",
+                    "KAFKA-16407",
+                    "KAFKA-16434",
+                    "KAFKA-7663",
+                ),
                 *(ASYMMETRIC, "KAFKA-19479", "KAFKA-16017", BUFFERS, REVOKED),
             ],
         ),
@@ -156,7 +165,16 @@ def keys(issues):
             ["KAFKA-14172", "KAFKA-14624", "KAFKA-14862"],
             [],
             [
-                *("KAFKA-18943", FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-7663"),
+                *(
+                    "KAFKA-18943",
+                    FAR_FUTURE,
+                    "KAFKA-17299",
+                    "KAFKA-17455",
+                    "KAFKA-18326",
+                    "KAFKA-16407",
+                    "KAFKA-16434",
+                    "KAFKA-7663",
+                ),
                 *(ASYMMETRIC, "KAFKA-19479", "KAFKA-16017", BUFFERS, REVOKED),
             ],
         ),
@@ -175,12 +193,22 @@ def keys(issues):
                 OWNED,
                 PAUSES,
             ],
-            [FAR_FUTURE, "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-19479", BUFFERS, REVOKED],
+            [
+                FAR_FUTURE,
+                "KAFKA-17299",
+                "KAFKA-17455",
+                "KAFKA-18326",
+                "KAFKA-16407",
+                "KAFKA-16434",
+                "KAFKA-19479",
+                BUFFERS,
+                REVOKED,
+            ],
         ),
         (
             "3.9.0",
             "3.9.1",
-            ["KAFKA-18943", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
+            ["KAFKA-18943", "KAFKA-17299", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
             [SAME_KEY],
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-20731", FAR_FUTURE, "KAFKA-19208", "KAFKA-19479", KEPT, *OTHERS],
         ),
@@ -380,12 +408,12 @@ def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
             f"4.2.0 → 4.3.1, rolling: {scenario}"
             for scenario in (
                 *("enumerator", "multirunner", "crash", "grouped-table", "table-join", "windows"),
-                *("stream-join", "foreign-key-join", "global-join", "as-of-join", "punctuators"),
+                *("stream-join", "foreign-key-join", "global-join", "as-of-join", "punctuators", "dead-letters"),
             )
         ),
         # There stores can be in memory.
         "4.3.1 → 4.2.0: enumerator",
-        "4.3.1 → 4.2.0, rolling: multirunner",
+        "4.3.1 → 4.2.0, rolling: multirunner, dead-letters",
     }
     up = advise(question("4.2.0", "4.3.1"))
     assert any(one.text.startswith("Should you have to go back to 4.2.0, first stop") for one in up.to_do)
@@ -443,6 +471,7 @@ def test_an_at_least_once_application_hears_of_its_own_cells_only():
         ("stream-join", "AT_LEAST_ONCE"),
         ("windows", "EXTENDED"),
         ("split-batch", "DEFAULT_CONFIG"),
+        ("dead-letters", "AT_LEAST_ONCE"),
     }
     out = {one.what: one.why for one in advise(question("3.4.1", "3.5.0", application=own)).left_out}
     assert "crash" in out
@@ -495,8 +524,8 @@ def test_what_changes_of_the_topology_of_ones_own_application_is_against_it():
     noted = Change("processors", "a filter is merged", ())
     asked = replace(question("3.9.1", "4.3.1"), topology=Comparison("app", (noted, lost)))
     advice = advise(asked)
-    [against] = [said for said in advice.against if "topology" in said.text]
+    [against] = [said for said in advice.against if "Your topology" in said.text]
     assert against.text == "Your topology changes: store kept is gone (state is lost)."
     assert any(said.text.startswith("Your topology changes. A rolling deployment cannot keep") for said in advice.to_do)
     same = advise(replace(asked, topology=Comparison("app", (noted,))))
-    assert not any("topology" in said.text for said in (*same.against, *same.to_do))
+    assert not any("Your topology" in said.text for said in (*same.against, *same.to_do))
