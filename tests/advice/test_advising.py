@@ -413,7 +413,8 @@ def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
         ),
         # There stores can be in memory.
         "4.3.1 → 4.2.0: enumerator",
-        "4.3.1 → 4.2.0, rolling: multirunner, dead-letters",
+        "4.3.1 → 4.2.0, rolling: multirunner",
+        "4.3.1 → 4.2.0, rolling: dead-letters",
     }
     up = advise(question("4.2.0", "4.3.1"))
     assert any(one.text.startswith("Should you have to go back to 4.2.0, first stop") for one in up.to_do)
