@@ -65,12 +65,13 @@ class Specimen:
     topics: dict[str, list[Record]]
     ended: int = 1
     punctuated: int = 0
+    waits: int = 0
     witnesses: tuple[Witness, ...] = ()
 
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know besides the log."""
-        return {"ended": self.ended, "punctuated": self.punctuated}
+        return {"ended": self.ended, "punctuated": self.punctuated, "waits": self.waits}
 
     def without(self, *gone: Entry) -> list[Entry]:
         """Its entries without some."""
@@ -404,6 +405,16 @@ LOOK_ALIKES = [
         ],
         topics=HEALTHY.seen(CHANGELOG, {0: 1, 1: 2, 3: 3, 4: 2, 5: -1}),
         punctuated=1,
+    ),
+    replace(
+        HEALTHY,
+        name="a record waits, and comes out later than its input is committed",
+        entries=[
+            *(e for e in HEALTHY.entries if e.role != OUTPUT),
+            *(data(OUTPUT, 0, 1, 0), marker(OUTPUT, 2), data(OUTPUT, 3, 5, 2), marker(OUTPUT, 6)),
+        ],
+        topics=HEALTHY.seen(OUTPUT, {0: 1, 1: 2, 3: 1, 4: 3, 5: 2}),
+        waits=1,
     ),
     replace(
         HEALTHY,
