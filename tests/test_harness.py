@@ -50,7 +50,7 @@ def changed_by(*files: Path, by: str = "\nWAIT = 2\n") -> set[str]:
     return {name for name, version in now.items() if version != first[name]}
 
 
-ALL = set(scenarios.MODULES)
+ALL = {*scenarios.SCENARIOS, "app"}
 
 
 def test_it_is_the_package_s_version_and_a_digest():
@@ -73,7 +73,7 @@ def test_an_edit_of_a_fault_changes_the_versions_of_scenarios_that_allow_it(pack
         }
 
     for name in ("partition", "topology-pause", "disk-full"):
-        file = package / "faults" / f"{faults.MODULES[name].rpartition('.')[2]}.py"
+        file = package / "faults" / f"{faults.FAULTS.modules[name].rpartition('.')[2]}.py"
         assert changed_by(file) == allows(name) != ALL
 
 
@@ -128,3 +128,14 @@ def test_of_several_scenarios_it_changes_with_each_and_with_what_stands_beside(p
     (package / "scenarios" / "windows.py").write_text("WAIT = 2\n")
     assert version("quota", "crash") == first
     assert version() != every
+
+
+def test_it_is_the_same_in_a_wheel(package, monkeypatch):
+    in_checkout = harness_version("crash")
+    inside = package / "_project"
+    for name in harness.JAVA:
+        shutil.copytree(package.parents[1] / name, inside / name)
+    monkeypatch.setattr(harness, "PROJECT", inside)
+    _forget()
+    assert harness_version("crash") == in_checkout
+    shutil.rmtree(inside)

@@ -3,7 +3,8 @@
 A number of ours would not be updated when a wait or a fault changes. So it is the package's version and a digest of the
 sources that drive and read a trial, scenario by scenario: its module, the faults that it allows, the lab, both with all
 that they import of their rooms, the readers among it, the application under test, the agent, and the phrases of Kafka's
-logs by which something counts as seen. An edit of one scenario leaves the evidence of the others.
+logs by which something counts as seen. A package that adds scenarios or faults counts
+likewise. An edit of one scenario leaves the evidence of the others.
 """
 
 import ast
@@ -12,10 +13,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
-from onceproof import faults, scenarios
+from onceproof.faults import FAULTS, NONE
 from onceproof.installation import PROJECT
+from onceproof.model.errors import HarnessError
+from onceproof.scenarios import SCENARIOS, app, module_of, scenario
 
 PACKAGE = Path(__file__).parent
 JAVA = ("streams_agent", "streams_app")  # of the project: what runs in a trial
@@ -48,7 +52,7 @@ def harness_versions() -> dict[str, str]:
 
 
 def _all() -> tuple[str, ...]:
-    return tuple(scenarios.MODULES)
+    return (*SCENARIOS, app.NAME)
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,14 @@ class Sources:
         Raises:
             UsageError: there is no such scenario.
         """
-        fault = scenarios.scenario(name).parameters.get("fault")
-        allowed = [faults.MODULES[choice] for choice in (fault.choices if fault else ()) if choice != faults.NONE]
-        return self._imported([scenarios.MODULES[name], *allowed]) | self.of_all
+        fault = scenario(name).parameters.get("fault")
+        allowed = [FAULTS.modules[choice] for choice in (fault.choices if fault else ()) if choice != NONE]
+        return self._imported([module_of(name), *allowed]) | self.of_all
 
     @cached_property
     def of_all(self) -> set[Path]:
         """Those of trials of any scenario."""
-        alone = {*scenarios.MODULES.values(), *faults.MODULES.values()}  # each counts where it is meant
+        alone = {*map(module_of, _all()), *FAULTS.modules.values()}  # each counts where it is meant
         java = (file for name in JAVA for file in _files(self.project / name / "src" / "main"))
         return self._imported(LAB, without=alone) | {self.package / name for name in BESIDE} | {*java}
 
@@ -98,25 +102,47 @@ class Sources:
         return files
 
     def _file(self, module: str) -> Path | None:
-        """The source of a module of the rooms; None if it is of something else."""
+        """The source of a module of the rooms, or of a package that adds scenarios or faults; None of all else."""
         root, _, name = module.partition(".")
-        if root != "onceproof" or name.partition(".")[0] not in ROOMS:
+        if root in self._others:
+            path = self._others[root].joinpath(*module.split("."))
+        elif root == "onceproof" and name.partition(".")[0] in ROOMS:
+            path = self.package.joinpath(*name.split("."))
+        else:
             return None
-        path = self.package.joinpath(*name.split("."))
         return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+    @cached_property
+    def _others(self) -> dict[str, Path]:
+        """The packages and modules that add scenarios or faults, with the folder in which each lies."""
+        added = {*SCENARIOS.modules.values(), *FAULTS.modules.values()}
+        roots = {module.partition(".")[0] for module in added} - {"onceproof"}
+        return {root: _folder_of(root) for root in roots}
 
     def _is_registry(self, file: Path) -> bool:
         """Whether a file says which scenarios or faults there are: that alone changes no trial."""
         return file.name == "__init__.py" and file.parent in (self.package / "scenarios", self.package / "faults")
 
     def _name(self, file: Path) -> str:
-        root = self.package if file.is_relative_to(self.package) else self.project
-        return file.relative_to(root).as_posix()
+        """Its path below what it is part of, the same in a checkout and in a wheel."""
+        if any(file.is_relative_to(self.project / name) for name in JAVA):
+            return file.relative_to(self.project).as_posix()
+        roots = (self.package, *self._others.values())
+        return next(file.relative_to(root).as_posix() for root in roots if file.is_relative_to(root))
 
 
 @cache
 def _sources(package: Path, project: Path) -> Sources:
     return Sources(package, project)
+
+
+def _folder_of(package: str) -> Path:
+    """The folder in which a package or module that can be imported lies."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise HarnessError(f"The sources of {package} cannot be found, so no version of the harness can be given.")
+    file = Path(spec.origin)
+    return file.parents[1] if spec.submodule_search_locations else file.parent
 
 
 def _files(folder: Path) -> Iterator[Path]:

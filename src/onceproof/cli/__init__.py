@@ -12,24 +12,38 @@ from typing import Annotated
 
 import typer
 
-from onceproof.cli import (
-    advising,
-    applications,
-    atlas,
-    comparing,
-    exploring,
-    installation,
-    planting,
-    qualifying,
-    results,
-    runs,
-    schemas,
-    trials,
-    verifying,
-)
 from onceproof.cli.terminal import CLOSED, err, flush_output
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.json_file import unwritable
+
+
+def _report(error: OnceproofError) -> ExitCode:
+    """Print an error of ours as one sentence; returns its exit code."""
+    if "--json" in sys.argv:
+        print(json.dumps({"error": str(error)}))
+    err.print("[bold red]onceproof:[/] ", end="")
+    err.print(str(error), markup=False, soft_wrap=True)
+    return error.exit_code
+
+
+try:
+    from onceproof.cli import (
+        advising,
+        applications,
+        atlas,
+        comparing,
+        exploring,
+        installation,
+        planting,
+        qualifying,
+        results,
+        runs,
+        schemas,
+        trials,
+        verifying,
+    )
+except OnceproofError as failed:  # a package that adds a scenario or a fault, which cannot be loaded
+    sys.exit(_report(failed))
 
 app = typer.Typer(
     help="Proves or disproves that a Kafka Streams release keeps its promises.",
@@ -109,11 +123,7 @@ def _run() -> int:
                 raise
             raise unwritable(error) from error
     except OnceproofError as error:
-        if "--json" in sys.argv:
-            print(json.dumps({"error": str(error)}))
-        err.print("[bold red]onceproof:[/] ", end="")
-        err.print(str(error), markup=False, soft_wrap=True)
-        return error.exit_code
+        return _report(error)
     except BrokenPipeError:
         return CLOSED
     except Exception:  # a bug of ours: whatever it is, it must not be taken for an anomaly's exit code

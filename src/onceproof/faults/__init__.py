@@ -21,6 +21,7 @@ from onceproof.faults import (
     topology_pause,
 )
 from onceproof.faults.base import Fault
+from onceproof.model.entry_points import Registry
 from onceproof.model.errors import UsageError
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
@@ -42,8 +43,8 @@ _MODULES = (
     read_only,
     rolling_bounce,
 )
-FAULTS: dict[str, Fault] = {module.FAULT.name: module.FAULT for module in _MODULES}
-MODULES: dict[str, str] = {module.FAULT.name: module.__name__ for module in _MODULES}  # by name of the fault
+# Ours, and those of packages that name a module as an entry point of this group (docs/adding-a-fault.md).
+FAULTS = Registry("onceproof.faults", "FAULT", Fault, _MODULES)
 NONE = "none"
 # Those that befall one of several brokers: others can do its work, so under exactly-once every promise still holds.
 OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)

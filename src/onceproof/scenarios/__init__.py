@@ -1,9 +1,11 @@
 """The systems of reproductions and further known issues, one module each, always the same parts in the same order."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from onceproof.faults import fault, rolling_bounce
+from onceproof.model.entry_points import Registry
 from onceproof.model.errors import UsageError, choice
 from onceproof.model.matrix import Offer
 from onceproof.scenarios import (
@@ -53,21 +55,48 @@ _MODULES = (
     dead_letters,
     migration,
 )
-SCENARIOS: dict[str, Scenario] = {module.SCENARIO.name: module.SCENARIO for module in _MODULES}
-# By name the module of each scenario, your own application included.
-MODULES: dict[str, str] = {module.SCENARIO.name: module.__name__ for module in (*_MODULES, app)}
+# Ours, and those of packages that name a module as an entry point of this group (docs/adding-a-scenario.md).
+SCENARIOS = Registry("onceproof.scenarios", "SCENARIO", Scenario, _MODULES)
+
 
 # What a matrix may ask for.
-CATALOGUE: dict[str, Offer] = {
-    name: Offer(
-        tuple(s.variants),
-        s.positive_control,
-        s.refuse,
-        tuple(variant.name for variant in s.variants.values() if rolls(variant.parameters)),
-        s.control_broker,
-    )
-    for name, s in SCENARIOS.items()
-}
+class Catalogue(Mapping[str, Offer]):
+    """By name what each scenario offers."""
+
+    def __getitem__(self, name: str) -> Offer:
+        return self._offers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._offers)
+
+    def __len__(self) -> int:
+        return len(self._offers)
+
+    @cached_property
+    def _offers(self) -> dict[str, Offer]:
+        return {
+            name: Offer(
+                tuple(one.variants),
+                one.positive_control,
+                one.refuse,
+                tuple(variant.name for variant in one.variants.values() if rolls(variant.parameters)),
+                one.control_broker,
+            )
+            for name, one in SCENARIOS.items()
+        }
+
+
+CATALOGUE = Catalogue()
+
+
+def module_of(name: str) -> str:
+    """The module of a scenario.
+
+    Raises:
+        UsageError: there is no scenario of this name.
+    """
+    scenario(name)
+    return app.__name__ if name == app.NAME else SCENARIOS.modules[name]
 
 
 def scenario(name: str) -> Scenario:

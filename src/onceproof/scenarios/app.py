@@ -71,7 +71,7 @@ PARAMETERS = {
     OF_APPLICATION: Parameter("", "folder of the application, which has an onceproof.toml"),
     ORACLE: Parameter("", "file that has what it puts out without a fault"),
     LIKE: Parameter(NONE, "fault whose configuration a trial without a fault has, so that nothing else differs"),
-    **parameters_of(*OF_GROUPS, *OF_DISK),
+    **parameters_of(*OF_GROUPS, *OF_DISK, *FAULTS.added),
 }
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
 

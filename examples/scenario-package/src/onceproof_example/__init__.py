@@ -1,0 +1,1 @@
+"""A scenario and a fault for Onceproof."""

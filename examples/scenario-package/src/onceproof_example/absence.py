@@ -1,0 +1,46 @@
+"""An instance is closed cleanly and stays away for a while, as for the maintenance of its machine.
+
+As in `bounce` it leaves the group, and the others take its tasks over. Here they work without it for some seconds, so
+that it comes back to stores that are far behind, or that somebody else has by then.
+"""
+
+from dataclasses import replace
+from math import inf
+
+from onceproof.faults import bounce
+from onceproof.faults.base import Ground
+from onceproof.faults.outside import seen_outside
+from onceproof.model.parameter import Parameter
+
+NAME = "absence"
+SECONDS = f"{NAME}.seconds"
+
+
+class Absence(bounce.Bounce):
+    """An instance that holds active tasks leaves cleanly, stays away and comes back."""
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing is done yet."""
+        super().__init__(ground)
+        self.patience += ground.parameters[SECONDS]
+        self._since = inf
+
+    def apply(self) -> str:
+        """Close an instance that holds active tasks; it leaves its group."""
+        name = super().apply()
+        self._since = self.ground.now()
+        return name
+
+    def took_effect(self) -> bool:
+        """Whether it was away for long enough, and others go on with all of its tasks, if there are others."""
+        return self.ground.now() - self._since >= self.ground.parameters[SECONDS] and super().took_effect()
+
+
+FAULT = replace(
+    bounce.FAULT,
+    name=NAME,
+    effect="An instance is closed cleanly, leaves the group and stays away.",
+    strike=seen_outside(Absence, orderly=True),
+    parameters={SECONDS: Parameter(10.0, f"seconds for which `{NAME}` keeps an instance away, at least", least=1)},
+    lasts=24.0,
+)

@@ -1,0 +1,50 @@
+"""A scan of a cached store finds no deleted key, also after a second start.
+
+As in `scan` (KAFKA-18326), keys are put and committed, and then deleted one by one with a scan after each deletion.
+Here the application starts again in the middle, so that its cache is cold a second time.
+"""
+
+from dataclasses import replace
+
+from onceproof.scenarios import scan
+from onceproof.scenarios.base import Exercise, Lab, Variant, behind, variants_of
+
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "A cached persistent store, scanned after each of two starts."),
+    Variant("CACHING_DISABLED", "As DEFAULT_CONFIG; the store is not cached.", {"caching": False}),
+)
+
+
+def drive(lab: Lab) -> Exercise:
+    """Put, start again, delete half and scan, start again, delete the rest and scan."""
+    own = lab.parameters
+    lab.measure(reach=own["reach"], all_every=own["all.every"])
+    puts, deletes = lab.workload.first, lab.workload.second
+    half = len(deletes) // 2
+    with lab.phase("put"):
+        lab.start_instance(scan.NAME)
+        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
+        lab.stop_instance(scan.NAME)
+    with lab.phase("scan"):
+        lab.start_instance(scan.NAME)
+        lab.note("cold", open={"input": behind(puts, own["partitions"])})
+        lab.produce("deletes", deletes[:half])
+        lab.await_(f"{half:,} deletions to be committed", lambda: lab.committed() >= len(puts) + half)
+        lab.stop_instance(scan.NAME)
+    with lab.phase("second scan"):
+        lab.start_instance(scan.NAME)
+        lab.produce("second deletes", deletes[half:])
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    scans = scan.scans_behind_others(puts, deletes, own) if own["caching"] else 0
+    return Exercise(scans > 0, f"{scans:,} scans met a key that was not in the cache.", all_steps_tried=True)
+
+
+SCENARIO = replace(
+    scan.SCENARIO,
+    name="second-scan",
+    title="A scan of a cached store finds no deleted key, also after a second start (KAFKA-18326)",
+    variants=VARIANTS,
+    drive=drive,
+)
