@@ -226,19 +226,23 @@ def _index(atlas: Atlas) -> dict[str, Any]:
 def _square(atlas: Atlas, release: Release, scenario: str) -> dict[str, Any] | None:
     """What a scenario showed on a release, the verdict that people want to know first.
 
-    Where it was not measured it is what the registry expects; None if that is nothing.
+    `expected` are issues that the registry has there in variants of which none was measured. None if there is neither.
     """
     own = [one for cell, one in atlas.standing.items() if _alone(cell) == (scenario, release)]
+    measured = {one.cell.variant for one in own}
+    there = {issue.key: issue.provoked.get(scenario) for issue in atlas.issues_of(release)}
+    open_ = [key for key, variants in there.items() if variants and measured.isdisjoint(variants)]
+    expected = f"not measured, and expected by the registry: {', '.join(open_)}" if open_ else ""
     if not own:
-        expected = ", ".join(issue.key for issue in atlas.issues_of(release) if issue.provoked.get(scenario))
-        title = f"{release}, {scenario}: not measured; expected by the registry: {expected}"
-        return {"verdict": str(Verdict.KNOWN), "rate": "", "title": title} if expected else None
+        title = f"{release}, {scenario}: {expected}"
+        return {"verdict": str(Verdict.KNOWN), "rate": "", "expected": "", "title": title} if open_ else None
     verdict = min((one.verdict for one in own), key=ORDER.index)
     issues = sorted({key for one in own if one.is_red for key in one.issues})
     variants = ", ".join(f"{one.cell.variant} {one.verdict}" for one in own)
     about = f" ({', '.join(issues)})" if issues else ""
     rate = f"{sum(one.is_red for one in own)}/{len(own)}"
-    return {"verdict": str(verdict), "rate": rate, "title": f"{release}, {scenario}: {variants}{about}"}
+    title = f"{release}, {scenario}: {variants}{about}{'; ' if expected else ''}{expected}"
+    return {"verdict": str(verdict), "rate": rate, "expected": expected, "title": title}
 
 
 def _alone(cell: Cell) -> tuple[str, Release | None]:
@@ -339,7 +343,8 @@ def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
     """What can be searched: kind, title, address, and further words that lead to it."""
     found = [["release", str(release), links.release(release), ""] for release in atlas.shown]
     for issue in atlas.registry.issues:
-        words = f"{issue.symptom} {issue.condition} {' '.join(issue.provoked)} {_affected(issue)}"
+        needs = " ".join(told(name, values) for name, values in issue.needs.items())
+        words = f"{issue.symptom} {issue.condition} {' '.join(issue.provoked)} {_affected(issue)} {needs}"
         found.append(["issue", f"{issue.key}: {issue.title}", links.issue(issue.key), words])
     for current, target in atlas.ways:
         found.append(["upgrade", f"{current} to {target}", links.way(current, target), "from"])
