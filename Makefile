@@ -120,7 +120,8 @@ release: setup ## Build sdist, wheel, SBOMs and checksums into dist/, and test t
 	@for part in streams_app streams_agent resolver; do \
 	  $(MVN) -f $$part/pom.xml $(CYCLONEDX_MAVEN) -DoutputFormat=json -DoutputName=$$part.cdx \
 	    -DoutputDirectory=$(CURDIR)/$(RELEASE) || exit $$?; done
-	@cd $(RELEASE) && rm -f .gitignore && sha256sum * > SHA256SUMS
+	@rm -f $(RELEASE)/.gitignore
+	@cd $(RELEASE) && sha256sum * > SHA256SUMS
 	@ONCEPROOF_TEST_WHEEL=$$(ls $(CURDIR)/$(RELEASE)/*.whl) ONCEPROOF_TEST_PYTHONS=$(PYTHONS) \
 	  $(BIN)/pytest -q tests/test_installed.py
 	@cat $(RELEASE)/SHA256SUMS
