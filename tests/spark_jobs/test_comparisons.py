@@ -91,6 +91,7 @@ def frames(spark: SparkSession, trials: Mapping[int, Any], check_of: Mapping[int
             role,
             *record[:4],
             *(datetime.fromtimestamp(ms / 1_000, UTC) for ms in record[4:5]),
+            *record[5:],
             *[None] * (6 - len(record)),
         )
         for trial, specimen in trials.items()
