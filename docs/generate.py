@@ -17,6 +17,8 @@ from typer.main import get_command
 
 from onceproof.cli import app
 from onceproof.faults import FAULTS
+from onceproof.model.application_issues import application_issues
+from onceproof.model.elsewhere import failures
 from onceproof.model.explaining import Explanation
 from onceproof.model.known_issues import LATER, OF_BROKERS, Avoidance, KnownIssue, registry, url_of
 from onceproof.model.parameter import Parameter
@@ -360,6 +362,76 @@ def issues() -> str:
     )
 
 
+LOUD = {*PROMISES["liveness"].anomalies, "aborted-by-throttle", "long-throttle", "runaway-lag"}
+
+
+def known_failures() -> str:
+    """Every known failure by kind, with where it is seen."""
+    rows = registry().issues
+    kinds: Mapping[str, Callable[[KnownIssue], bool]] = {
+        "Silent": lambda one: not set(one.anomalies) <= LOUD,
+        "Loud": lambda one: set(one.anomalies) <= LOUD,
+    }
+    documented = [one for one in rows if "documented" in one.key]
+    of_brokers = [one for one in rows if one.culprit == OF_BROKERS]
+    unshown = [one for one in rows if not one.shown]
+    others = [one for one in rows if one not in (*documented, *of_brokers, *unshown)]
+    parts = []
+    introductions = {
+        "Silent": "No error appears, and the data are wrong.",
+        "Loud": "A thread dies, or nothing goes on.",
+    }
+    for kind, belongs in kinds.items():
+        parts += [f"## {kind}", introductions[kind], _failures([one for one in others if belongs(one)])]
+    parts += ["## Documented", "Kafka documents them as they are.", _failures(documented)]
+    parts += ["## Of brokers", "The broker of a cell has it, whatever Kafka Streams runs on it.", _failures(of_brokers)]
+    parts += [
+        "## Some that no trial here has shown",
+        "The registry has them, so that a red that they explain is `known`. The ranges are from Kafka's code.",
+        _failures(unshown),
+        "## Some that no scenario shows",
+        "They have no row in the registry of known issues.",
+    ]
+    table = ["| issue | affected | seen by | since |  |", "|---|---|---|---|---|"]
+    for one in failures(frozenset(issue.key for issue in rows)):
+        seen = one.seen if one.seen == "nowhere yet" else code(one.seen)
+        table.append(f"| {_linked(one.key)}: {one.title} | {one.affected} | {seen} | {one.since} | {one.told} |")
+    findings = sorted((ROOT / "docs" / "findings").glob("*.md"))
+    titles = [(file.name, file.read_text().partition("\n")[0].removeprefix("# ")) for file in findings]
+    found = ["## Findings", "Onceproof found these. Each has a unit test in Kafka's own terms, a patch and a ticket."]
+    found.append(bullets(f"[{title}](findings/{name})" for name, title in titles))
+    return page(
+        "Known failures",
+        "Each failure of released Kafka Streams that Onceproof knows, and where it can be seen. "
+        "[Known issues by release](reference/issues.md) has the symptom, condition and remedy of each; "
+        "`onceproof run --matrix known` runs them on their last bad and first good releases. *No JIRA* means that we "
+        "found no issue.",
+        [*parts, "\n".join(table), *found],
+    )
+
+
+def _failures(rows: Iterable[KnownIssue]) -> str:
+    """A table of issues."""
+    lines = ["| issue | affected | fixed in | shown by |", "|---|---|---|---|"]
+    in_applications = {row.issue for row in application_issues()}
+    for one in rows:
+        shown = [
+            f"[{code(name)}](scenarios/{name}.md){' incidentally' if name in one.incidental else ''}"
+            + (f" {codes(variants[:2])}" if variants else "")
+            for name, variants in one.variants.items()
+        ]
+        shown += ["`app run`"] if one.key in in_applications else []
+        ranges = ", ".join(_range(*ends) for ends in one.affected)
+        fixed = ", ".join(map(str, one.fixed)) or "no release"
+        lines.append(f"| {_linked(one.key)}: {literal(one.title)} | {ranges} | {fixed} | {'; '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def _linked(key: str) -> str:
+    """A key with its report, if it has one."""
+    return f"[{key}]({url_of(key)})" if url_of(key) else key
+
+
 def planted() -> str:
     """Every bug that can be planted."""
     parts = []
@@ -422,6 +494,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/cli.md": cli,
     "docs/reference/settings.md": settings,
     "docs/compared-releases.md": compared,
+    "docs/known-failures.md": known_failures,
     "docs/reference/scenarios.md": scenarios,
     "docs/reference/faults.md": faults,
     "docs/reference/promises.md": promises,

@@ -54,6 +54,7 @@ class KnownIssue:
             default) or `killed`; `mixed`: one of both, not both; `broker`: the ranges are of brokers.
         incidental: scenarios made for another failure, in which it shows only sometimes. It may explain a red
             there, but none is expected.
+        shown: whether a run of Onceproof has shown it; true, unless it says otherwise.
     """
 
     key: str
@@ -70,6 +71,7 @@ class KnownIssue:
     must_show: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     culprit: str = "restarted"
     incidental: tuple[str, ...] = ()
+    shown: bool = True
 
     @property
     def anomalies(self) -> tuple[str, ...]:
@@ -280,6 +282,7 @@ def _issue(entry: dict[str, Any]) -> KnownIssue:
         },
         entry.get("culprit", "restarted"),
         _texts(entry.get("incidental", [])),
+        bool(entry.get("shown", True)),
     )
     if not issue.explains:
         raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness.")

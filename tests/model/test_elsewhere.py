@@ -1,0 +1,37 @@
+"""Failures that no scenario shows: the file, and what is refused of it."""
+
+import pytest
+
+from onceproof.model.elsewhere import SEEN, failures, parse_failures
+from onceproof.model.errors import HarnessError
+from onceproof.model.known_issues import registry
+
+KNOWN = frozenset(issue.key for issue in registry().issues)
+ROW = """[[failure]]
+key = "KAFKA-1"
+title = "t"
+affected = "all"
+seen = "compare"
+since = "2026-11-27"
+told = "It was seen."
+"""
+
+
+def test_each_row_is_seen_somewhere_or_says_why_not_and_has_a_key_of_its_own():
+    rows = failures(KNOWN)
+    assert {row.seen for row in rows} == set(SEEN)
+    assert len({row.key for row in rows}) == len(rows)
+    assert all(row.told.endswith(".") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ROW.replace("compare", "a dream"), "KAFKA-1 is seen in 'a dream'; write one of"),
+        (ROW.replace("KAFKA-1", "KAFKA-14172"), "KAFKA-14172 is in the registry, too"),
+        (ROW.replace("title", "name"), "KAFKA-1 has or lacks the field 'name'"),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused(text, said):
+    with pytest.raises(HarnessError, match=said):
+        parse_failures(text, KNOWN)
