@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,8 +14,10 @@ import java.util.Random;
 import java.util.TreeMap;
 import org.apache.kafka.common.serialization.IntegerDeserializer;
 import org.apache.kafka.common.serialization.LongDeserializer;
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.kstream.Joined;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -73,6 +76,24 @@ class AsOfJoinTest {
                         "7: 1, 0 at 99", "7: 2, 10 at 100", "7: 3, 20 at 130", "7: 4, 30 at 145", "7: 5, 0 at 150"),
                 results(RECORDS));
         assertEquals(9L, trial.progress.processed().get(0).get("count"));
+    }
+
+    /** Who asks at 105 and 110 waits until its stream is at 115 and 120; what changes the table lets its time go on, too. */
+    @Test
+    void who_waits_gets_a_version_that_came_meanwhile_and_changes_let_it_out() {
+        assumeTrue(VersionedStoreTest.thereAre() && joinsWait());
+        trial.with("grace.ms", 10);
+        trial.config.put("default.key.serde", Serdes.IntegerSerde.class.getName());
+        trial.config.put("default.value.serde", Serdes.IntegerSerde.class.getName());
+        assertEquals(
+                List.of(
+                        "7: 0, 10 at 100", "7: 0, 20 at 104", "7: 1, 20 at 105", "8: 0, 80 at 115", "7: 2, 20 at 110",
+                        "8: 0, 90 at 120"),
+                results(7, -10, 100, 7, 1, 105, 7, -20, 104, 7, 2, 110, 8, -80, 115, 8, -90, 120));
+    }
+
+    private static boolean joinsWait() {
+        return Arrays.stream(Joined.class.getMethods()).anyMatch(one -> one.getName().equals("withGracePeriod"));
     }
 
     @Test

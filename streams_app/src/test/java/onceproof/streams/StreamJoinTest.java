@@ -54,6 +54,23 @@ class StreamJoinTest {
         assertEquals(5L, trial.progress.processed().get(0).get("count"));
     }
 
+    /** A right record may be younger than the left one by 10 ms, and older by 4 ms. */
+    @Test
+    void a_window_may_be_wider_behind_a_left_record_than_before_it() {
+        assumeFalse(waitsForNoWindow());
+        try (TopologyTestDriver driver = trial.with("join", "inner").with("before.ms", 4).open()) {
+            TestInputTopic<Integer, Integer> input = Trial.input(driver, "in");
+            input.pipeInput(7, -1, 1_000);
+            input.pipeInput(7, 2, 1_004);
+            input.pipeInput(7, 3, 1_005);
+            input.pipeInput(7, -4, 1_015);
+
+            assertEquals(
+                    List.of(KeyValue.pair(7, Counting.pair(2, 1)), KeyValue.pair(7, Counting.pair(3, 4))),
+                    Trial.read(driver, "out", new LongDeserializer()));
+        }
+    }
+
     @Test
     void a_release_that_waits_for_no_window_is_refused() {
         assumeTrue(waitsForNoWindow());
