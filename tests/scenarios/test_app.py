@@ -12,7 +12,7 @@ from onceproof.lab.plan import plan_of
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.scenarios.app import SCENARIO, _Stillness, unread_stores
+from onceproof.scenarios.app import SCENARIO, _done, _Stillness, unread_stores
 from onceproof.scenarios.declared import Application
 from tests.conftest import a_trial
 from tests.fakes.world import FakeCluster
@@ -157,3 +157,9 @@ def test_of_a_command_the_release_that_it_brings_must_be_known(tmp_path):
     (tmp_path / "onceproof.toml").write_text(BOX)
     with pytest.raises(UsageError, match=r"name the release that it brings, by --streams or in onceproof\.toml"):
         default_releases(Application.read(tmp_path), Release.parse("4.4.0"))
+
+
+@pytest.mark.parametrize(("seen", "committed", "done"), [(5, 3, 5), (5, 8, 8), (0, 0, 0)])
+def test_a_record_that_is_skipped_is_done_with_once_it_is_committed(seen, committed, done):
+    running = {"instance-1": SimpleNamespace(reports=True, processed=seen)}
+    assert _done(SimpleNamespace(running=running, committed=lambda: committed)) == done

@@ -211,7 +211,7 @@ def drive(lab: Lab) -> Exercise:
         _start(lab, names)
         # What is processed is committed when the instances close.
         enough = len(lab.workload.first) - _of_globals(lab.trial, lab.workload.messages)
-        while (done := processed(lab)) < enough:  # however slow the application is
+        while (done := _done(lab)) < enough:  # however slow the application is
             told = f"more than {done:,} of {enough:,} records to be processed"
             within = AGAIN_WITHIN if declares.command else AT_WORK_WITHIN
             lab.await_(told, partial(_is_beyond, lab, done), within)
@@ -257,8 +257,13 @@ class _Stillness:
         return now - self._seen[1] >= self._seconds
 
 
+def _done(lab: Lab) -> int:
+    """Records that the application is done with: one that it skips is not processed, but its position is committed."""
+    return max(processed(lab), lab.committed())
+
+
 def _is_beyond(lab: Lab, records: int) -> bool:
-    return processed(lab) > records
+    return _done(lab) > records
 
 
 def _start(lab: Lab, names: list[str]) -> None:
