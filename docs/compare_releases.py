@@ -2,7 +2,7 @@
 
 `python docs/compare_releases.py [A B ...]` writes `docs/compared_releases.json`, after each pair anew;
 `docs/generate.py` makes a page of it. It takes half a minute a release, minutes on 3.0 and 3.1, and needs Maven. Pairs
-that the file has are left out, so delete it to compare all of them.
+that the file has are left out, so that it goes on where it ended; delete the file to compare all of them.
 """
 
 import json

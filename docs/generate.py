@@ -472,7 +472,8 @@ def compared() -> str:
         "Topologies that change between releases",
         "`onceproof compare A B` builds some hundred topologies on two releases, with and without optimization, gives "
         "them the same records, and compares sub-topologies, stores, internal topics and results. "
-        "`python docs/compare_releases.py` has done that for each published release and the next one.",
+        "`python docs/compare_releases.py` does that for each published release and the next one, and goes on where "
+        "it ended: pairs that the table lacks were not compared yet.",
         ["\n".join(lines), *parts],
     )
 
