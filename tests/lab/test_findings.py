@@ -42,6 +42,7 @@ RED = {
     ),
     "LogicalKeyValueSegmentsReopenTest.shouldOpenExistingSegments()": "expected: <[0, 1, 3]> but was: <[]>",
     "LogicalKeyValueSegmentsReopenTest.shouldCleanUpExpiredSegmentsAfterReopen()": "expected: <null> but was: <[2]>",
+    "ChangeLoggingSessionBytesStoreTimeTest.shouldNotLogSessionWithTimeBeforeItsEnd()": "an older record extended it",
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldEvictRestoredRecords()": "[order-17, order-18]> but was: <[]>",
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldBufferAfterRestore()": "it is not late",
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldEvictRecordsOfBeforeReopen()": "expected: <[b, c]> but was: <[]>",
@@ -162,7 +163,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 11 if release == AFFECTED else 13  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 12 if release == AFFECTED else 14  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -195,7 +196,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 7
+    assert len(pages) == len(TICKETS) == 8
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()
