@@ -17,13 +17,15 @@ REPEAT ?=
 SECRETS ?= secrets
 RELEASE := dist
 PYTHONS ?= 3.11
+PLAIN_PYTHON ?= 3.13
+PLAIN := .venv-plain
 CYCLONEDX_PYTHON := cyclonedx-bom==7.5.0
 CYCLONEDX_MAVEN := org.cyclonedx:cyclonedx-maven-plugin:2.9.3:makeBom
 export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit coverage test-java benchmarks lock release clean prerequisites docs docs-serve
+.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit test-plain coverage test-java benchmarks lock release clean prerequisites docs docs-serve
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +95,11 @@ docs-serve: $(VENV)/.installed ## Serve the documentation on loopback
 
 test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)
+
+test-plain: $(VENV)/.installed ## The tests that need no extra, with a plain install on PLAIN_PYTHON
+	@$(BIN)/uv venv --quiet --clear --python $(PLAIN_PYTHON) $(PLAIN)
+	@$(BIN)/uv pip install --quiet --python $(PLAIN)/bin/python . --group plain
+	@$(PLAIN)/bin/python -m pytest -n 2 -m "$(UNIT)" tests/model tests/faults tests/readers tests/advice $(ARGS)
 
 coverage: setup ## The tests that need no broker, in Python and Java, and which lines they do not reach, the least covered first
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" --cov --cov-report=term $(ARGS)

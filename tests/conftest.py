@@ -5,11 +5,10 @@ import secrets
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import hypothesis
 import pytest
-from pyspark.sql import SparkSession
 from xdist.remote import Producer
 
 from onceproof.lab.cluster import EmbeddedCluster
@@ -23,6 +22,9 @@ from tests.durations import Durations
 from tests.durations import read as durations
 from tests.lanes import Lanes, places, unit_of
 from tests.tools import TOOLS, left_out, unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Tests do not assert times, but Hypothesis would by default: an example that takes 200 ms on a busy machine fails.
 hypothesis.settings.register_profile("onceproof", deadline=None)
@@ -104,7 +106,9 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark() -> Iterator["SparkSession"]:
+    from pyspark.sql import SparkSession  # a plain install has none
+
     jars = sorted((get_settings().artifacts / "spark-connector").glob("*.jar"))
     session = (
         SparkSession.builder.appName("tests")
