@@ -62,7 +62,7 @@ def fill(run: RunFolder, trials: int) -> None:
         a_plan(trial, promises=PROMISES).write(run.trial(trial).trial_file)
         an_outcome(trial, produced=Produced(5, 4)).write(run.trial(trial).outcome_file)
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):
-        columns = zip(*HEALTHY[name], strict=True)
+        columns = zip(*map(tuple, HEALTHY[name]), strict=True)
         one = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
         parts = [one.append_column("trial", pa.array([trial.key] * one.num_rows, pa.string())) for trial in planned]
         run.table(name).mkdir()

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fastapi.testclient import TestClient
+from httpx import Response
 from rich.console import Console
 from rich.table import Table
 from sqlalchemy import insert
@@ -43,7 +44,7 @@ def main() -> None:
         client = TestClient(create_app(settings))
         newest = stored_runs(settings.database_url)[0]
         table = Table("what", "median ms", "slowest ms", title=f"{runs:,} runs of {len(newest.cells)} cells")
-        asked = {
+        asked: dict[str, Callable[[], Response]] = {
             "the matrix, newest run": lambda: client.get("/"),
             "the matrix, filtered": lambda: client.get("/?scenario=enumerator&verdict=known"),
             "the matrix, oldest run": lambda: client.get(f"/?run={run_id(0)}"),

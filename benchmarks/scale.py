@@ -132,7 +132,8 @@ def with_lists(filled: Filled) -> Balance:
         place, sent = (message.partition(), message.offset()), message.timestamp()[1]
         records[roles[message.topic()]].append(decode_record(*place, message.key(), message.value(), timestamp=sent))
     witnesses = check_enumerator(records, {"partitions": PARTITIONS}).witnesses
-    return {witness.key: SIGNS[witness.anomaly] for witness in witnesses if witness.anomaly in SIGNS}
+    signs = {witness.key: SIGNS[witness.anomaly] for witness in witnesses if witness.anomaly in SIGNS}
+    return {key: sign for key, sign in signs.items() if key is not None}
 
 
 def with_a_dict(filled: Filled) -> Balance:

@@ -47,7 +47,7 @@ def releases(params: Any = None, dag_run: Any = None) -> list[str]:
     weight_rule="absolute",
     mode="reschedule",  # between two parts of the search the pool is free
     poke_interval=10,
-    timeout=timedelta(days=2),
+    timeout=timedelta(days=2).total_seconds(),
     map_index_template="{{ task.op_kwargs['streams'] }}",
     doc_md=verbs.explore.__doc__,
 )

@@ -184,6 +184,8 @@ def require_spark() -> None:
 class CollectAndCheck(SparkSubmitOperator):
     """Our Spark application, which is told through a pipe how given brokers are reached."""
 
+    application_args: list[str]
+
     def execute(self, context: Any) -> None:
         """Run it to its end."""
         run = RunFolder(Path(self.application_args[-1]))

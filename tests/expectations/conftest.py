@@ -1,6 +1,7 @@
 """Run folders as Spark leaves them, handmade from specimens of the tables."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,7 +36,7 @@ CHANGELOGS = pa.schema(
         ("output_value", pa.int64()),
     ]
 )
-HEALTHY = {
+HEALTHY: dict[str, list[tuple[Any, ...]]] = {
     "assignments": [(0, 1, 0, 0, 2, 2, 0), (0, 3, 2, 1, 1, 1, 2), (1, 0, 1, 0, 1, 1, 1), (1, 2, 3, 1, 1, 1, 3)],
     "changelogs": [
         *[("ids", p, key, at, value, None, True, value) for p, key, at, value in
