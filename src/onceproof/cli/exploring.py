@@ -57,7 +57,7 @@ def explore(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search a release for failures that no known issue explains: docs/verbs.md.
+    """Search a release for failures that no known issue explains: docs/exploring.md.
 
     Exit: 0 none found, 1 at least one, 2 usage, 3 no trial was exercised, 4 error.
     """
