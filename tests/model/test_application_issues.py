@@ -18,6 +18,9 @@ IN_MEMORY = ("MeteredKeyValueStore", "InMemoryKeyValueStore", "in memory")
 WINDOWED = ("MeteredWindowStore", "ChangeLoggingWindowBytesStore", "RocksDBWindowStore", "persistent")
 LOST = Witness("lost-record", 1, 7, (), ("out/1@5",), "'a': '1'", "nothing")
 DIED = Witness("thread-died", 0, None, (), ("instance-1",), "no exception", "Store seen is currently closed")
+LOCKED = replace(DIED, observed="RocksDBException: lock hold by current process, acquire time 1")
+STUCK = Witness("stuck", 0, None, (), ("instance-1",), "records to be processed", "REBALANCING 0 processed")
+UNOPENED = {"t": 2, "source": "driver", "event": "unopened", "instance": "instance-1", "store": "seen"}
 STAYED = Witness("unexpected-record", 0, 7, (), ("out/0@1",), "'a': nothing", "'a': 'plan-1'")
 UNSTABLE = Witness("unstable-final", 0, 7, (), ("out/0@1",), "'a': 'plan-1'", "'a': null")
 
@@ -61,6 +64,7 @@ def explained(streams, witness, events, config=EXACTLY, plant=None):
         ("4.1.2", LOST, [DEDUP, *killed()], "KAFKA-20685"),
         ("4.1.2", replace(LOST, offsets=("out, 'a' is not there",)), [DEDUP, *killed()], "KAFKA-20685"),
         ("4.3.1", DIED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], "KAFKA-20808"),
+        ("4.4.0", LOCKED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], "KAFKA-20808, other segments (no JIRA)"),
         ("4.4.0", STAYED, [JOIN], "KIP-213, same key (no JIRA)"),
         ("4.4.0", UNSTABLE, [JOIN], "KIP-213, same key (no JIRA)"),
         (
@@ -89,6 +93,9 @@ def test_what_a_mechanism_can_do_is_explained(streams, witness, events, key):
         pytest.param("4.3.1", replace(DIED, observed="NullPointerException"), [told(OWN, kinds={"seen": WINDOWED}), *killed()], id="another exception"),
         pytest.param("4.3.1", DIED, [DEDUP, *killed()], id="no store in segments"),
         pytest.param("4.4.0", DIED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], id="fixed in 4.4.0"),
+        pytest.param("4.2.2", LOCKED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], id="began with 4.3.0"),
+        pytest.param("4.4.0", LOCKED, [DEDUP, *killed()], id="no segments that could be locked"),
+        pytest.param("4.4.0", STUCK, [DEDUP, UNOPENED], id="no transactional stores"),
         pytest.param("4.4.0", STAYED, [DEDUP], id="no such join"),
         pytest.param("4.4.0", replace(STAYED, expected="'a': 'plan-2'"), [JOIN], id="a result that should be another one"),
         pytest.param("4.4.0", replace(LOST, expected="'a': 'plan-1'"), [JOIN], id="a result that is missing"),
@@ -98,6 +105,12 @@ def test_and_nothing_more(streams, witness, events):
     assert explained(streams, witness, events) == ()
     [(anomaly, left)] = explain(trial(streams), [witness], events, EXACTLY).unexplained.items()
     assert (anomaly, left) == (witness.anomaly, 1)
+
+
+def test_transactional_stores_that_cannot_be_opened_explain_a_standstill():
+    transactional = {**EXACTLY, "enable.transactional.statestores": "true"}
+    assert explained("4.4.0", STUCK, [DEDUP, UNOPENED], transactional) == ("KIP-892 (no JIRA)",)
+    assert explained("4.4.0", STUCK, [DEDUP], transactional) == ()
 
 
 def test_under_at_least_once_what_takes_transactions_explains_nothing():
