@@ -85,7 +85,7 @@ def test_the_command_goes_on_after_a_mistake_and_ends_with_ctrl_c(words, monkeyp
         if len(done) == 1:
             source.write_text(source.read_text() + "// mended\n")
             raise UsageError("It does not compile.")
-        return type("Wanted", (), {"title": Path(folder).name})
+        return type("Wanted", (), {"title": Path(folder).name, "warnings": ()})
 
     def apply(*_):
         if len(done) == 3:
@@ -96,7 +96,7 @@ def test_the_command_goes_on_after_a_mistake_and_ends_with_ctrl_c(words, monkeyp
     monkeypatch.setattr(verbs, "app_run", app_run)
     monkeypatch.setattr(verbs, "apply", apply)
     ended = CliRunner().invoke(cli.app, ["app", "run", str(folder), "--streams", "4.4.0", "--watch"])
-    assert len(done) == 3
+    assert len(done) == 3, (ended.output, ended.exception)
     assert len(set(done)) == 1  # the seed stays
     assert "4.4.0" in ended.stdout
     assert ended.exit_code == 130

@@ -19,7 +19,7 @@ told = "It was seen."
 
 def test_each_row_is_seen_somewhere_or_says_why_not_and_has_a_key_of_its_own():
     rows = failures(KNOWN)
-    assert {row.seen for row in rows} == set(SEEN)
+    assert {row.seen for row in rows} <= set(SEEN)
     assert len({row.key for row in rows}) == len(rows)
     assert all(row.told.endswith(".") for row in rows)
 
