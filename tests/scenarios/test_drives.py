@@ -501,7 +501,6 @@ WAYS = [
         all_steps_tried=True,
     ),
     Way("dead-letters", "some are skipped", True, r"^6,150 of 13,100 records were skipped, in runs of 40\.$"),
-    Way("dead-letters", "none is", False, "^0 of", parameters={"poison": 0}, all_steps_tried=True),
     Way("dead-letters", "an instance is killed", True, r"^instance-\d was killed with 0_", "KILLED"),
     Way("dead-letters", "it rolls", True, "The group went from 4.3.1 to 4.2.1", "ROLLING", restart_on="4.2.1"),
     Way(
