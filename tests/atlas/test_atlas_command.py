@@ -12,7 +12,7 @@ from onceproof.atlas.file import read_atlas, write_atlas
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Request
 from onceproof.settings import get_settings
-from tests.atlas.test_plan import KNOWN, cells_of
+from tests.atlas.test_atlas_plan import KNOWN, cells_of
 from tests.page.conftest import NEWEST, OLDER, VERDICTS, make_run
 from tests.specimens.atlas import a_cell, measured_as
 
