@@ -22,8 +22,10 @@ from tests.durations import Durations
 from tests.durations import read as durations
 from tests.lanes import Lanes, places, unit_of
 from tests.tools import TOOLS, left_out, unavailable
+from tests.tools import chromium as chromium_found
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
     from pyspark.sql import SparkSession
 
 # Tests do not assert times, but Hypothesis would by default: an example that takes 200 ms on a busy machine fails.
@@ -161,3 +163,28 @@ def a_run_id() -> str:
 def project() -> Path:
     """The project's root."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator["Browser"]:
+    """The machine's browser; one for all tests of a worker, as Playwright has one loop."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_found(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium: "Browser") -> Iterator["Page"]:
+    """A tab that asks no other host for anything, and in which nothing goes wrong unnoticed."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    page, asked, wrong = context.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
+    yield page
+    context.close()
+    assert [url for url in asked if not url.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))] == []
+    assert wrong == []

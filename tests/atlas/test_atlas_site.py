@@ -16,7 +16,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.page.atlas import POLICY, Atlas, slug, write_site
-from tests.page.conftest import SCRIPT, chromium, tab  # noqa: F401 - fixtures
+from tests.page.conftest import SCRIPT
 from tests.specimens.atlas import EARLIER, NOW, a_cell, measured_as
 
 RELEASES = tuple(map(Release.parse, ("3.3.2", "3.4.0", "3.4.1", "3.5.0", "4.3.1", "4.4.0")))
@@ -152,7 +152,7 @@ def test_the_command_writes_it(tmp_path):
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
-def test_it_is_accessible_from_disk_at_two_widths(site, tab, width, theme):  # noqa: F811
+def test_it_is_accessible_from_disk_at_two_widths(site, tab, width, theme):
     tab.set_viewport_size({"width": width, "height": 800})
     tab.emulate_media(color_scheme=theme)
     for page in ("index.html", "releases/3.4.0.html", "issues/KAFKA-14172.html", "upgrades/3.4.1-4.4.0.html"):
@@ -164,7 +164,7 @@ def test_it_is_accessible_from_disk_at_two_widths(site, tab, width, theme):  # n
 
 
 @pytest.mark.browser
-def test_a_person_finds_a_release_an_issue_and_an_upgrade(site, tab):  # noqa: F811
+def test_a_person_finds_a_release_an_issue_and_an_upgrade(site, tab):
     tab.goto((site / "index.html").as_uri())
     tab.get_by_label("Search releases, issues and upgrades").fill("3.4.0")
     tab.locator("#found").get_by_role("link", name="3.4.0", exact=True).click()

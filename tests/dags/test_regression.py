@@ -176,6 +176,7 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
             raise error
 
     monkeypatch.setattr(SparkSubmitOperator, "execute", submit)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://local")
     jars = home / "artifacts" / "spark-connector"
     jars.mkdir(parents=True)
     (jars / "connector.jar").touch()
@@ -211,7 +212,6 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
 def test_spark_compiles_as_ever_if_there_are_many_trials(dag, cardboard, tmp_path, monkeypatch):
     monkeypatch.setattr("onceproof.model.run_folder.RunFolder.trials", lambda _: iter(range(21)))
     RunFolder(tmp_path).run_file.write_text("{}")
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://local")
     application = dag.get_task("collect_and_check")
     monkeypatch.setattr(application, "application_args", [str(tmp_path)])
     application.execute({})

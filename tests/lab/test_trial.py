@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from itertools import product
 
 import psutil
@@ -28,7 +29,7 @@ from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.report import write_trials
-from onceproof.scenarios import enumerator
+from onceproof.scenarios import SCENARIOS, enumerator
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.specimens.brokers import given
 
@@ -120,11 +121,8 @@ def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, 
     def broken(trial):
         return {**enumerator.app(trial), "partitions": 0}
 
-    monkeypatch.setitem(
-        sys.modules["onceproof.scenarios"].SCENARIOS,
-        "enumerator",
-        enumerator.SCENARIO.__class__(**{**vars(enumerator.SCENARIO), "app": broken}),
-    )
+    throwing = replace(enumerator.SCENARIO, app=broken)
+    monkeypatch.setitem(SCENARIOS._declared, "enumerator", (throwing, enumerator.__name__))
     with pytest.raises(HarnessError, match=r"instance-1 \(Kafka Streams 3\.4\.1\) failed"):
         run_trial(a_trial("3.4.1"), TrialFolder(tmp_path), cluster=cluster)
     assert Outcome.read(tmp_path / "outcome.json").error

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import expect
 
 from onceproof.lab.processes import await_condition
 from onceproof.model.anomaly import Witness
@@ -28,7 +28,6 @@ from onceproof.page.app import create_app
 from onceproof.results.database import store_run
 from onceproof.settings import Settings
 from tests.specimens.files import a_plan, a_reading, a_verdict, an_outcome
-from tests.tools import chromium as chromium_found
 
 OLDER, NEWEST = "20261119T021500-aaaa", "20261120T021500-bbbb"
 BROKER = Release(3, 9, 1)
@@ -190,26 +189,3 @@ def age(path: Path, seconds: float) -> None:
     """Make a file look older."""
     stat = path.stat()
     os.utime(path, (stat.st_atime - seconds, stat.st_mtime - seconds))
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """The machine's browser."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_found(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def tab(chromium: Browser) -> Iterator[Page]:
-    """A tab that asks no other host for anything, and in which nothing goes wrong unnoticed."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    page, asked, wrong = context.new_page(), [], []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
-    yield page
-    context.close()
-    assert [url for url in asked if not url.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))] == []
-    assert wrong == []
