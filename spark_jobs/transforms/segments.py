@@ -15,12 +15,13 @@ from onceproof.model.segments import ABORT, COMMIT, COORDINATOR, DATA, OFFSETS, 
 from spark_jobs.transforms.comparisons import comparison, fact, records_text
 from spark_jobs.transforms.places import text_of_place
 
-# What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of its
-# key, one that asks to `delete`, or a `version` of a table; under its own key or a fixed one. `once`: an entry of a
-# store, which may be cached, so only the last record of a key counts. `judged`: how its value follows from that of the
-# input, as the `value` itself, as the `change` that a put or a delete makes, or as a `version`; null if another promise
-# judges it.
 QUEUE = "dead-letters"  # a role of trials with the fact `queue`
+
+# What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of its
+# key, one that asks to `delete`, a `version` of a table, one that is `taken`, or one that is `skipped` as poison; under
+# its own key or a fixed one. `once`: an entry of a store, which may be cached, so only the last record of a key counts.
+# `judged`: how its value follows from that of the input, as the `value` itself, as the `change` that a put or a delete
+# makes, or as a `version`; null if another promise judges it.
 EFFECTS = "check string, role string, when string, once boolean, fixed_key int, judged string"
 _OF_TOPOLOGY = [
     ("enumerator", "output", "each", False, None, None),

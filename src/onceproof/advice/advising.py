@@ -281,13 +281,6 @@ def better_targets(question: Question) -> list[Release]:
 # --- issues and cells ------------------------------------------------------------------------------------------------
 
 
-def _ranges(issue: KnownIssue) -> tuple[str, ...]:
-    return tuple(
-        str(first) if first == last else f"{first} and later" if last == LATER else f"{first} to {last}"
-        for first, last in issue.affected
-    )
-
-
 def _issue(question: Question, issue: KnownIssue) -> Issue:
     return Issue(
         issue.key,
@@ -296,7 +289,7 @@ def _issue(question: Question, issue: KnownIssue) -> Issue:
         issue.symptom,
         issue.condition,
         issue.remedy,
-        _ranges(issue),
+        issue.ranges,
         tuple(map(str, issue.fixed)),
         issue.sources,
         _shown_by(question, issue),
@@ -381,7 +374,7 @@ def _gaps(question: Question) -> Iterator[Gap]:
     for issue in question.issues:
         if issue.culprit == OF_BROKERS:
             why = f"They have {issue.key}, whatever Kafka Streams runs on them: {issue.symptom}"
-            yield Gap(f"Brokers {', '.join(_ranges(issue))}", why, False, None, (_of_row(issue),))
+            yield Gap(f"Brokers {', '.join(issue.ranges)}", why, False, None, (_of_row(issue),))
 
 
 def _blind(question: Question) -> Iterator[Gap]:

@@ -8,10 +8,9 @@ from itertools import chain
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
-from onceproof.model.verdict import Standing, Verdict
+from onceproof.model.verdict import UNDECIDED, Standing, Verdict
 
 RED = (Verdict.REGRESSION, Verdict.KNOWN)
-UNDECIDED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,14 @@ class KnownIssue:
         """Where it is reported; None of what is documented behaviour."""
         return url_of(self.key)
 
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The releases that have it, in words, a text for each range."""
+        return tuple(
+            str(first) if first == last else f"{first} and later" if last == LATER else f"{first} to {last}"
+            for first, last in self.affected
+        )
+
     def is_in(self, release: Release) -> bool:
         """Whether the release of Kafka Streams has it, whatever other one works beside it."""
         return self.culprit not in (MIXED, OF_BROKERS) and self._names(release)

@@ -45,6 +45,7 @@ class Verdict(StrEnum):
 
 # A regression outweighs an error (it is proved), an error outweighs what is merely not known.
 WORST_FIRST = (Verdict.REGRESSION, Verdict.ERROR, Verdict.INCONCLUSIVE)
+UNDECIDED = (Verdict.INCONCLUSIVE, Verdict.ERROR)  # they say nothing about Kafka
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from onceproof.model.application import told
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded, replacing
-from onceproof.model.known_issues import LATER, KnownIssue, Registry
+from onceproof.model.known_issues import KnownIssue, Registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
@@ -214,7 +214,7 @@ def _index(atlas: Atlas) -> dict[str, Any]:
     return {
         "scenarios": scenarios,
         "rows": rows,
-        "issues": [(issue.key, issue.title, _affected(issue)) for issue in atlas.registry.issues],
+        "issues": [(issue.key, issue.title, ", ".join(issue.ranges)) for issue in atlas.registry.issues],
         "measured": len(atlas.standing),
         "possible": len({*atlas.possible, *atlas.standing}),
         "by": by,
@@ -313,18 +313,10 @@ def _told(issue: KnownIssue, is_shown: bool) -> dict[str, Any]:
         "condition": issue.condition,
         "remedy": issue.remedy,
         "needs": [told(name, values) for name, values in issue.needs.items()],
-        "affected": _affected(issue),
+        "affected": ", ".join(issue.ranges),
         "fixed": [str(release) for release in issue.fixed],
         "is_shown": is_shown,
     }
-
-
-def _affected(issue: KnownIssue) -> str:
-    ends = (
-        str(first) if first == last else f"{first} and later" if last == LATER else f"{first} to {last}"
-        for first, last in issue.affected
-    )
-    return ", ".join(ends)
 
 
 def _measured(atlas: Atlas, one: Measurement) -> dict[str, Any]:
@@ -344,7 +336,7 @@ def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
     found = [["release", str(release), links.release(release), ""] for release in atlas.shown]
     for issue in atlas.registry.issues:
         needs = " ".join(told(name, values) for name, values in issue.needs.items())
-        words = f"{issue.symptom} {issue.condition} {' '.join(issue.provoked)} {_affected(issue)} {needs}"
+        words = f"{issue.symptom} {issue.condition} {' '.join(issue.provoked)} {', '.join(issue.ranges)} {needs}"
         found.append(["issue", f"{issue.key}: {issue.title}", links.issue(issue.key), words])
     for current, target in atlas.ways:
         found.append(["upgrade", f"{current} to {target}", links.way(current, target), "from"])

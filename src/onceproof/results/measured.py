@@ -7,11 +7,9 @@ from sqlalchemy import case, func, or_, select, tuple_
 
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
-from onceproof.model.verdict import Verdict
+from onceproof.model.verdict import UNDECIDED, Verdict
 from onceproof.results.database import CellRow, RunRow, TrialRow, database, is_missing
 from onceproof.results.matrix_query import NAMED, NEWEST_FIRST
-
-UNDECIDED = (Verdict.INCONCLUSIVE, Verdict.ERROR)
 
 
 @dataclass(frozen=True)
