@@ -5,11 +5,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 from sqlalchemy import select
@@ -25,6 +26,21 @@ ONCEPROOF = [sys.executable, "-m", "onceproof.cli"]
 GONE_WITHIN = 10.0
 SHARED = Path("/dev/shm")  # noqa: S108 - where libfaketime shares what it knows
 SHOWN = 120  # characters of a sentence or a command
+Answer = TypeVar("Answer")
+
+
+def ask_living(ask: Callable[[psutil.Process], Answer], processes: Iterable[psutil.Process]) -> list[Answer]:
+    """The answers of the processes that still run: each may end between two lines of a test."""
+    answers = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            answers.append(ask(process))
+    return answers
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Whether it does not run any more, be it that its parent has not yet read how it ended."""
+    return not process.is_running() or ask_living(psutil.Process.status, [process]) in ([], [psutil.STATUS_ZOMBIE])
 
 
 @dataclass(frozen=True)
@@ -58,25 +74,31 @@ class Tree:
 
     def component(self, component: str) -> list[psutil.Process]:
         """It itself: the first process below its lower keeper, which may have adopted others."""
-        lower = [keeper for keeper in self.keepers(component) if keeper.ppid() != self.command.pid]
-        return [min(keeper.children(), key=psutil.Process.create_time) for keeper in lower if keeper.children()]
+        above = ask_living(lambda keeper: (keeper, keeper.ppid()), self.keepers(component))
+        lower = [keeper for keeper, parent in above if parent != self.command.pid]
+        below = ask_living(lambda keeper: min(keeper.children(), key=psutil.Process.create_time, default=None), lower)
+        return [process for process in below if process is not None]
 
     def adopted(self) -> list[psutil.Process]:
         """What keepers have taken in, because who started it is gone; but what has an owner elsewhere is none of it."""
         found = []
         for keeper in self.running(str(TREE)):
-            _, *others = sorted(keeper.children(), key=psutil.Process.create_time) or [keeper]
-            found += [one for one in others if str(REAPER) not in one.cmdline()]
+            for _, *others in ask_living(
+                lambda k: sorted(k.children(), key=psutil.Process.create_time) or [k], [keeper]
+            ):
+                commands = ask_living(lambda process: (process, process.cmdline()), others)
+                found += [process for process, command in commands if str(REAPER) not in command]
         return found
 
     def tasks(self) -> list[psutil.Process]:
         """Airflow's tasks: each is the child of a worker of the scheduler."""
-        workers = [worker for scheduler in self.component("scheduler") for worker in scheduler.children()]
-        return [task for worker in workers for task in worker.children()]
+        workers = chain.from_iterable(ask_living(psutil.Process.children, self.component("scheduler")))
+        return list(chain.from_iterable(ask_living(psutil.Process.children, workers)))
 
     def drivers(self) -> list[psutil.Process]:
         """The tasks above an instance and its reaper."""
-        above = {process.pid for one in self.running("onceproof.streams.Main") for process in one.parents()}
+        instances = self.running("onceproof.streams.Main")
+        above = {process.pid for parents in ask_living(psutil.Process.parents, instances) for process in parents}
         return [task for task in self.tasks() if task.pid in above]
 
 

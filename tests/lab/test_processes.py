@@ -22,12 +22,9 @@ from onceproof.lab.processes import (
     tail,
 )
 from onceproof.model.errors import HarnessError, StoodStillError
+from tests.homes import has_ended
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
-
-
-def gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def command_of(process) -> psutil.Process:
@@ -48,7 +45,7 @@ def test_a_command_is_stopped_in_good_order(kept):
     command = command_of(kept)
     kept.terminate()
     assert kept.poll() == 128 + signal.SIGTERM
-    assert gone(command)
+    assert has_ended(command)
 
 
 def test_a_command_is_killed_as_by_a_crash(kept):
@@ -131,7 +128,7 @@ def test_a_command_is_refused_to_write_files_until_the_limit_is_lifted(tmp_path)
 def test_a_command_dies_with_its_reaper(kept):
     command = command_of(kept)
     os.kill(kept.pid, signal.SIGKILL)
-    await_condition("the command to die", lambda: gone(command), timeout=30)
+    await_condition("the command to die", lambda: has_ended(command), timeout=30)
 
 
 def test_a_command_dies_with_its_owner(tmp_path):
@@ -140,7 +137,7 @@ def test_a_command_dies_with_its_owner(tmp_path):
     command = command_of(process)
     owner.kill()
     owner.wait()
-    await_condition("the command to die", lambda: gone(command), timeout=30)
+    await_condition("the command to die", lambda: has_ended(command), timeout=30)
 
 
 WRAPPER = ["sh", "-c", "sleep 4245 & sleep 4245; echo unreached"]  # it does not exec, as npm and gradlew do not
@@ -165,7 +162,7 @@ def wrapped(tmp_path):
 def test_what_a_script_started_dies_with_its_owner(wrapped):
     process, owner, started = wrapped
     owner.kill()
-    await_condition("what it started to die", lambda: all(map(gone, started)), timeout=30)
+    await_condition("what it started to die", lambda: all(map(has_ended, started)), timeout=30)
     await_condition("the reaper to end", lambda: not process.alive(), timeout=30)
 
 
@@ -174,7 +171,7 @@ def test_what_a_script_started_is_gone_when_its_end_is_known(wrapped, end):
     process, _, started = wrapped
     end(process)
     await_condition("the reaper to end", lambda: not process.alive(), timeout=30)
-    assert all(map(gone, started))
+    assert all(map(has_ended, started))
 
 
 def test_what_a_script_started_is_frozen_and_thawed_with_it(wrapped):

@@ -31,6 +31,7 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.report import write_trials
 from onceproof.scenarios import SCENARIOS, enumerator
 from tests.conftest import HERE, a_trial, undisturbed
+from tests.homes import ask_living, has_ended
 from tests.specimens.brokers import given
 
 pytestmark = pytest.mark.broker
@@ -38,7 +39,8 @@ STANDSTILL = MISSED + 1.0  # seconds
 
 
 def running() -> set[psutil.Process]:
-    return {p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE}
+    states = ask_living(lambda p: (p, p.status()), psutil.Process().children(recursive=True))
+    return {process for process, state in states if state != psutil.STATUS_ZOMBIE}
 
 
 def test_the_affected_release_is_caught(tmp_path, cluster):
@@ -196,7 +198,8 @@ def never_healed(self, role, **config):
 def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
     def report(phase):
         if phase == "rebalance":
-            [pid] = [p.pid for p in running() if "onceproof.streams.Main" in p.cmdline() and "java" in p.name()][:1]
+            commands = ask_living(lambda p: (p.pid, p.name(), p.cmdline()), running())
+            pid = next(pid for pid, name, words in commands if "java" in name and "onceproof.streams.Main" in words)
             os.kill(pid, signal.SIGSTOP)
             threading.Timer(STANDSTILL, os.kill, (pid, signal.SIGCONT)).start()
 
@@ -254,11 +257,11 @@ def test_sigkill_of_the_driver_leaves_no_process(tmp_path, project):
     seen = next((line for line in driver.stderr if "sync" in line), None)
     assert seen
     started = psutil.Process(driver.pid).children(recursive=True)
-    assert sum("java" in p.name() for p in started) >= 2
+    assert sum("java" in name for name in ask_living(psutil.Process.name, started)) >= 2
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
     await_condition(
         "all processes to be gone",
-        lambda: all(not p.is_running() or p.status() == psutil.STATUS_ZOMBIE for p in started),
+        lambda: all(map(has_ended, started)),
         timeout=10,
     )

@@ -16,6 +16,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.pipeline.services import down, services, up
 from onceproof.pipeline.supervisor import DAG, Airflow, furnish
 from onceproof.settings import Settings
+from tests.homes import ask_living
 
 pytestmark = pytest.mark.system
 
@@ -92,8 +93,8 @@ def test_up_twice_is_one_airflow(settings, airflow):
 def test_only_loopback_listens(settings, airflow):
     listening = {
         connection.laddr.ip
-        for process in processes(settings)
-        for connection in process.net_connections("inet")
+        for connections in ask_living(lambda process: process.net_connections("inet"), processes(settings))
+        for connection in connections
         if connection.status == psutil.CONN_LISTEN
     }
     assert listening == {"127.0.0.1"}

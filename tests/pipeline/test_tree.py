@@ -11,6 +11,7 @@ import pytest
 
 from onceproof.lab.processes import await_condition
 from onceproof.pipeline import tree
+from tests.homes import has_ended
 
 # A child that leaves its session and group and forgets its parent, as JVMs and brokers do.
 RUNAWAY = "setsid sleep 4242 & echo $!; "
@@ -30,13 +31,6 @@ def runaway_of(started: subprocess.Popen[str]) -> psutil.Process:
     process = psutil.Process(int(started.stdout.readline()))
     await_condition("setsid to become sleep", lambda: process.name() == "sleep", timeout=30)
     return process
-
-
-def is_running(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture
@@ -76,7 +70,7 @@ def keepers_and_command(started: subprocess.Popen[str]) -> tuple[psutil.Process,
 
 
 def await_gone(*processes: psutil.Process) -> None:
-    await_condition("all to be gone", lambda: not any(map(is_running, processes)), timeout=30)
+    await_condition("all to be gone", lambda: all(map(has_ended, processes)), timeout=30)
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2], ids=["the upper keeper", "the lower keeper", "the command"])

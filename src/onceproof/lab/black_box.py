@@ -7,8 +7,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from onceproof.lab.instance import LARGEST_FILE, START_TIMEOUT, Instance
 from onceproof.lab.processes import await_condition, spawn, tail
 from onceproof.model.errors import HarnessError, KafkaFailedError
@@ -63,7 +61,7 @@ class BlackBox(Instance):
 
     def _runs(self) -> bool:
         """Whether the reaper has started the command."""
-        return self.process.alive() and bool(psutil.Process(self.process.pid).children())
+        return self.process.alive() and self.process.has_command()
 
     def check_alive(self) -> None:
         """Check that it is still running.

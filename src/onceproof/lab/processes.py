@@ -76,6 +76,10 @@ class Process:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
+    def has_command(self) -> bool:
+        """Whether the reaper has started the command, and it has not ended."""
+        return bool(self._command())
+
     def _command(self) -> list[psutil.Process]:
         """The command and all below it: it may be a script that waits for what it started. None if it has ended."""
         with suppress(psutil.NoSuchProcess):
