@@ -1,56 +1,83 @@
-# One image for all services of docker-compose.yml: Airflow with the DAGs and the page, Spark, Great Expectations, the lab.
-# Nothing is resolved when a container starts: Python comes from a lock with hashes, Kafka and the jars lie in the image.
+# Two images:
+#
+#   docker build --tag onceproof:0.2.0-slim .                 the plain install: docker run --rm onceproof:0.2.0-slim demo
+#   docker build --target pipeline --tag onceproof:0.2.0 .    all services of docker-compose.yml: Airflow with the DAGs
+#                                                             and the page, Spark, Great Expectations, the lab
+#
+# Both install the wheel. Nothing is resolved when a container of the pipeline starts: Python comes from a lock with
+# hashes, Kafka and the jars lie in the image. The slim one resolves the Kafka releases that it is asked for.
 
 # By digest, if the same base is wanted for ever: --build-arg BASE=debian:bookworm-slim@sha256:...
 ARG BASE=debian:bookworm-slim
 
 FROM ${BASE} AS base
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates maven openjdk-17-jre-headless python3 \
+    && apt-get install -y --no-install-recommends ca-certificates openjdk-17-jre-headless python3 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --home-dir /var/lib/onceproof --shell /usr/sbin/nologin onceproof
-# What Maven resolves lies beside what was resolved with it, in a volume.
 ENV PATH=/opt/onceproof/.venv/bin:$PATH \
-    ONCEPROOF_HOME=/var/lib/onceproof \
-    MAVEN_OPTS=-Dmaven.repo.local=/var/lib/onceproof/artifacts/maven
+    ONCEPROOF_HOME=/var/lib/onceproof
 WORKDIR /opt/onceproof
 
-# Changes with the locks alone.
-FROM base AS dependencies
+# What builds: a JDK, Maven, uv.
+FROM base AS tools
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends openjdk-17-jdk-headless python3-venv \
+    && apt-get install -y --no-install-recommends maven openjdk-17-jdk-headless python3-venv \
     && rm -rf /var/lib/apt/lists/*
-COPY requirements-uv.lock requirements-image.lock ./
+COPY requirements-uv.lock ./
 RUN python3 -m venv /opt/uv \
     && /opt/uv/bin/pip install --quiet --no-cache-dir --require-hashes -r requirements-uv.lock \
-    && python3 -m venv .venv \
-    && VIRTUAL_ENV=/opt/onceproof/.venv /opt/uv/bin/uv pip sync --quiet --no-cache --compile-bytecode --require-hashes \
-       requirements-image.lock
+    && python3 -m venv .venv
+ENV VIRTUAL_ENV=/opt/onceproof/.venv
 
-# The application under test, and the agent that plants bugs in it.
-FROM dependencies AS jars
+# Each changes with its lock alone.
+FROM tools AS plain-dependencies
+COPY requirements-plain.lock ./
+RUN /opt/uv/bin/uv pip sync --quiet --no-cache --compile-bytecode --require-hashes requirements-plain.lock
+
+FROM tools AS pipeline-dependencies
+COPY requirements-image.lock ./
+RUN /opt/uv/bin/uv pip sync --quiet --no-cache --compile-bytecode --require-hashes requirements-image.lock
+
+# The wheel, installed into a folder that both images lay over their environment.
+FROM pipeline-dependencies AS wheel
 COPY streams_app streams_app
 COPY streams_agent streams_agent
-RUN export MAVEN_OPTS='' \
-    && mvn -q -B -ntp -f streams_app/pom.xml package -DskipTests \
-    && mvn -q -B -ntp -f streams_agent/pom.xml package -DskipTests
-
-# What the default matrix needs of Kafka, Spark's connector, the scripts of the Data Docs.
-FROM dependencies AS artifacts
-COPY expectations/vendor.pom.xml expectations/
-COPY spark_jobs/connector.pom.xml spark_jobs/
-COPY src src
-RUN PYTHONPATH=src python -m onceproof.cli setup
-
-FROM base
-COPY --from=dependencies /opt/onceproof/.venv .venv
-COPY --from=artifacts --chown=onceproof:onceproof /var/lib/onceproof/artifacts /var/lib/onceproof/artifacts
-COPY --from=jars /opt/onceproof/streams_app/target/onceproof-*.jar streams_app/target/
-COPY --from=jars /opt/onceproof/streams_agent/target/onceproof-*.jar streams_agent/target/
+COPY resolver resolver
+RUN for part in streams_app streams_agent resolver; do mvn -q -B -ntp -f $part/pom.xml package -DskipTests || exit; done
 COPY . .
-# The folders on which volumes are mounted: a new volume takes over content and owner.
-RUN pip install --quiet --no-cache-dir --no-index --no-deps --no-build-isolation --editable . \
-    && python -m compileall -q src spark_jobs expectations dags plugins \
+RUN hatchling build --target wheel --directory /wheel \
+    && /opt/uv/bin/uv pip install --quiet --no-cache --offline --no-deps --compile-bytecode --prefix /installed \
+       /wheel/*.whl
+
+# What the default matrix needs of Kafka, Spark's connector, the scripts of the Data Docs. What Maven resolves lies beside
+# what was resolved with it, in a volume.
+FROM pipeline-dependencies AS artifacts
+COPY --from=wheel /installed .venv
+RUN MAVEN_OPTS=-Dmaven.repo.local=/var/lib/onceproof/artifacts/maven onceproof setup
+
+FROM base AS pipeline
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends maven \
+    && rm -rf /var/lib/apt/lists/*
+ENV MAVEN_OPTS=-Dmaven.repo.local=/var/lib/onceproof/artifacts/maven
+COPY --from=pipeline-dependencies /opt/onceproof/.venv .venv
+COPY --from=artifacts --chown=onceproof:onceproof /var/lib/onceproof/artifacts /var/lib/onceproof/artifacts
+COPY --from=wheel /installed .venv
+# Health checks run every few seconds, by a file that needs no import of the package.
+COPY src/onceproof/pipeline/health.py ./
+# An Airflow that is configured elsewhere finds the DAGs in a folder whose name no version of Python changes. And the
+# folders on which volumes are mounted: a new volume takes over content and owner.
+RUN ln -s .venv/lib/python3.*/site-packages/onceproof/_project/dags dags \
     && install -d -o onceproof -g onceproof /var/lib/onceproof/airflow /var/lib/onceproof/applications \
        /var/lib/onceproof/explorations /var/lib/onceproof/runs
 USER 10001:10001
+
+FROM base AS slim
+COPY --from=plain-dependencies /opt/onceproof/.venv .venv
+COPY --from=wheel /installed .venv
+RUN install -d -o onceproof -g onceproof /var/lib/onceproof /work
+WORKDIR /work
+USER 10001:10001
+ENTRYPOINT ["onceproof"]
+CMD ["--help"]

@@ -117,6 +117,8 @@ lock: $(VENV)/.installed ## Resolve the Python environment anew from pyproject.t
 	  pyproject.toml --output-file requirements.lock
 	@$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --all-extras --group deploy \
 	  --constraint requirements.lock pyproject.toml --output-file requirements-image.lock
+	@$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header \
+	  --constraint requirements.lock pyproject.toml --output-file requirements-plain.lock
 
 release: setup ## Build sdist, wheel, SBOMs and checksums into dist/, and test the installed wheel outside of here
 	@rm -rf $(RELEASE)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PASSED = Path(__file__).with_name("passed.txt")
-FILES = ("Dockerfile", ".dockerignore", "docker-compose.yml", "requirements-image.lock", "requirements-uv.lock")
+LOCKS = ("requirements-image.lock", "requirements-plain.lock", "requirements-uv.lock")
+FILES = ("Dockerfile", ".dockerignore", "docker-compose.yml", *LOCKS)
 FOLDERS = ("deploy", "tests/docker/postgres", "tests/docker/redis", "tests/docker/kafka")
 TESTS = ("tests/docker/test_containers.py", "tests/docker/conftest.py")
 

@@ -203,6 +203,13 @@ def pins(lock: str) -> dict[str, str]:
     return dict(re.findall(r"^([\w.\-]+(?:\[\w+\])?)==(\S+) \\$", (ROOT / lock).read_text(), re.MULTILINE))
 
 
+def test_the_slim_image_has_what_was_tested_and_no_extra():
+    slim, image = pins("requirements-plain.lock"), pins("requirements-image.lock")
+    assert slim.items() <= image.items()
+    assert {"confluent-kafka", "typer", "fastapi"} <= slim.keys()
+    assert not {"apache-airflow", "pyspark", "great-expectations", "psycopg", "pyarrow", "hatchling"} & slim.keys()
+
+
 def test_the_image_has_what_was_tested_and_not_what_only_tests_need():
     image, tested = pins("requirements-image.lock"), pins("requirements.lock")
     assert image.items() <= tested.items()

@@ -24,13 +24,25 @@ ASKED = {
     "streams": ["3.3.1", "3.4.1", "4.3.1"],
 }
 OUTCOMES = f"{RUN}/trials/*/outcome.json"
-IMAGE, GIBIBYTE = "onceproof:0.1.0", 2**30
+IMAGE, SLIM, GIBIBYTE = "onceproof:0.2.0", "onceproof:0.2.0-slim", 2**30
 TMP = "/tmp"  # noqa: S108 - of the containers
 
 
 def test_the_image_is_small_enough_and_has_nothing_that_only_tests_need(deployment):
     assert int(docker("image", "inspect", "--format", "{{.Size}}", IMAGE)) < 3 * GIBIBYTE
     assert docker("run", "--rm", IMAGE, "find", "/opt/onceproof/.venv", "-name", "pytest-*.dist-info") == ""
+
+
+def test_the_slim_image_needs_nothing_but_a_home_for_the_demo(images):
+    """The plain install: no Airflow, no Spark, no Maven; the releases of Kafka that it needs are resolved."""
+    assert int(docker("image", "inspect", "--format", "{{.Size}}", SLIM)) < GIBIBYTE
+    plain = ["run", "--rm", "--read-only", f"--tmpfs={TMP}:exec", "--cap-drop=ALL", SLIM]
+    said = docker(*plain[:-1], "--volume=/var/lib/onceproof", SLIM, "demo", timeout=UP)
+    assert "duplicate-id" in said
+    assert "✔ no anomaly" in said
+    assert "KAFKA-" in docker(*plain, "advise", "3.8.1", "3.9.1", "--json", codes=(0, 1))
+    said = docker(*plain, "run", codes=(2,))
+    assert "onceproof[pipeline]" in said
 
 
 def test_the_default_matrix_needs_no_registry(deployment):
